@@ -12,7 +12,7 @@ help:
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
 	@echo "make test   check, then every other test at short length (12 minutes)"
 	@echo "make long   crash, model, exchange and soak tests at full length"
-	@echo "make bench  the benchmarks"
+	@echo "make bench  odradek and Apache Kafka side by side (30 minutes)"
 	@echo "make docs   the generated pages of the documentation, and the site in site/"
 
 # Two stamps: running the broker does not install the tools for tests.

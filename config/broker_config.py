@@ -10,24 +10,11 @@ Kafka: KafkaConfig, AbstractKafkaConfig.
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, Self
-
-from pydantic import Field, ValidationError, model_validator
+from typing import Annotated, Any, Literal, Self
 
 from . import topic_config
-from .errors import ConfigError, invalid_value
-from .key import (
-    INT_MAX,
-    Bool,
-    ConfigType,
-    Int,
-    Long,
-    OptionalText,
-    field_name,
-    key,
-    keys_of,
-    parse_all,
-)
+from .errors import invalid_value
+from .key import INT_MAX, Bool, ConfigType, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
@@ -58,6 +45,8 @@ MAX_PORT = 65_535
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
 
+NO_SETTINGS: Mapping[str, str] = {}
+
 
 class BrokerConfig(
     NodeKeys,
@@ -69,7 +58,6 @@ class BrokerConfig(
     MetadataKeys,
     AuthorizerKeys,
     DelegationTokenKeys,
-    defer_build=False,
 ):
     """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.
 
@@ -102,43 +90,31 @@ class BrokerConfig(
         not_empty=True,
         internal=True,
     )
-    dynamic: Mapping[str, str] = Field(
-        default={},
-        description="The settings that were made while the broker ran, also unused keys.",
-        repr=False,  # it may contain secrets
-    )
-    written: Mapping[str, str] | None = Field(
-        default=None,
-        description="The user's keys and values as written, also unused keys.",
-        repr=False,
-    )
+    # The settings that were made while the broker ran, also unused keys.
+    dynamic: Mapping[str, str] = NO_SETTINGS
+    # The user's keys and values as written, also unused keys.
+    written: Mapping[str, str] | None = None
 
     @classmethod
-    def from_texts(cls, texts: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> Self:
+    def from_texts(cls, texts: Mapping[str, str], dynamic: Mapping[str, str] = NO_SETTINGS) -> Self:
         """Parse the keys and values of a file. Raises ConfigError.
 
         Keys that are not fields are only kept in `written`. `dynamic` are settings that were made
         while the broker ran: they override the file.
         """
         written = _with_synonyms(texts)
-        values = parse_all(SERVED_KEYS, {**written, **(dynamic or {})})
-        try:
-            return cls.model_validate(
-                {field_name(name): value for name, value in values.items()}
-                | {"written": written, "dynamic": dynamic or {}}
-            )
-        except ValidationError as error:
-            raise _first_cause(error) from None
+        parsed = parse_all(SERVED_KEYS, {**written, **dynamic})
+        values: dict[str, Any] = {field_name(name): value for name, value in parsed.items()}
+        return cls(**values, written=written, dynamic=dynamic)
 
     def with_dynamic(self, dynamic: Mapping[str, str]) -> Self:
         """This configuration overridden by settings of the running broker. Raises ConfigError."""
         return type(self).from_texts(self.texts, dynamic) if dynamic else self
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def __post_init__(self) -> None:
         for name in ("default_replication_factor", "offsets_topic_replication_factor"):
             # A single node can hold one replica only. `texts` still has the value as written.
-            object.__setattr__(self, name, min(getattr(self, name), 1))
+            self.__dict__[name] = min(getattr(self, name), 1)
         for check in (
             _check_node,
             _check_log,
@@ -149,7 +125,6 @@ class BrokerConfig(
             _check_workers,
         ):
             check(self)
-        return self
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -159,7 +134,7 @@ class BrokerConfig(
         rendered = {
             name: item.render(getattr(self, field_name(name)))
             for name, item in SERVED_KEYS.items()
-            if field_name(name) in self.model_fields_set
+            if field_name(name) in self.given
         }
         return {name: text for name, text in rendered.items() if text is not None}
 
@@ -233,7 +208,7 @@ class BrokerConfig(
     @cached_property
     def security_protocols(self) -> Mapping[str, SecurityProtocol]:
         """The security protocol of each listener name."""
-        written = "listener_security_protocol_map" in self.model_fields_set
+        written = "listener_security_protocol_map" in self.given
         return protocols_by_listener(
             self.listener_security_protocol_map,
             names_that_default_to_plaintext=() if written else self.controller_listener_names,
@@ -275,7 +250,7 @@ class BrokerConfig(
         return listener.name in map(str.upper, self.controller_listener_names)
 
 
-SERVED_KEYS = keys_of(BrokerConfig)
+SERVED_KEYS = BrokerConfig.keys
 
 
 def _with_synonyms(texts: Mapping[str, str]) -> dict[str, str]:
@@ -287,17 +262,8 @@ def _with_synonyms(texts: Mapping[str, str]) -> dict[str, str]:
     return both
 
 
-def _first_cause(error: ValidationError) -> ConfigError:
-    details = error.errors()[0]
-    cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, ConfigError):
-        return cause
-    name = ".".join(str(part).replace("_", ".") for part in details["loc"])
-    return invalid_value(name, details["input"], details["msg"])
-
-
 def _check_node(config: BrokerConfig) -> None:
-    if "broker_id" in config.model_fields_set and config.broker_id != config.node_id:
+    if "broker_id" in config.given and config.broker_id != config.node_id:
         raise invalid_value("broker.id", config.broker_id, f"must equal node.id ({config.node_id})")
 
 
@@ -333,7 +299,7 @@ def _check_connections(config: BrokerConfig) -> None:
         least = f"must be less than connections.max.idle.ms ({idle_ms})"
         raise invalid_value("connection.failed.authentication.delay.ms", delay_ms, least)
     limit = config.queued_max_request_bytes
-    is_written = "queued_max_request_bytes" in config.model_fields_set
+    is_written = "queued_max_request_bytes" in config.given
     if is_written and 0 < limit < config.socket_request_max_bytes:
         least = f"socket.request.max.bytes ({config.socket_request_max_bytes})"
         raise invalid_value("queued.max.request.bytes", limit, f"must be at least {least}, or -1")
@@ -347,6 +313,8 @@ def _check_consumer_groups(config: BrokerConfig) -> None:
 
 def _check_workers(config: BrokerConfig) -> None:
     workers = config.odradek_workers
+    if not workers:
+        return
     if config.node_id + workers > INT_MAX:
         raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
     http = config.http_listener

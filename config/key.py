@@ -1,24 +1,32 @@
 """Defines a configuration key: its name, type, default, allowed values, and one line of help.
 
-A key that odradek uses is a field of a pydantic model (`log.segment.bytes` is `log_segment_bytes`),
-and `keys_of` makes its `Key` from the field. A key that Kafka has but odradek does not use is a row
-of a table in unused_*.py. Such a key is checked and described, and a warning says that it has no
+A key that odradek uses is a field of a `KeyModel` (`log.segment.bytes` is `log_segment_bytes`), and
+the model makes its `Key` from the field. A key that Kafka has but odradek does not use is a row of
+a table in unused_*.py. Such a key is checked and described, and a warning says that it has no
 effect. When odradek begins to use a key, it moves from the table to a model.
 
-Values are written as text. The text follows Java's rules, not Python's or pydantic's: `1_000` is
-not an integer, `TRUE` is true, a list is separated by commas, and whitespace around a value is
-ignored.
+Values are written as text. The text follows Java's rules, not Python's: `1_000` is not an integer,
+`TRUE` is true, a list is separated by commas, and whitespace around a value is ignored.
 
 Kafka: org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range, ValidList).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.fields import FieldInfo
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Self,
+    TypeAlias,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 from .errors import ConfigError, invalid_value
 from .java_text import double_text
@@ -53,13 +61,21 @@ OptionalLong = Annotated[int | None, ConfigType.LONG]
 Double = Annotated[float, ConfigType.DOUBLE]
 Text = Annotated[str, ConfigType.STRING]
 OptionalText = Annotated[str | None, ConfigType.STRING]
-OptionalPassword = Annotated[str | None, ConfigType.PASSWORD, Field(repr=False)]
+OptionalPassword = Annotated[str | None, ConfigType.PASSWORD]
 Csv = Annotated[tuple[str, ...], ConfigType.LIST]
 OptionalCsv = Annotated[tuple[str, ...] | None, ConfigType.LIST]
 
-# For an annotation with choices: the value may be written in any case; it becomes lower case.
-ANY_CASE = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
+# For an annotation with choices: a value may be written in any case. Models have it in lower case.
+ANY_CASE = "any case"
 
+_CLASSES: Mapping[ConfigType, tuple[type, ...]] = {
+    ConfigType.BOOLEAN: (bool,),
+    ConfigType.INT: (int,),
+    ConfigType.SHORT: (int,),
+    ConfigType.LONG: (int,),
+    ConfigType.DOUBLE: (float, int),
+    ConfigType.LIST: (tuple,),
+}
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
@@ -102,6 +118,19 @@ class Key(NamedTuple):
             raise self._refusal(text)
         return value
 
+    def checked(self, value: Value) -> Value:
+        """Return a value as a KeyModel has it. Raises ConfigError if this key cannot have it.
+
+        None is allowed if it is the default.
+        """
+        if value is None and self.default is None:
+            return None
+        if type(value) not in _CLASSES.get(self.type, (str,)) or not self._allows(value):
+            raise self._refusal(value)
+        if self.any_case and isinstance(value, str):
+            return value.lower()
+        return float(value) if isinstance(value, int) and self.type is ConfigType.DOUBLE else value
+
     def render(self, value: Value) -> str | None:
         """Return a value as the text that Kafka reports. Returns None for None."""
         match value:
@@ -115,8 +144,8 @@ class Key(NamedTuple):
                 return None
         return str(value)
 
-    def _refusal(self, text: str) -> ConfigError:
-        return invalid_value(self.name, HIDDEN if self.is_sensitive else text, self.allowed)
+    def _refusal(self, value: Value) -> ConfigError:
+        return invalid_value(self.name, HIDDEN if self.is_sensitive else value, self.allowed)
 
     def _allows(self, value: Value) -> bool:
         if isinstance(value, tuple):
@@ -192,20 +221,6 @@ def _parse(type_: ConfigType, text: str) -> Value:
     return text
 
 
-class KeyModel(BaseModel):
-    """The base of models whose fields are keys. Only final models build their validator."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        """The fields to show: secrets are hidden."""
-        secrets = {
-            field_name(name) for name, key in keys_of(type(self)).items() if key.is_sensitive
-        }
-        for name, value in super().__repr_args__():
-            yield name, HIDDEN if name in secrets and value is not None else value
-
-
 def key(
     default: Value,
     doc: str,
@@ -215,50 +230,86 @@ def key(
     not_empty: bool = False,
     internal: bool = False,
 ) -> Any:
-    """Declare a field of a KeyModel. The type and the choices come from the field's annotation."""
-    return Field(
-        default=default,
-        description=doc,
+    """Declare a field of a KeyModel. The name, the type and the choices come from the field."""
+    return Key(
+        "",
+        ConfigType.STRING,
+        default,
+        doc,
         ge=ge,
         le=le,
-        min_length=1 if not_empty else None,
-        json_schema_extra={"internal": True} if internal else None,
+        not_empty=not_empty,
+        internal=internal,
     )
 
 
-def field_name(key_name: str) -> str:
-    """`log.segment.bytes` -> `log_segment_bytes`. No key of Kafka's has an underscore."""
-    return key_name.replace(".", "_")
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class KeyModel:
+    """The base of models whose fields are keys: immutable, made from values by field name.
+
+    A model may also have fields that are not keys; these are not checked. It is not a dataclass,
+    because one with the fields of the broker takes 6 ms to make: a twentieth of a start.
+    """
+
+    keys: ClassVar[Mapping[str, Key]] = {}
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        bases = [base for base in reversed(cls.__mro__[1:]) if issubclass(base, KeyModel)]
+        keys = {name: key for base in bases for name, key in base.keys.items()}
+        defaults = {name: value for base in bases for name, value in base._defaults.items()}
+        for name, annotation in cls.__annotations__.items():
+            value = cls.__dict__[name]
+            if isinstance(value, Key):
+                complete = _completed(value, name.replace("_", "."), annotation)
+                keys[complete.name], value = complete, complete.default
+                setattr(cls, name, value)
+            defaults[name] = value
+        cls.keys, cls._defaults = keys, defaults
+
+    def __init__(self, **values: Any) -> None:
+        """Raises ConfigError for a value that is not allowed, TypeError for an unknown field."""
+        fields = self.__dict__
+        fields |= self._defaults
+        for name, value in values.items():
+            if name not in self._defaults:
+                raise TypeError(f"{type(self).__name__} has no field {name}")
+            key = self.keys.get(name.replace("_", "."))
+            fields[name] = value if key is None else key.checked(value)
+        # The names of the fields that were given: the others have their defaults.
+        self.given: frozenset[str]
+        fields["given"] = frozenset(values)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if the values contradict each other."""
+
+    def replace(self, **values: Any) -> Self:
+        """Return a copy with other values of some fields. Raises ConfigError."""
+        return type(self)(**{name: getattr(self, name) for name in self.given} | values)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(
+            getattr(self, name) == getattr(other, name) for name in self._defaults
+        )
+
+    def __repr__(self) -> str:
+        shown = (f"{field_name(key.name)}={self._shown(key)}" for key in self.keys.values())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _shown(self, key: Key) -> str:
+        value = getattr(self, field_name(key.name))
+        return repr(HIDDEN if key.is_sensitive and value is not None else value)
 
 
-def keys_of(model: type[BaseModel]) -> dict[str, Key]:
-    """The keys declared in a model, by name, in the order of declaration."""
-    found = {}
-    for name, info in model.model_fields.items():
-        types = [item for item in info.metadata if isinstance(item, ConfigType)]
-        if types:
-            key_name = name.replace("_", ".")
-            found[key_name] = _key_of_field(key_name, types[0], info)
-    return found
-
-
-def _key_of_field(name: str, type_: ConfigType, info: FieldInfo) -> Key:
-    rules: dict[str, Any] = {}
-    for item in info.metadata:
-        for rule in ("ge", "le", "min_length"):
-            if (bound := getattr(item, rule, None)) is not None:
-                rules[rule] = bound
-    return Key(
-        name=name,
-        type=type_,
-        default=info.default,
-        doc=info.description or "",
-        ge=rules.get("ge"),
-        le=rules.get("le"),
-        one_of=_choices(info.annotation),
-        any_case=ANY_CASE in info.metadata,
-        not_empty="min_length" in rules,
-        internal=bool(info.json_schema_extra),
+def _completed(key: Key, name: str, annotation: object) -> Key:
+    _, *marks = get_args(annotation)
+    (type_,) = (mark for mark in marks if isinstance(mark, ConfigType))
+    return key._replace(
+        name=name, type=type_, one_of=_choices(annotation), any_case=ANY_CASE in marks
     )
 
 
@@ -266,9 +317,14 @@ def _choices(annotation: object) -> tuple[str | int, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     for argument in get_args(annotation):
-        if get_origin(argument) is Literal:
-            return get_args(argument)
+        if choices := _choices(argument):
+            return choices
     return ()
+
+
+def field_name(key_name: str) -> str:
+    """`log.segment.bytes` -> `log_segment_bytes`. No key of Kafka's has an underscore."""
+    return key_name.replace(".", "_")
 
 
 def parse_all(keys: Mapping[str, Key], texts: Mapping[str, str]) -> dict[str, Value]:

@@ -10,7 +10,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from .properties import parse_properties
 from .protection import refuse_unserved_protection
 from .sasl import sasl_listeners
 
-__all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config", "refuse_secrets"]
+__all__ = ["SHIPPED", "ConfigError", "LoadedConfig", "load_config"]
 
 # The content of the shipped server.properties, for a start without a file.
 SHIPPED: Mapping[str, str] = {
@@ -59,9 +59,11 @@ class LoadedConfig(NamedTuple):
 def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> LoadedConfig:
     """Load `file`, or the shipped defaults, overridden by `overrides`, each `key=value`.
 
-    Raises ConfigError if the file cannot be read, a value is invalid, or a key asks for protection
-    that odradek does not have.
+    Overrides are arguments of the process. Raises ConfigError if one of them is a secret, the file
+    cannot be read, a value is invalid, or a key asks for protection that odradek does not have.
     """
+    given = dict(map(_split_override, overrides))
+    _refuse_secrets(given)
     warnings = []
     texts = dict(SHIPPED)
     if file is not None:
@@ -71,7 +73,7 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
             warnings.append(
                 f"{file} is read as Latin-1, as Kafka reads it; write other characters as \\uXXXX"
             )
-    texts |= dict(map(_split_override, overrides))
+    texts |= given
     unused = [name for name in texts if name not in SERVED_KEYS]
     config = BrokerConfig.from_texts(texts)
     if config.authorizer is not None:
@@ -84,10 +86,8 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     return LoadedConfig(config, tuple(warnings))
 
 
-def refuse_secrets(arguments: Sequence[str]) -> None:
-    """Raise ConfigError if an override that was an argument of the process is a secret."""
-    for argument in arguments:
-        name, _ = _split_override(argument)
+def _refuse_secrets(names: Iterable[str]) -> None:
+    for name in names:
         if broker_keys.is_secret(name):
             raise ConfigError(
                 f"{name} cannot be an --override: every user of this machine sees the arguments of"

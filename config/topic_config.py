@@ -22,13 +22,12 @@ from .key import (
     OptionalInt,
     field_name,
     key,
-    keys_of,
     parse_all,
 )
 from .keys_log import CleanupPolicies, CompressionName, GzipLevel, LogKeys, TimestampType
 
 
-class TopicConfig(KeyModel, defer_build=False):
+class TopicConfig(KeyModel):
     """The configuration of one topic, complete. Kafka: LogConfig."""
 
     segment_bytes: Int = key(
@@ -147,7 +146,7 @@ class TopicConfig(KeyModel, defer_build=False):
         return self.segment_ms
 
 
-TOPIC_KEYS = keys_of(TopicConfig)
+TOPIC_KEYS = TopicConfig.keys
 
 _HOUR_MS = 3_600_000
 
@@ -213,7 +212,7 @@ def with_overrides(inherited: TopicConfig, overrides: Mapping[str, str]) -> Topi
     if not overrides:
         return inherited
     values = parse_all(TOPIC_KEYS, overrides)
-    return inherited.model_copy(update={field_name(name): value for name, value in values.items()})
+    return inherited.replace(**{field_name(name): value for name, value in values.items()})
 
 
 def check_names(overrides: Mapping[str, str]) -> None:

@@ -3,9 +3,10 @@
 Keys that can be set on a single group are in consumer_groups/group_configs.py.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.keys_consumer_group import assignor_name
@@ -14,8 +15,7 @@ from odradek.protocol.compression import CompressionType
 MINUTE_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class GroupSettings(Struct, frozen=True, kw_only=True):
     """Kafka's GroupCoordinatorConfig, with its defaults."""
 
     min_session_timeout_ms: int = 6_000
@@ -79,8 +79,7 @@ _HEARTBEAT_INTERVAL = Bounds(5_000, 15_000)
 _ASSIGNMENT_INTERVAL = Bounds(0, 15_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupSettings:
+class ConsumerGroupSettings(Struct, frozen=True, kw_only=True):
     """The keys group.consumer.*, with Kafka's defaults, which apply to all consumer groups."""
 
     is_enabled: bool = True

@@ -9,10 +9,11 @@ Kafka: CoordinatorRuntime.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -45,8 +46,7 @@ CACHED_PARTITIONS = 16384
 MAX_CACHED_KEY_LENGTH = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Shard(Generic[S]):
+class Shard(Struct, Generic[S], frozen=True):
     """One partition that is served: its state, and the journal that writes the state's records."""
 
     state: S

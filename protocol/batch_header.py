@@ -30,9 +30,8 @@ Kafka: org.apache.kafka.common.record.internal.DefaultRecordBatch.
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from .compression import Buffer, CompressionType
+from .crc import crc32c
 
 HEADER_BYTES = 61
 LOG_OVERHEAD = 12  # base offset and batch length, which the length does not include

@@ -5,8 +5,9 @@ processes need not import the configuration classes, which takes about 0.1 s. So
 imported here for type checking only.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from odradek.protocol.compression import CompressionType
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from odradek.config.topic_config import TopicConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRules:
+class AppendRules(Struct, frozen=True, kw_only=True):
     """The topic settings that an append uses."""
 
     max_message_bytes: int

@@ -16,8 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
@@ -29,6 +27,7 @@ from odradek.protocol.batch_header import (
     CorruptRecordError,
     read_header,
 )
+from odradek.protocol.crc import crc32c
 
 from .files import Files, OpenFile
 

@@ -25,8 +25,6 @@ import struct
 from functools import partial
 from typing import NamedTuple
 
-import crc32c
-
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
@@ -41,6 +39,7 @@ from odradek.protocol.batch_header import (
     read_header,
 )
 from odradek.protocol.compression import Buffer, CompressionType
+from odradek.protocol.crc import crc32c
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import SMALLEST_RECORD_BYTES
 
@@ -99,7 +98,7 @@ def check_client_batch(
     if len(data) > rules.max_message_bytes:
         raise too_large(len(data), rules)
     view = memoryview(data)
-    if crc32c.crc32c(view[CHECKED_POSITION:]) != header.crc:
+    if crc32c(view[CHECKED_POSITION:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its CRC {header.crc}")
     _check_header(header, rules)
     if walked is None and (rules.read_records or _needs_walk(header, rules, now_ms)):
@@ -213,7 +212,7 @@ def _with_max_timestamp(
         header.base_sequence,
         header.record_count,
     )
-    crc = crc32c.crc32c(payload, crc32c.crc32c(covered))
+    crc = crc32c(payload, crc32c(covered))
     head = _MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered
     rewritten = header._replace(crc=crc, attributes=attributes, max_timestamp=max_timestamp)
     return CheckedBatch(rewritten, (head, payload), -1)

@@ -143,12 +143,8 @@ def parse_segment_file(name: str) -> SegmentFileName | None:
 
 def live_offsets(names: Iterable[str], kind: FileKind) -> list[int]:
     """The offsets in those of the names that are of live segment files of this kind."""
-    parsed = map(parse_segment_file, names)
-    return [
-        name.offset
-        for name in parsed
-        if name and name.kind is kind and name.state is FileState.LIVE
-    ]
+    parsed = (parse_segment_file(name) for name in names if name.endswith(kind))
+    return [name.offset for name in parsed if name is not None]
 
 
 def metadata_snapshot_file(end_offset: int, epoch: int) -> str:

@@ -7,14 +7,14 @@ UnifiedLog.flush, and the "flush-log" task that follows every roll.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from .files import Files, OpenFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushPlan:
+class FlushPlan(Struct, frozen=True, kw_only=True):
     """Files to sync, and the offset below which everything is synced once `run` has returned."""
 
     files: Files

@@ -18,9 +18,10 @@ The broker uses only this class; its parts are in directories/.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig

@@ -11,9 +11,10 @@ segment.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from odradek.protocol.any_batch import first_offset, read_any_records
 from odradek.protocol.batch_header import BatchHeader
@@ -46,8 +47,7 @@ class StoredBatch(NamedTuple):
         return first_offset(self.data, self.header)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True):
     """One `.log` file of a partition, as it was when the directory was listed."""
 
     path: Path

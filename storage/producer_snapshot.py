@@ -11,7 +11,7 @@ Kafka: ProducerStateManager.readSnapshot and writeSnapshot, ProducerSnapshot.jso
 import struct
 from collections.abc import Iterable
 
-from crc32c import crc32c
+from odradek.protocol.crc import crc32c
 
 from .producer_entry import BatchSpan, ProducerEntry
 

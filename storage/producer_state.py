@@ -350,7 +350,6 @@ class ProducerStates:
 
         The newest is kept if it is not before the last segment, because a clean shutdown wrote it.
         """
-        self._snapshots = self._list_snapshots()
         bases = set(segment_base_offsets)
         strays = [offset for offset in self._snapshots if offset not in bases]
         if strays and (not bases or strays[-1] >= max(bases)):

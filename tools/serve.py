@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from odradek.config.errors import ConfigError
-from odradek.config.loading import load_config, refuse_secrets
+from odradek.config.loading import load_config
 
 logger = logging.getLogger("odradek")
 
@@ -27,7 +27,6 @@ def main(arguments: list[str]) -> int:
 
     configure_logging(options.log_format)
     try:
-        refuse_secrets(options.override)
         loaded = load_config(options.file, options.override)
     except ConfigError as error:
         sys.stderr.write(f"odradek: {error}\n")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from odradek.storage.deletions import remove_paths
 
@@ -36,8 +37,7 @@ NEVER_MS = 365 * 24 * 3_600_000
 _Task = tuple[str, int, int, Callable[[], object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicTask:
+class PeriodicTask(Struct, frozen=True, kw_only=True):
     """A function to call at an interval; if `run` returns an awaitable, it is awaited."""
 
     name: str

@@ -32,9 +32,10 @@ import sys
 import termios
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
+
+from msgspec import Struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.quotas.request_meter import RequestMeter
@@ -80,8 +81,7 @@ class _UnsentSlice:
 Piece = memoryview | _UnsentSlice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionSupport:
+class ConnectionSupport(Struct, frozen=True, kw_only=True):
     """What all connections of a server share.
 
     `opened` and `closed` are called when a connection is made and lost. `now_ms` is the wall clock.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from odradek.config.listeners import Listener
 
@@ -19,8 +20,7 @@ class ListenError(Exception):
     """A listener cannot be opened; the message names it and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundListener:
+class BoundListener(Struct, frozen=True):
     """A listener whose port is bound. It does not listen yet."""
 
     listener: Listener

@@ -8,13 +8,13 @@ Kafka: Rate, SampledStat, WindowedSum, TokenBucket, QuotaUtils.throttleTime.
 """
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LONGEST_MS = 2**31 - 1  # the wire has 32 bits for a throttle time
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The number of samples, and the length of each."""
 
     samples: int

@@ -56,6 +56,8 @@ SETTINGS: Mapping[str, str] = {
     "odradek.group.expire.on.disconnect": "true",
     "connections.max.idle.ms": "-1",
 }
+# With -m, Python would import runpy and what that needs.
+PROCESS = "from odradek.broker.testing.process import main; main()"
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.01
 
@@ -112,7 +114,7 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "odradek.broker.testing.process"],
+                [sys.executable, "-c", PROCESS],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -1,17 +1,14 @@
-"""The process of a test's broker: `python -m odradek.broker.testing.process`.
+"""The process of a test's broker.
 
 It serves calls on its standard input and output (call_server.py). It ends when standard input ends,
 so it does not outlive the process that has started it.
 """
 
 import gc
-import os
 
 
 def main() -> None:
     """Serve calls until standard input ends."""
-    # Else pydantic reads the entry points of every installed package, in search of plugins.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # What is imported stays until the process ends. Collecting it while it is made would take a
     # tenth of the start.
     gc.disable()
@@ -20,7 +17,3 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     serve_calls()
-
-
-if __name__ == "__main__":
-    main()

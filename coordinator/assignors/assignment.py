@@ -14,9 +14,10 @@ Kafka: the package coordinator.group.api.assignor, and GroupSpecImpl.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -36,8 +37,7 @@ class AssignorError(ApiError):
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSpec:
+class MemberSpec(Struct, frozen=True, kw_only=True):
     """A member as an assignor sees it (Kafka: MemberSubscriptionAndAssignmentImpl)."""
 
     member_id: str
@@ -47,8 +47,7 @@ class MemberSpec:
     """The current target. A member that replaces a static member inherits its target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
+class GroupSpec(Struct, frozen=True, kw_only=True):
     """A group as an assignor sees it (Kafka: GroupSpecImpl).
 
     No partition may be in the targets of two members. A partition in no target is free. Kafka

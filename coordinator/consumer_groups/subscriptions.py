@@ -9,8 +9,9 @@ Kafka: the fields of ConsumerGroup with these names.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from odradek.coordinator.modern_groups.subscriptions import (
     Subscribers,
@@ -25,8 +26,7 @@ from .member import ConsumerMember
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedRegex:
+class ResolvedRegex(Struct, frozen=True, kw_only=True):
     """The topics that a regular expression matched when it was last resolved.
 
     `version` is the metadata offset of that resolution, `timestamp_ms` its wall time.

@@ -9,9 +9,10 @@ ConfigurationControlManager.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from odradek.config.java_text import split_list
 from odradek.config.key import ConfigType, Key
@@ -55,8 +56,7 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
+class Alteration(Struct, frozen=True, kw_only=True):
     """Changes of one resource. If `replaces`, all overrides that they do not name are removed."""
 
     resource: ConfigResource
@@ -64,8 +64,7 @@ class Alteration:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRules:
+class ConfigRules(Struct, frozen=True, kw_only=True):
     """The rules for overrides. `keys` returns the known keys of a resource type.
 
     `check` gets a resource and all its overrides after a change, and raises ApiError.

@@ -6,7 +6,8 @@ QuorumController.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from odradek.coordinator.outcome import Outcome
 from odradek.protocol.errors import ApiError, ErrorCode

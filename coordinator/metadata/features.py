@@ -9,10 +9,10 @@ and clients get the lower of both levels.
 MetadataVersion.
 """
 
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
+from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.declaration import fields_of
@@ -36,8 +36,7 @@ FIRST_VERSION_WITH_DIRECTORIES = 17
 FIRST_VERSION_WITH_CORDONED = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedFeature:
+class ServedFeature(Struct, frozen=True, kw_only=True):
     """The levels of a feature that odradek serves, and the level of a new directory."""
 
     lowest: int

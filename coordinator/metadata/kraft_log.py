@@ -11,8 +11,10 @@ Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, Activation
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from odradek.coordinator.journal import Journal, stored_records
 from odradek.coordinator.outcome import JournalRecord, Outcome
@@ -47,8 +49,7 @@ FIRST_VERSION_WITH_TRANSACTIONS = 13  # metadata.version 3.6-IV1
 DAMAGED_SUFFIX = ".damaged"  # of a snapshot; Kafka ignores such a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KraftLog:
+class KraftLog(Struct, frozen=True, kw_only=True):
     """The metadata log, open and led by this node.
 
     `default_min_insync_replicas` is that of the configuration file, or Kafka's default.

@@ -8,7 +8,9 @@ and last the records of unknown types. Kafka: MetadataImage.write.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.cluster_metadata import (
@@ -29,8 +31,7 @@ from .topics import Partition
 NO_NODE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataImage:
+class MetadataImage(Struct, frozen=True, kw_only=True):
     """The metadata before `end_offset`; the last record has the timestamp `last_contained_ms`."""
 
     end_offset: int

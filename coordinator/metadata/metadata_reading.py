@@ -9,9 +9,9 @@ KafkaRaftLog.recoverSnapshots, truncateToLatestSnapshot, MetadataLoader.
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.journal import CorruptJournalError, replay_stored, stored_records
@@ -32,8 +32,7 @@ from .servability import check_servable
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataReading:
+class MetadataReading(Struct, frozen=True, kw_only=True):
     """The content of a metadata directory.
 
     The log has the offsets from `start_offset` to `end_offset` (excluded). `snapshot` is the one

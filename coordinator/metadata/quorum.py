@@ -7,7 +7,9 @@ form of an existing directory is kept. Kafka: VoterSet, KRaftControlRecordStateM
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
@@ -33,8 +35,7 @@ class NotSoleVoterError(Exception):
     """This node is not the only voter of the metadata log, so it cannot lead it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumMember:
+class QuorumMember(Struct, frozen=True, kw_only=True):
     """This node in the quorum. `endpoint` is its controller's listener, which is never opened."""
 
     node_id: int
@@ -42,8 +43,7 @@ class QuorumMember:
     endpoint: Endpoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quorum:
+class Quorum(Struct, frozen=True, kw_only=True):
     """The voters in a metadata directory. `voters` is None in the static form."""
 
     kraft_version: int = 0

@@ -8,8 +8,9 @@ Kafka: FileQuorumStateStore, QuorumStateData.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 from odradek.storage.filenames import QUORUM_STATE
@@ -22,8 +23,7 @@ class QuorumStateError(Exception):
     """The file cannot be read. The message has its path and the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumState:
+class QuorumState(Struct, frozen=True, kw_only=True):
     """The content of the file. `voters` are node ids; None if the log has the voters."""
 
     leader_id: int

@@ -8,7 +8,8 @@ Kafka: ClientQuotaControlManager; the keys and their types are in QuotaConfig.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -41,8 +42,7 @@ _WHOLE_TOLERANCE = 1e-6
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaAlteration:
+class QuotaAlteration(Struct, frozen=True, kw_only=True):
     """Changes of one entity: pairs of a key and its value, which is None to remove the quota."""
 
     entity: Mapping[str, str | None]

@@ -14,8 +14,9 @@ Kafka: SnapshotGenerator, FileRawSnapshotWriter, KafkaRaftLog.maybeClean.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.batch_header import CorruptRecordError, read_header
@@ -37,8 +38,7 @@ PART_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".deleted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRules:
+class SnapshotRules(Struct, frozen=True, kw_only=True):
     """When to write (interval 0: not by time) and how much to keep (-1: no limit)."""
 
     max_new_bytes: int = 20 << 20

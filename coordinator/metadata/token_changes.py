@@ -8,9 +8,9 @@ Kafka: DelegationTokenControlManager.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -26,8 +26,7 @@ FIRST_VERSION_WITH_TOKENS = 14  # metadata.version 3.6-IV2
 _MAX_INT64 = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRules:
+class TokenRules(Struct, frozen=True, kw_only=True):
     """The settings of tokens. Without a secret key `hmacs` is None, and all tokens are refused."""
 
     hmacs: TokenHmacs | None
@@ -35,8 +34,7 @@ class TokenRules:
     expiry_time_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken:
+class NewToken(Struct, frozen=True, kw_only=True):
     """A request for a token. A `max_lifetime_ms` of 0 or less stands for the longest allowed."""
 
     token_id: str

@@ -7,8 +7,9 @@ the others are still created. Kafka: ReplicationControlManager.createTopics and 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -37,8 +38,7 @@ def unlimited(_partition_count: int) -> None:
     """Permit everything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True, kw_only=True):
     """A topic to create. -1: the default. `assignments` pairs an index with its replicas."""
 
     name: str
@@ -48,8 +48,7 @@ class NewTopic:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRules:
+class TopicRules(Struct, frozen=True, kw_only=True):
     """The defaults and checks of new topics, from the broker's configuration and directories.
 
     `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
@@ -70,8 +69,7 @@ class TopicRules:
         return self.default_partitions if asked == DEFAULT else asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedTopic:
+class CreatedTopic(Struct, frozen=True, kw_only=True):
     """A topic that was created."""
 
     name: str
@@ -80,8 +78,7 @@ class CreatedTopic:
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MorePartitions:
+class MorePartitions(Struct, frozen=True, kw_only=True):
     """A topic to give `count` partitions; `assignments`: the replicas of the added ones."""
 
     name: str

@@ -9,8 +9,9 @@ Kafka: ControllerApis.deleteTopics, ReplicationControlManager.deleteTopics.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -29,8 +30,7 @@ class TopicRef(NamedTuple):
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDeletionResult:
+class TopicDeletionResult(Struct, frozen=True, kw_only=True):
     """The result of one deletion: the topic that was deleted, or the error."""
 
     name: str | None

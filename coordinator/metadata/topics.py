@@ -8,8 +8,10 @@ partition epoch rises with every change. Kafka: PartitionRegistration.merge, Top
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from odradek.protocol.records.cluster_metadata import (
     ClearElrRecord,
@@ -41,8 +43,7 @@ class TopicEvent(IntEnum):
     """A partition was added, or has other replicas."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class Partition(Struct, frozen=True, kw_only=True):
     """One partition in the metadata log. Replicas are node ids, the preferred leader first.
 
     `directories` has the directory.id of each replica, in the order of `replicas`.

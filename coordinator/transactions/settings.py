@@ -3,14 +3,14 @@
 Kafka: TransactionStateManagerConfig.
 """
 
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from odradek.config.broker_config import BrokerConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionSettings:
+class TransactionSettings(Struct, frozen=True, kw_only=True):
     """Durations are in milliseconds."""
 
     max_timeout_ms: int

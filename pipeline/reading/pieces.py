@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 
 from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
 from odradek.pipeline.decoding.legacy_messages import whole_messages
@@ -23,6 +22,7 @@ from odradek.protocol.batch_header import (
     CorruptRecordError,
     read_header,
 )
+from odradek.protocol.crc import crc32c
 from odradek.storage.files import Files
 
 from .segments import OpenSegment

@@ -106,6 +106,8 @@ class BrokerReader:
             if offset is not None and offset < self.wanted.end:
                 self._report(f"offsets {offset} to {self.wanted.end - 1} are after the log's end")
             return True
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return False  # the group is not used, see _config
         if error.code() in _GONE:
             return self._skip_lost(consumer, error)
         if error.retriable() and not error.fatal():

@@ -9,9 +9,11 @@ Kafka: LogToClean, CleanerStats; there everything runs in one process.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.segment_settings import SegmentSettings
@@ -32,8 +34,7 @@ class LastRecord(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleaningTask:
+class CleaningTask(Struct, frozen=True, kw_only=True):
     """One round over one log."""
 
     name: str
@@ -80,8 +81,7 @@ class CleanerStats:
     map_entries: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleaningResult:
+class CleaningResult(Struct, frozen=True, kw_only=True):
     """`end_offset`: the log is clean up to there. `unreadable`: a line per batch that was copied
     unchanged; at most the first 20, then the number of the others."""
 

@@ -7,8 +7,9 @@ Large ones wait, and the others are served meanwhile: see recovering/task.py.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import (
@@ -25,8 +26,7 @@ from .data_directory import DataDirectory
 READ_AT_ONCE_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLog:
+class FoundLog(Struct, frozen=True, kw_only=True):
     """A log on disk. An offset that no checkpoint has is None."""
 
     directory: DataDirectory

@@ -6,8 +6,9 @@ metadata log.
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig

@@ -19,8 +19,6 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -34,6 +32,7 @@ from odradek.protocol.batch_header import (
     read_header,
 )
 from odradek.protocol.compression import CompressionType
+from odradek.protocol.crc import crc32c
 from odradek.protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
 from odradek.storage.files import Files, OpenFile
 

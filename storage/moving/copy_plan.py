@@ -7,9 +7,10 @@ copy is identical to the byte.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from odradek.storage.checkpoints import write_epochs
 from odradek.storage.filenames import LEADER_EPOCH_CHECKPOINT
@@ -31,8 +32,7 @@ class CopiedRange(NamedTuple):
     length: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyPlan:
+class CopyPlan(Struct, frozen=True, kw_only=True):
     """One step of copying `segment`: ranges, then removals and renames, then the leader epochs.
 
     Afterwards `copied_bytes` of its .log are copied; if `is_whole`, all its files.

@@ -87,7 +87,7 @@ class LogMoves:
         """
         log, manager = future.log, self.manager
         source = manager.directory_of(log)
-        never = TopicConfig.model_fields["flush_messages"].default
+        never = TopicConfig.flush_messages
         must_sync = log.config.flush_messages < never or log.config.flush_ms < never
         small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)

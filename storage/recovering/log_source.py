@@ -1,8 +1,9 @@
 """The input and the result of loading a log."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from odradek.config.topic_config import TopicConfig
 from odradek.storage.deletions import Deletions
@@ -14,8 +15,7 @@ from odradek.storage.segment_list import SegmentList
 from .producer_recovery import RecentBatches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSource:
+class LogSource(Struct, frozen=True, kw_only=True):
     """A log to load: its directory, its checkpointed offsets, and how it was closed."""
 
     files: Files
@@ -36,8 +36,7 @@ class LogSource:
         return ProducerStates(self.files, self.directory, expiration_ms=expiration_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedLog:
+class LoadedLog(Struct, frozen=True, kw_only=True):
     """The parts of a PartitionLog."""
 
     segments: SegmentList

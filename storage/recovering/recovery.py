@@ -46,7 +46,8 @@ def load_log(source: LogSource) -> LoadedLog:
     Raises OSError.
     """
     is_found = source.files.exists(source.directory)
-    source.files.make_directory(source.directory)
+    if not is_found:
+        source.files.make_directory(source.directory)
     names = finish_interrupted_swaps(source)
     segments = load_segments(source, names)
     split_overflowing(source, segments)

@@ -1,13 +1,11 @@
 """Small produce requests with and without an authorizer, and with a thousand ACLs.
 
 The requests are small, because a decision costs the same whatever a request carries. All brokers
-live through the whole workload and are measured in turns, in a new order each time. The ratios are
-those of the medians. Of Apache Kafka the broker with a thousand ACLs takes part, where its jars and
-Java are at hand.
+live through the whole workload and are measured in turns, in a new order each time. Of both odradek
+and Apache Kafka the brokers with a thousand ACLs are compared.
 """
 
 import random
-import statistics
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.config.keys_authorizer import STANDARD_AUTHORIZER
 from odradek.coordinator.metadata.acls import PatternType
 from odradek.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, compared
 from tests.bench.over_the_wire import produce_tiny_batches
 from tests.conformance.authorization.grants import entry, everything
 from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
@@ -27,26 +26,25 @@ AUTHORIZER = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "allow.everyone.if.no.acl.found": "true",
 }
-Figures = dict[str, float]
 
 
-def produce_authorized(scratch: Path, rounds: int, share: int) -> Figures:
-    """One record of 100 bytes a request; rates, the broker's CPU a request, and their ratios."""
+def produce_authorized(scratch: Path, rounds: int, share: int) -> Results:
+    """One record of 100 bytes a request; beside Kafka, no ACLs, and no authorizer."""
     directory = scratch / "authorized"
     brokers: dict[str, BrokerProcess] = {
         "open": BrokerProcess(directory / "open"),
         "authorizer": BrokerProcess(directory / "authorizer", AUTHORIZER),
-        "acls": BrokerProcess(directory / "acls", AUTHORIZER),
+        ODRADEK: BrokerProcess(directory / "acls", AUTHORIZER),
     }
     if why_no_java() is None:
-        brokers["kafka_acls"] = WarmedKafkaProcess(directory / "kafka", AUTHORIZER)
+        brokers[KAFKA] = WarmedKafkaProcess(directory / "kafka", AUTHORIZER)
     found: dict[str, list[Figures]] = {name: [] for name in brokers}
     with ExitStack() as stack:
         for name, broker in brokers.items():
             stack.callback(broker.stop)
             broker.start()
             if name != "open":
-                add_acls(broker, ACL_COUNT if name.endswith("acls") else 0)
+                add_acls(broker, 0 if name == "authorizer" else ACL_COUNT)
         order = list(brokers)
         for number in range(rounds + WARM_ROUNDS):
             random.shuffle(order)
@@ -54,18 +52,7 @@ def produce_authorized(scratch: Path, rounds: int, share: int) -> Figures:
                 measured = produce_tiny_batches(brokers[name], share)
                 if number >= WARM_ROUNDS:
                     found[name].append(measured)
-    figures: Figures = {}
-    for name, measured_rounds in found.items():
-        rates = [each["requests_per_s"] for each in measured_rounds]
-        costs = [each["cpu_s_per_GB"] * 100 / 2**30 * 1e6 for each in measured_rounds]
-        figures[f"{name}_requests_per_s"] = statistics.median(rates)
-        figures[f"{name}_cpu_us"] = statistics.median(costs)
-    for name, other in (("authorizer", "open"), ("acls", "open"), ("acls", "kafka_acls")):
-        if other in brokers:
-            for figure in ("requests_per_s", "cpu_us"):
-                ratio = figures[f"{name}_{figure}"] / figures[f"{other}_{figure}"]
-                figures[f"{name}_to_{other}_{figure}"] = ratio
-    return figures
+    return compared(found)
 
 
 def add_acls(broker: BrokerProcess, count: int) -> None:

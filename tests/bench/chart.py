@@ -1,128 +1,65 @@
-"""Draws a chart of odradek beside Apache Kafka: `python -m tests.bench.chart`.
+"""The README's chart of odradek beside Apache Kafka, drawn from the kept figures."""
 
-It takes minutes, and Java. Both get the same requests in turns, from one client. The machine must
-have nothing else to do. Kafka is warmed up by rounds that do not count.
-"""
-
-import tempfile
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench import fixture, over_the_wire
-from tests.bench.two_brokers import Figures, in_turns, running
-from tests.support.broker_process import BrokerProcess
+from tests.bench.figures import KAFKA, ODRADEK, Results
+from tests.bench.svg import COLOURS, legend, picture, text
+from tests.bench.targets import more_is_better
 
 PICTURE = Path(__file__).parents[2] / "docs" / "beside-kafka.svg"
-ROUNDS = 3
-SHARE = 4  # of the work of each workload
 WIDTH, LEFT, BAR_WIDTH = 780, 330, 330
 ROW, BAR, TOP = 46, 15, 34
-COLOURS = {"odradek": "#3f51b5", "kafka": "#9e9e9e"}
+AT_THE_END = ' text-anchor="end"'
 
 
 class Row(NamedTuple):
-    """One comparison. `better` says which of two values is the better one: lower or higher."""
+    """One comparison: what it is called, its unit, and where the figure is found."""
 
     text: str
     unit: str
-    better: str
-    odradek: float
-    kafka: float
+    workload: str
+    figure: str
 
 
-def main() -> None:
-    """Measure, and write the picture."""
-    with tempfile.TemporaryDirectory(prefix="chart-") as scratch:
-        PICTURE.write_text(drawn(measured(Path(scratch))))
+ROWS = (
+    Row("from nothing to the first acknowledged record", "s", "first_record", "s"),
+    Row("20 topics and 5 groups emptied between tests", "ms", "reset", "ms"),
+    Row("memory of the idle broker", "MB", "start_empty", "memory_MB"),
+    Row("one producer, one record at a time", "per s", "one_at_a_time", "per_s"),
+    Row("Java producer, records of 1 KiB", "MB/s", "producer_perf", "MB_per_s"),
+    Row("one consumer, Fetch of 2 MiB", "MB/s", "fetch_warm", "MB_per_s"),
+)
 
 
-def measured(scratch: Path) -> list[Row]:
-    """The rows of the chart. Raises KeyError where Apache Kafka cannot run."""
-    first = fixture.first_record(scratch, ROUNDS, 1)
-    print(first, flush=True)
-    reset = fixture.reset(scratch, ROUNDS, 1)
-    print(reset, flush=True)
-    with running(scratch, {"log.retention.ms": "-1"}, {}) as brokers:
-        idle = {name: broker.memory_bytes() / 2**20 for name, broker in brokers.items()}
-        load = in_turns(brokers, ROUNDS, _load)
-    print(idle, load, flush=True)
-    tiny, large, fetched = "requests_per_s", "produce_MB_per_s", "fetch_MB_per_s"
-    return [
-        Row(
-            "from nothing to the first acknowledged record",
-            "s",
-            "lower",
-            first["odradek_s"],
-            first["kafka_s"],
-        ),
-        Row(
-            "20 topics and 5 groups emptied between tests",
-            "ms",
-            "lower",
-            reset["odradek_ms"],
-            reset["kafka_admin_ms"],
-        ),
-        Row("memory of the idle broker", "MB", "lower", idle["odradek"], idle["kafka"]),
-        *(
-            Row(text, unit, "higher", load[f"odradek_{name}"], load[f"kafka_{name}"])
-            for text, unit, name in (
-                ("one client: Produce of one record", "per s", tiny),
-                ("one client: Produce of 6 times 16 KiB", "MB/s", large),
-                ("one client: Fetch of 2 MiB", "MB/s", fetched),
-            )
-        ),
-    ]
+def write(results: Mapping[str, Results]) -> None:
+    """Write the picture, if all of its figures were measured beside Apache Kafka."""
+    if all(KAFKA in results.get(row.workload, {}) for row in ROWS):
+        PICTURE.write_text(drawn(ROWS, results))
 
 
-def _load(broker: BrokerProcess) -> Figures:
-    """What one connection moves."""
-    return {
-        "requests_per_s": over_the_wire.produce_tiny_batches(broker, SHARE)["requests_per_s"],
-        "produce_MB_per_s": over_the_wire.produce_six_partitions(broker, SHARE)["MB_per_s"],
-        "fetch_MB_per_s": over_the_wire.fetch_warm(broker, SHARE)["MB_per_s"],
-    }
-
-
-def drawn(rows: Sequence[Row]) -> str:
+def drawn(rows: Sequence[Row], results: Mapping[str, Results]) -> str:
     """The picture: two bars for each row, as long as their values are beside each other."""
-    height = TOP + ROW * len(rows) + 8
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
-        ' font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-    ]
-    for number, (name, text) in enumerate((("odradek", "odradek"), ("kafka", "Apache Kafka 4.3"))):
-        left = LEFT + number * 100
-        parts.append(
-            f'<rect x="{left}" y="9" width="11" height="11" fill="{COLOURS[name]}"/>'
-            f'<text x="{left + 17}" y="19" fill="#333333">{text}</text>'
-        )
+    parts = legend(LEFT)
     for number, row in enumerate(rows):
         top = TOP + number * ROW
-        parts.append(
-            f'<text x="{LEFT - 12}" y="{top + 14}" text-anchor="end" fill="#222222">'
-            f"{escape(row.text)}</text>"
-            f'<text x="{LEFT - 12}" y="{top + 30}" text-anchor="end" font-size="11"'
-            f' fill="#777777">{row.better} is better</text>'
-        )
-        longest = max(row.odradek, row.kafka)
-        for place, (name, value) in enumerate((("odradek", row.odradek), ("kafka", row.kafka))):
+        better = "higher" if more_is_better(row.figure) else "lower"
+        small = f'{AT_THE_END} font-size="11"'
+        parts.append(text(LEFT - 12, top + 14, row.text, more=AT_THE_END))
+        parts.append(text(LEFT - 12, top + 30, f"{better} is better", fill="#777777", more=small))
+        values = {name: results[row.workload][name][row.figure] for name in (ODRADEK, KAFKA)}
+        for place, (name, value) in enumerate(values.items()):
             y = top + place * (BAR + 2)
-            width = max(2.0, BAR_WIDTH * value / longest)
+            width = max(2.0, BAR_WIDTH * value / max(values.values()))
             parts.append(
                 f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="{BAR}"'
-                f' fill="{COLOURS[name]}"/><text x="{LEFT + width + 6:.1f}" y="{y + 12}"'
-                f' fill="#222222">{_number(value)} {row.unit}</text>'
+                f' fill="{COLOURS[name]}"/>'
             )
-    return "\n".join([*parts, "</svg>", ""])
+            parts.append(text(LEFT + width + 6, y + 12, f"{_number(value)} {row.unit}"))
+    return picture(WIDTH, TOP + ROW * len(rows) + 8, parts)
 
 
 def _number(value: float) -> str:
     """Two significant digits below 10, whole numbers from there."""
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
-
-
-if __name__ == "__main__":
-    main()

@@ -6,22 +6,25 @@ producer writes to another one until the cleaner's checkpoint says that it is th
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.bench.over_the_wire import GB, NOW_MS, now
+from tests.bench.figures import Figures, Results, at
+from tests.bench.over_the_wire import GB, NOW_MS, pipelined, produce_frame
+from tests.bench.swarm import now
+from tests.bench.two_brokers import in_turns, new_topic, running
 from tests.support.broker_process import BrokerProcess
-from tests.support.bystander import PRODUCE_VERSION, produce, produce_request
-from tests.support.compaction import HELD_BACK, clean_up_to, let_it_be_cleaned
-from tests.support.topics import create_topic
-from tests.support.wire import WireClient, request_frame
+from tests.support.bystander import produce
+from tests.support.compaction import HELD_BACK, LOOKS_SOON, clean_up_to, let_it_be_cleaned
+from tests.support.wire import WireClient
 
 SIZE = 2 * GB
 VALUE_BYTES = 1000
 RECORDS_PER_BATCH = 64
 KEYS = 64_000
-IN_FLIGHT = 5
 PAUSE_SECONDS = 0.001
 QUIET_SECONDS = 10.0
 LIMIT_SECONDS = 1800.0
@@ -29,31 +32,31 @@ LIMIT_SECONDS = 1800.0
 TOPIC_SETTINGS = {**HELD_BACK, "segment.bytes": str(64 << 20)}
 
 
-def compaction(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """p99 of one record a millisecond, acks=all, alone and while a log is compacted."""
+def compaction(scratch: Path, rounds: int, share: int) -> Results:
+    """One record a millisecond, acks=all, alone and while a log of 2 GiB is compacted."""
+    with running(scratch, LOOKS_SOON, {}) as brokers:
+        return in_turns(brokers, rounds, partial(_beside_cleaner, share=share), warm_rounds=0)
+
+
+def _beside_cleaner(broker: BrokerProcess, share: int) -> Figures:
     size = SIZE // share
-    topic = f"compacted-{time.time_ns()}"
-    create_topic(broker.bootstrap, topic, config=TOPIC_SETTINGS)
-    create_topic(broker.bootstrap, f"{topic}-beside")
-    records = fill(broker, topic, size)
-    quiet_until = now() + QUIET_SECONDS
-    alone = round_trips(broker, f"{topic}-beside", lambda: now() < quiet_until)
-    let_it_be_cleaned(broker.bootstrap, topic)
-    began = now()
-    is_cleaned = looks_for_the_end(broker.data, topic)
-    beside = round_trips(
-        broker,
-        f"{topic}-beside",
-        lambda: not is_cleaned() and now() < began + LIMIT_SECONDS,
-    )
-    seconds = now() - began
-    assert is_cleaned(), f"{topic} was not cleaned in {LIMIT_SECONDS} seconds"
+    with new_topic(broker, 1, TOPIC_SETTINGS) as topic, new_topic(broker) as other:
+        records = fill(broker, topic, size)
+        quiet_until = now() + QUIET_SECONDS
+        alone = round_trips(broker, other, lambda: now() < quiet_until)
+        let_it_be_cleaned(broker.bootstrap, topic)
+        began = now()
+        is_cleaned = looks_for_the_end(broker.data, topic)
+        beside = round_trips(
+            broker, other, lambda: not is_cleaned() and now() < began + LIMIT_SECONDS
+        )
+        seconds = now() - began
+        assert is_cleaned(), f"{topic} was not cleaned in {LIMIT_SECONDS} seconds"
     return {
         "p50_us_alone": at(alone, 0.50),
         "p99_us_alone": at(alone, 0.99),
         "p50_us_beside": at(beside, 0.50),
         "p99_us_beside": at(beside, 0.99),
-        "p99_ratio": at(beside, 0.99) / at(alone, 0.99),
         "cleaner_MB_per_s": size / 2**20 / seconds,
         "cleaner_records_per_s": records / seconds,
     }
@@ -63,14 +66,9 @@ def fill(broker: BrokerProcess, topic: str, size: int) -> int:
     """Write so many bytes, every key again and again; how many records that were."""
     batches = [_batch(first) for first in range(0, KEYS, RECORDS_PER_BATCH)]
     count = size // len(batches[0])
+    frames = (produce_frame(topic, 1, batch, 1) for batch in cycle(batches))
     with WireClient(broker.port) as client:
-        for number in range(count):
-            request = produce_request(topic, batches[number % len(batches)], acks=1)
-            client.send(request_frame(request, PRODUCE_VERSION, 1, "bench"))
-            if number >= IN_FLIGHT:
-                client.read_frame()
-        for _ in range(min(IN_FLIGHT, count)):
-            client.read_frame()
+        pipelined(client, islice(frames, count))
     return count * RECORDS_PER_BATCH
 
 
@@ -93,11 +91,6 @@ def round_trips(broker: BrokerProcess, topic: str, goes_on: Callable[[], bool]) 
     return sorted(found)
 
 
-def at(trips: list[float], share: float) -> float:
-    """The value that so large a share does not exceed."""
-    return trips[min(int(len(trips) * share), len(trips) - 1)]
-
-
 def looks_for_the_end(data: Path, topic: str) -> Callable[[], bool]:
     """Whether the log was cleaned; looks at the file ten times a second at most."""
     looks = _looks(data, topic)
@@ -112,3 +105,6 @@ def _looks(data: Path, topic: str) -> Iterator[bool]:
             is_cleaned = clean_up_to(data, topic) is not None
             looked = now()
         yield is_cleaned
+
+
+WORKLOADS = {"compaction": compaction}

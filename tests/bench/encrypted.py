@@ -5,12 +5,15 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.bench.over_the_wire import GB, Meter, batch_of, fetch_around, pipelined, produce_frame
-from tests.bench.two_brokers import Figures, in_turns, now, running
+from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, at
+from tests.bench.over_the_wire import GB, batch_of, fetch_around, pipelined, produce_frame
+from tests.bench.swarm import now
+from tests.bench.two_brokers import Meter, in_turns, running
 from tests.support.broker_process import BrokerProcess, free_ports
 from tests.support.bystander import produce
 from tests.support.certificates import TlsFiles
@@ -24,13 +27,13 @@ ROUND_TRIPS = 2_000
 PAUSE_S = 0.001
 
 
-def tls(scratch: Path, rounds: int, share: int) -> Figures:
+def tls(scratch: Path, rounds: int, share: int) -> Results:
     """One partition, 64 KiB a batch; fetches of 2 MiB; handshakes one after another, RSA 2048."""
     files = TlsFiles(scratch / "certificates")
     key = rsa.generate_private_key(65537, 2048)
     files.write_pem("server.pem", files.authority.sign("localhost", key=key))
     context = ssl.create_default_context(cafile=str(files.ca))
-    ports = dict(zip(("odradek", "kafka"), free_ports(2), strict=True))
+    ports = dict(zip((ODRADEK, KAFKA), free_ports(2), strict=True))
     settings = {**files.broker_settings(), "log.retention.bytes": "-1"}
 
     def measure(broker: BrokerProcess) -> Figures:
@@ -53,7 +56,7 @@ def tls(scratch: Path, rounds: int, share: int) -> Figures:
 def _moved(broker: BrokerProcess, client: WireClient, size_bytes: int) -> Figures:
     frame = produce_frame(TOPIC, 1, batch_of(BATCH_BYTES, 64), 1)
     meter = Meter(broker)
-    pipelined(client, frame, size_bytes // BATCH_BYTES)
+    pipelined(client, repeat(frame, size_bytes // BATCH_BYTES))
     figures = {f"produce_{name}": value for name, value in meter.moved(size_bytes).items()}
     meter = Meter(broker)
     moved = fetch_around(client, TOPIC, size_bytes)
@@ -80,8 +83,7 @@ def _p99_us(broker: BrokerProcess, count: int) -> float:
             produce(client, TOPIC, batch)
             trips.append((now() - began) * 1e6)
             time.sleep(PAUSE_S)
-    trips.sort()
-    return trips[len(trips) * 99 // 100]
+    return at(sorted(trips), 0.99)
 
 
 @contextmanager

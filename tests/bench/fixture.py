@@ -5,7 +5,6 @@ reset           20 topics and 5 groups removed, and the topics there again
 """
 
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -16,14 +15,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.broker.testing import Broker
-from tests.bench.over_the_wire import now
+from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, compared
+from tests.bench.swarm import now
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.java_tools import why_no_java
 
 TOPICS = [f"topic-{number}" for number in range(20)]
 GROUPS = [f"group-{number}" for number in range(5)]
 LIMIT_S = 60.0
-Figures = dict[str, float]
 
 # Each program starts a broker and ends it after the first acknowledged record.
 _PRODUCE = """
@@ -50,42 +49,41 @@ broker.kill()
 """
 
 
-def first_record(scratch: Path, rounds: int, share: int) -> Figures:
+def first_record(scratch: Path, rounds: int, share: int) -> Results:
     """Seconds from the start of a Python process to its end after one acknowledged record."""
-    programs = {"odradek": _ODRADEK} | ({} if why_no_java() else {"kafka": _KAFKA})
+    programs = {ODRADEK: _ODRADEK} | ({} if why_no_java() else {KAFKA: _KAFKA})
     # pip compiles what it installs; without the variable the first program compiles it here.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    found: dict[str, list[Figures]] = {name: [] for name in programs}
     for number in range(rounds):
         for name, program in programs.items():
             began = now()
             directory = scratch / f"first-record-{name}-{number}"
             command = [sys.executable, "-c", program, str(directory)]
             subprocess.run(command, check=True, env=environment)
-            seconds[name].append(now() - began)
-    return _with_ratio({f"{name}_s": statistics.median(each) for name, each in seconds.items()})
+            found[name].append({"s": now() - began})
+    return compared(found)
 
 
-def reset(scratch: Path, rounds: int, share: int) -> Figures:
-    """Milliseconds to remove 20 topics and 5 groups, beside doing it as an administrator."""
-    figures: dict[str, list[float]] = {"odradek_ms": []}
+def reset(scratch: Path, rounds: int, share: int) -> Results:
+    """Milliseconds to remove 20 topics and 5 groups; Kafka's as an administrator does it."""
+    found: dict[str, list[Figures]] = {ODRADEK: []}
     with Broker(scratch / "reset") as broker:
         for _ in range(rounds):
             _fill(broker.bootstrap_servers)
             began = now()
             broker.reset()
-            figures["odradek_ms"].append((now() - began) * 1000)
-        figures["odradek_admin_ms"] = _as_administrator(broker.bootstrap_servers, rounds)
+            found[ODRADEK].append({"ms": (now() - began) * 1000})
     if why_no_java() is None:
         kafka = ApacheKafkaProcess(scratch / "reset-kafka").start()
         try:
-            figures["kafka_admin_ms"] = _as_administrator(kafka.bootstrap, rounds)
+            found[KAFKA] = _as_administrator(kafka.bootstrap, rounds)
         finally:
             kafka.kill()
-    return {name: statistics.median(each) for name, each in figures.items()}
+    return compared(found)
 
 
-def _as_administrator(bootstrap: str, rounds: int) -> list[float]:
+def _as_administrator(bootstrap: str, rounds: int) -> list[Figures]:
     """Milliseconds to delete the groups and topics, and to create the topics again."""
     admin = AdminClient(_client(bootstrap))
     found = []
@@ -95,7 +93,7 @@ def _as_administrator(bootstrap: str, rounds: int) -> list[float]:
         _wait(admin.delete_consumer_groups(GROUPS))
         _wait(admin.delete_topics(TOPICS))
         _create(admin)
-        found.append((now() - began) * 1000)
+        found.append({"ms": (now() - began) * 1000})
     return found
 
 
@@ -146,12 +144,6 @@ def _wait(futures: dict[str, object]) -> None:
         future.result(LIMIT_S)  # type: ignore[attr-defined]
 
 
-def _with_ratio(figures: Figures) -> Figures:
-    if "kafka_s" in figures:
-        figures["ratio"] = figures["odradek_s"] / figures["kafka_s"]
-    return figures
-
-
-WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
+WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
     work.__name__: work for work in (first_record, reset)
 }

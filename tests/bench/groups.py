@@ -14,19 +14,17 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.bench.classic_members import ClassicGroup
-from tests.bench.compaction import at, round_trips
+from tests.bench.compaction import round_trips
 from tests.bench.consumer_members import ConsumerGroup
+from tests.bench.figures import Figures, Results, at, compared, latencies
 from tests.bench.swarm import Swarm, now
 from tests.bench.two_brokers import (
     WARM_ROUNDS,
-    Figures,
     allow_files,
     await_topic,
     in_turns,
-    medians,
     running,
     timed,
-    with_ratios,
 )
 from tests.support.broker_process import BrokerProcess
 from tests.support.topics import create_topic
@@ -103,7 +101,7 @@ def measured(
     rounds: int,
     measure: Callable[[BrokerProcess], Figures],
     warm_rounds: int = WARM_ROUNDS,
-) -> Figures:
+) -> Results:
     """The figures of both brokers, in turns."""
     with running(scratch, SETTINGS, TOPICS) as brokers:
         return in_turns(brokers, rounds, measure, warm_rounds)
@@ -112,12 +110,12 @@ def measured(
 # -- 1,000 members of one group --------------------------------------------------------------------
 
 
-def group_of_1000(scratch: Path, rounds: int, share: int) -> Figures:
+def group_of_1000(scratch: Path, rounds: int, share: int) -> Results:
     """1,000 members join a classic group at once; then one more joins, and all must join again."""
     return measured(scratch, rounds, lambda broker: joined(classic, broker, MEMBERS // share))
 
 
-def consumer_group_of_1000(scratch: Path, rounds: int, share: int) -> Figures:
+def consumer_group_of_1000(scratch: Path, rounds: int, share: int) -> Results:
     """The same by the consumer protocol."""
     return measured(scratch, rounds, lambda broker: joined(consumer, broker, MEMBERS // share))
 
@@ -160,17 +158,17 @@ def rebalance(group: Group, begin: Callable[[], None]) -> None:
 # -- 5,000 groups of one member --------------------------------------------------------------------
 
 
-def groups_of_one(scratch: Path, rounds: int, share: int) -> Figures:
+def groups_of_one(scratch: Path, rounds: int, share: int) -> Results:
     """5,000 classic groups of one member, each with a heartbeat every 3 s."""
     return heartbeats(scratch, classic, rounds, share)
 
 
-def consumer_groups_of_one(scratch: Path, rounds: int, share: int) -> Figures:
+def consumer_groups_of_one(scratch: Path, rounds: int, share: int) -> Results:
     """The same by the consumer protocol."""
     return heartbeats(scratch, small_consumer, rounds, share)
 
 
-def heartbeats(scratch: Path, make: MakeGroup, rounds: int, share: int) -> Figures:
+def heartbeats(scratch: Path, make: MakeGroup, rounds: int, share: int) -> Results:
     """CPU seconds of a broker per second; all brokers are under the same load at the same time."""
     count = GROUPS // share
     with running(scratch, SETTINGS, TOPICS) as brokers, Swarm() as swarm:
@@ -180,10 +178,13 @@ def heartbeats(scratch: Path, make: MakeGroup, rounds: int, share: int) -> Figur
         for name, broker in brokers.items():
             before = broker.memory_bytes()
             groups[name] = alone(swarm, broker, make, count)
-            memory[f"{name}_kB_per_member"] = (broker.memory_bytes() - before) / 1024 / count
+            memory[name] = (broker.memory_bytes() - before) / 1024 / count
         swarm.run_for(WARM_S)
-        found = [beaten(swarm, brokers, groups, MEASURED_S / share) for _ in range(rounds)]
-    return with_ratios({**medians(found), **memory})
+        found: dict[str, list[Figures]] = {name: [] for name in brokers}
+        for _ in range(rounds):
+            for name, figures in beaten(swarm, brokers, groups, MEASURED_S / share).items():
+                found[name].append(figures | {"kB_per_member": memory[name]})
+    return compared(found)
 
 
 def alone(swarm: Swarm, broker: BrokerProcess, make: MakeGroup, count: int) -> list[Group]:
@@ -202,7 +203,7 @@ def beaten(
     brokers: Mapping[str, BrokerProcess],
     groups: Mapping[str, list[Group]],
     seconds: float,
-) -> Figures:
+) -> dict[str, Figures]:
     """What the heartbeats of some time cost, and how long they took."""
     for group in itertools.chain(*groups.values()):
         group.trips.clear()
@@ -210,27 +211,28 @@ def beaten(
     cpu = {name: broker.cpu_seconds() for name, broker in brokers.items()}
     swarm.run_for(seconds)
     took = now() - began
-    figures: Figures = {}
+    found: dict[str, Figures] = {}
     for name, broker in brokers.items():
         used = broker.cpu_seconds() - cpu[name]
-        trips = sorted(trip * 1e6 for group in groups[name] for trip in group.trips)
-        figures[f"{name}_cpu_s_per_s"] = used / took
-        figures[f"{name}_cpu_us_per_beat"] = used / len(trips) * 1e6
-        figures[f"{name}_beats_per_s"] = len(trips) / took
-        figures[f"{name}_p50_us"] = at(trips, 0.50)
-        figures[f"{name}_p99_us"] = at(trips, 0.99)
-    return figures
+        trips = [trip * 1e6 for group in groups[name] for trip in group.trips]
+        found[name] = {
+            "cpu_percent": used / took * 100,
+            "cpu_us_per_beat": used / len(trips) * 1e6,
+            "beats_per_s": len(trips) / took,
+            **latencies(trips),
+        }
+    return found
 
 
 # -- a rebalance beside others ---------------------------------------------------------------------
 
 
-def rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Figures:
+def rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Results:
     """p99 of a producer of another topic, alone and while a group of 1,000 rebalances."""
     return measured(scratch, rounds, lambda broker: beside(classic, broker, share), 1)
 
 
-def consumer_rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Figures:
+def consumer_rebalance_beside_produce(scratch: Path, rounds: int, share: int) -> Results:
     """The same by the consumer protocol."""
     return measured(scratch, rounds, lambda broker: beside(consumer, broker, share), 1)
 
@@ -298,7 +300,7 @@ def rebalance_again_and_again(
         group.leave()
 
 
-WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
+WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
     work.__name__: work
     for work in (
         group_of_1000,

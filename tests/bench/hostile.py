@@ -11,8 +11,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from odradek.protocol.messages.produce import ProduceResponse
-from tests.bench.compaction import at, round_trips
-from tests.bench.over_the_wire import now
+from tests.bench.compaction import round_trips
+from tests.bench.figures import at
+from tests.bench.swarm import now
 from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.bystander import produce_request
 from tests.support.hostile_batches import KINDS
@@ -84,3 +85,6 @@ def _harass(orders: Connection, port: int, topic: str, kind: str) -> None:
         for client in clients:
             client.read_answer(ProduceResponse, version)
             client.send(client.frame_of(request, version))
+
+
+WORKLOADS = {"hostile_batches": hostile_batches}

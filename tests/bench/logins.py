@@ -18,10 +18,10 @@ from odradek.protocol.messages.sasl_authenticate import (
     SaslAuthenticateResponse,
 )
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.bench.figures import Figures, Results
 from tests.bench.swarm import now
-from tests.bench.two_brokers import Figures, in_turns
-from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
-from tests.support.java_tools import why_no_java
+from tests.bench.two_brokers import both, in_turns
+from tests.support.broker_process import BrokerProcess
 from tests.support.sasl import HASHES, add_scram_user
 from tests.support.secured import secure, wait_until_open
 from tests.support.wire import WireClient
@@ -31,12 +31,9 @@ AT_ONCE = 32
 LOGINS = 6400
 
 
-def scram_logins(mechanism: str, scratch: Path, rounds: int, share: int) -> Figures:
+def scram_logins(mechanism: str, scratch: Path, rounds: int, share: int) -> Results:
     """Logins, AT_ONCE side by side."""
-    directory = scratch / f"logins-{time.time_ns()}"
-    brokers: dict[str, BrokerProcess] = {"odradek": BrokerProcess(directory / "o")}
-    if why_no_java() is None:
-        brokers["kafka"] = WarmedKafkaProcess(directory / "k")
+    brokers = both(scratch / f"logins-{time.time_ns()}", {})
     with ExitStack() as stack:
         ports = {}
         for name, broker in brokers.items():
@@ -123,7 +120,7 @@ def answer_of(client: WireClient) -> str:
     return answer.auth_bytes.decode()
 
 
-WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
+WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
     "logins_scram_sha_256": partial(scram_logins, "SCRAM-SHA-256"),
     "logins_scram_sha_512": partial(scram_logins, "SCRAM-SHA-512"),
 }

@@ -6,11 +6,12 @@ slower than another for its whole life.
 """
 
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 
+from tests.bench.figures import Figures
 from tests.bench.over_the_wire import batch_of, pipelined
 from tests.support.broker_process import BrokerProcess
 from tests.support.bystander import PRODUCE_VERSION, produce_request
@@ -21,7 +22,6 @@ from tests.support.wire import WireClient, request_frame
 TOPIC = "bench"
 TURNS = 40
 REQUESTS = 10_000
-Figures = dict[str, float]
 
 
 def metrics_cost(scratch: Path, rounds: int, share: int) -> Figures:
@@ -58,15 +58,10 @@ def _ratios(brokers: Mapping[str, BrokerProcess], frame: bytes, requests: int) -
 
 def _cpu_of(broker: BrokerProcess, frame: bytes, requests: int) -> float:
     """CPU seconds that the broker takes for the requests."""
-    began = _cpu_seconds(broker.pid)
+    began = broker.cpu_seconds()
     with WireClient(broker.port) as client:
-        pipelined(client, frame, requests)
-    return _cpu_seconds(broker.pid) - began
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU time of a process, in nanoseconds' resolution: its clock in Linux."""
-    return time.clock_gettime((~pid << 3) | 2)
+        pipelined(client, repeat(frame, requests))
+    return broker.cpu_seconds() - began
 
 
 WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {"metrics_cost": metrics_cost}

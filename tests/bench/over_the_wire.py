@@ -1,8 +1,8 @@
-"""Workloads against a broker process, by raw requests."""
+"""Workloads of raw requests, which cost the client next to nothing."""
 
-import itertools
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from itertools import repeat
 
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import (
@@ -12,10 +12,12 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from tests.bench.figures import Figures, Results, latencies
+from tests.bench.swarm import now
+from tests.bench.two_brokers import LIMIT_S, Brokers, Meter, in_turns, new_topic
 from tests.support.broker_process import BrokerProcess
 from tests.support.bystander import PRODUCE_VERSION, produce, produce_request
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched, next_offset
-from tests.support.topics import create_topic
 from tests.support.wire import WireClient, request_frame
 
 GB = 2**30
@@ -23,25 +25,10 @@ IN_FLIGHT = 5
 FLUSHING_CLIENTS = 100
 FLUSHED_PARTITIONS = 4
 NOW_MS = 1_700_000_000_000
-_names = (f"bench-{number}" for number in itertools.count())
-
-now = time.perf_counter
-
-
-class Meter:
-    """Wall clock, and CPU time of the broker, since it was made."""
-
-    def __init__(self, broker: BrokerProcess) -> None:
-        self._broker = broker
-        self._cpu = broker.cpu_seconds()
-        self._started = now()
-
-    def moved(self, size_bytes: int) -> dict[str, float]:
-        """The figures of a workload that moved so many bytes."""
-        seconds = now() - self._started
-        cpu = self._broker.cpu_seconds() - self._cpu
-        gigabytes = size_bytes / GB
-        return {"MB_per_s": size_bytes / 2**20 / seconds, "cpu_s_per_GB": cpu / gigabytes}
+FILLED_BATCHES = 4096
+PARTITIONS = 2000
+WAIT_MS = 30_000
+WAITING_CONSUMERS = 100
 
 
 def batch_of(size_bytes: int, count: int) -> bytes:
@@ -51,64 +38,100 @@ def batch_of(size_bytes: int, count: int) -> bytes:
 
 
 def produce_frame(topic: str, partitions: int, batch: bytes, acks: int) -> bytes:
+    """A Produce of the same batch to each of the first partitions."""
     request = produce_request(topic, batch, partitions=partitions, acks=acks)
     return request_frame(request, PRODUCE_VERSION, 1, "bench")
 
 
-def pipelined(client: WireClient, frame: bytes, requests: int) -> None:
-    """Send one frame again and again, with a few answers outstanding, as clients do."""
-    for number in range(requests):
-        client.send(frame)
-        if number >= IN_FLIGHT:
+def partition_frame(topic: str, partition: int, batch: bytes) -> bytes:
+    """A Produce of a batch to one partition, acks=all."""
+    data = [ProducePartitionData(index=partition, records=batch)]
+    topics = [ProduceTopicData(name=topic, partition_data=data)]
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics)
+    return request_frame(request, PRODUCE_VERSION, 1, "bench")
+
+
+def pipelined(client: WireClient, frames: Iterable[bytes], in_flight: int = IN_FLIGHT) -> None:
+    """Send requests with a few answers outstanding, as clients do.
+
+    Nothing is read while a request is sent: outstanding answers must fit the socket's buffers.
+    """
+    outstanding = 0
+    for frame in frames:
+        if outstanding < in_flight:
+            outstanding += 1
+        else:
             client.read_frame()
-    for _ in range(min(IN_FLIGHT, requests)):
+        client.send(frame)
+    for _ in range(outstanding):
         client.read_frame()
 
 
-def _produce(
-    broker: BrokerProcess, partitions: int, batch_bytes: int, total_bytes: int, acks: int
-) -> dict[str, float]:
-    topic = next(_names)
-    create_topic(broker.bootstrap, topic, partitions)
-    batch = batch_of(batch_bytes, max(1, batch_bytes // 1024))
-    frame = produce_frame(topic, partitions, batch, acks)
-    requests = total_bytes // (batch_bytes * partitions)
-    meter = Meter(broker)
-    with WireClient(broker.port) as client:
-        pipelined(client, frame, requests)
-    figures = meter.moved(total_bytes)
-    figures["requests_per_s"] = figures["MB_per_s"] * 2**20 / (batch_bytes * partitions)
-    return figures
+# -- Produce ---------------------------------------------------------------------------------------
 
 
-def produce_large_batches(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """One partition, 64 KiB a batch, acks=1."""
-    return _produce(broker, 1, 65536, GB // share, 1)
+def produce_large_batches(broker: BrokerProcess, share: int) -> Figures:
+    """Produce of 64 KiB in one partition, five requests in flight, acks=1."""
+    size = 65536
+    with new_topic(broker) as topic, WireClient(broker.port) as client:
+        frame = produce_frame(topic, 1, batch_of(size, 64), 1)
+        meter = Meter(broker)
+        pipelined(client, repeat(frame, GB // share // size))
+        return meter.moved(GB // share)
 
 
-def produce_six_partitions(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """Six partitions a request, 16 KiB a batch, acks=all: the Java producer's defaults."""
-    return _produce(broker, 6, 16384, GB // share, -1)
+def produce_tiny_batches(broker: BrokerProcess, share: int) -> Figures:
+    """Produce of one record of 100 bytes, five requests in flight, acks=1."""
+    count = 50_000 // share
+    with new_topic(broker) as topic, WireClient(broker.port) as client:
+        frame = produce_frame(topic, 1, batch_of(100, 1), 1)
+        meter = Meter(broker)
+        pipelined(client, repeat(frame, count))
+        return meter.done(count)
 
 
-def produce_tiny_batches(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """One record of 100 bytes a request: what a request costs."""
-    return _produce(broker, 1, 100, 5_000_000 // share, 1)
+def produce_2000_partitions(brokers: Brokers, rounds: int, share: int) -> Results:
+    """Requests with a record of 100 bytes for each of 2,000 partitions, acks=1; each record."""
+    requests = 200 // share
+
+    def measure(broker: BrokerProcess) -> Figures:
+        frame = produce_frame(topics[broker.name], PARTITIONS, batch_of(100, 1), 1)
+        with WireClient(broker.port, timeout_s=LIMIT_S) as client:
+            meter = Meter(broker)
+            pipelined(client, repeat(frame, requests), in_flight=1)
+            return meter.done(requests * PARTITIONS)
+
+    with ExitStack() as stack:
+        topics = {
+            name: stack.enter_context(new_topic(broker, PARTITIONS))
+            for name, broker in brokers.items()
+        }
+        return in_turns(brokers, rounds, measure, warm_rounds=1)
 
 
-def produce_flush_each(broker: BrokerProcess, share: int) -> dict[str, float]:
+def one_at_a_time(broker: BrokerProcess, share: int) -> Figures:
+    """A record of 100 bytes at a time, acks=all; a request when the last one is acknowledged."""
+    batch, trips = batch_of(100, 1), []
+    with new_topic(broker) as topic, WireClient(broker.port) as client:
+        meter = Meter(broker)
+        for _ in range(10_000 // share):
+            started = now()
+            produce(client, topic, batch)
+            trips.append((now() - started) * 1e6)
+        return meter.done(len(trips)) | latencies(trips)
+
+
+def produce_flush_each(broker: BrokerProcess, share: int) -> Figures:
     """flush.messages=1: one record a request, each answered after its fsync, by many clients."""
-    topic = next(_names)
-    create_topic(broker.bootstrap, topic, FLUSHED_PARTITIONS, {"flush.messages": "1"})
     batch = batch_of(1024, 1)
     figures = {}
-    for clients in (1, FLUSHING_CLIENTS):
-        rounds = max(20, 400 // share)
-        seconds, trips = _together(broker, topic, batch, clients, rounds)
-        trips.sort()
-        figures[f"requests_per_s_{clients}"] = clients * rounds / seconds
-        figures[f"p50_ms_{clients}"] = trips[len(trips) // 2] * 1e3
-        figures[f"p99_ms_{clients}"] = trips[len(trips) * 99 // 100] * 1e3
+    with new_topic(broker, FLUSHED_PARTITIONS, {"flush.messages": "1"}) as topic:
+        for clients in (1, FLUSHING_CLIENTS):
+            rounds = max(20, 400 // share)
+            seconds, trips = _together(broker, topic, batch, clients, rounds)
+            figures[f"{clients}_requests_per_s"] = clients * rounds / seconds
+            found = latencies(trips).items()
+            figures |= {f"{clients}_{name}": value for name, value in found}
     return figures
 
 
@@ -119,26 +142,7 @@ def _together(
     of it all, and of each round trip.
     """
     clients = [WireClient(broker.port) for _ in range(count)]
-    frames = [
-        request_frame(
-            ProduceRequest(
-                acks=-1,
-                timeout_ms=30_000,
-                topic_data=[
-                    ProduceTopicData(
-                        name=topic,
-                        partition_data=[
-                            ProducePartitionData(index=n % FLUSHED_PARTITIONS, records=batch)
-                        ],
-                    )
-                ],
-            ),
-            PRODUCE_VERSION,
-            1,
-            "bench",
-        )
-        for n in range(count)
-    ]
+    frames = [partition_frame(topic, n % FLUSHED_PARTITIONS, batch) for n in range(count)]
     trips = []
     began = now()
     for _ in range(rounds):
@@ -147,23 +151,23 @@ def _together(
             client.send(frame)
         for client in clients:
             client.read_frame()
-            trips.append(now() - started)
+            trips.append((now() - started) * 1e6)
     seconds = now() - began
     for client in clients:
         client.close()
     return seconds, trips
 
 
-def fetch_warm(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """Read a partition that lies in the page cache, 2 MiB an answer."""
-    topic = next(_names)
-    create_topic(broker.bootstrap, topic)
-    frame = produce_frame(topic, 1, batch_of(65536, 64), 1)
-    wanted = 4 * GB // share
-    with WireClient(broker.port) as client:
-        pipelined(client, frame, 4096)
+# -- Fetch -----------------------------------------------------------------------------------------
+
+
+def fetch_warm(broker: BrokerProcess, share: int) -> Figures:
+    """Fetch of 2 MiB an answer, from a partition that is in the page cache."""
+    with new_topic(broker) as topic, WireClient(broker.port) as client:
+        frame = produce_frame(topic, 1, batch_of(65536, 64), 1)
+        pipelined(client, repeat(frame, FILLED_BATCHES))
         meter = Meter(broker)
-        return meter.moved(fetch_around(client, topic, wanted))
+        return meter.moved(fetch_around(client, topic, 4 * GB // share))
 
 
 def fetch_around(client: WireClient, topic: str, wanted_bytes: int) -> int:
@@ -178,33 +182,53 @@ def fetch_around(client: WireClient, topic: str, wanted_bytes: int) -> int:
     return moved
 
 
-def one_at_a_time(broker: BrokerProcess, share: int) -> dict[str, float]:
-    """The round trip of one small record, acks=all: the middle and the tail."""
-    topic = next(_names)
-    create_topic(broker.bootstrap, topic)
-    batch = batch_of(100, 1)
-    trips = []
-    with WireClient(broker.port) as client:
-        for _ in range(10_000 // share):
+def tail(broker: BrokerProcess, share: int) -> Figures:
+    """From a Produce of one record to the end of a Fetch that waited for it."""
+    return _delivered(broker, 1, 10_000 // share)
+
+
+def tail_of_100(broker: BrokerProcess, share: int) -> Figures:
+    """The same with 100 consumers, which all wait for the record; each delivery."""
+    return _delivered(broker, WAITING_CONSUMERS, 500 // share)
+
+
+def _delivered(broker: BrokerProcess, consumers: int, records: int) -> Figures:
+    batch, trips = batch_of(100, 1), []
+    with new_topic(broker) as topic, WireClient(broker.port) as producer:
+        record = produce_frame(topic, 1, batch, 1)
+        readers = [WireClient(broker.port) for _ in range(consumers)]
+        meter = Meter(broker)
+        for offset in range(records):
+            request = fetch_request(topic, 0, offset, 1 << 20, max_wait_ms=WAIT_MS)
+            wanted = request_frame(request, FETCH_VERSION, 1, "bench")
+            for reader in readers:
+                reader.send(wanted)
             started = now()
-            produce(client, topic, batch)
-            trips.append((now() - started) * 1e6)
-    trips.sort()
-    return {
-        "p50_us": trips[len(trips) // 2],
-        "p99_us": trips[len(trips) * 99 // 100],
-        "p999_us": trips[len(trips) * 999 // 1000],
-    }
+            producer.send(record)
+            for reader in readers:
+                answer = reader.read_frame()
+                trips.append((now() - started) * 1e6)
+                assert len(answer) > len(batch), "a Fetch has brought nothing"
+            producer.read_frame()
+        figures = meter.done(len(trips)) | latencies(trips)
+        for reader in readers:
+            reader.close()
+    return figures
 
 
-WORKLOADS: dict[str, Callable[[BrokerProcess, int], dict[str, float]]] = {
+WORKLOADS: dict[str, Callable[[BrokerProcess, int], Figures]] = {
     work.__name__: work
     for work in (
-        produce_large_batches,
-        produce_six_partitions,
+        one_at_a_time,
+        tail,
+        tail_of_100,
         produce_tiny_batches,
         produce_flush_each,
-        fetch_warm,
-        one_at_a_time,
     )
+}
+COMPARED: dict[str, Callable[[Brokers, int, int], Results]] = {
+    work.__name__: work for work in (produce_2000_partitions,)
+}
+BESIDE_BARE: dict[str, Callable[[BrokerProcess, int], Figures]] = {
+    work.__name__: work for work in (produce_large_batches, fetch_warm)
 }

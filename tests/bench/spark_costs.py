@@ -8,11 +8,10 @@ import statistics
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tests.support.broker_process import CLOCK_TICKS, BrokerProcess
-from tests.support.process_tree import children_of
+from tests.support.broker_process import BrokerProcess
+from tests.support.process_tree import children_of, own_cpu_seconds
 from tests.support.spark_process import SparkProcess
 
 PAUSE_SECONDS = 0.05
@@ -77,12 +76,6 @@ class CpuMeter(threading.Thread):
         for pid in [self._pid, *children_of(self._pid)]:
             with suppress(OSError):  # it has just ended
                 self._last[pid] = own_cpu_seconds(pid)
-
-
-def own_cpu_seconds(pid: int) -> float:
-    """What a process has used, without its children. Raises OSError."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
 def compared(label: str, records: int, costs: Mapping[str, list[Cost]]) -> Figures:

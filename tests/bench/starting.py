@@ -1,70 +1,98 @@
-"""Workloads that start a broker on a directory with data: odradek, and Apache Kafka beside it.
+"""Workloads that start odradek and Apache Kafka in turns.
 
-Both get copies of one directory, which odradek has written and was killed over, and are started in
-turns. Apache Kafka takes part where its jars and Java are at hand.
+In `recovery` both get copies of one directory, which odradek has written and was killed over. In
+the others each has its own, and lives through all rounds.
 """
 
 import shutil
-import statistics
-import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
-from odradek.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.bench.over_the_wire import GB, NOW_MS, now
+from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, compared
+from tests.bench.over_the_wire import GB, NOW_MS, batch_of, pipelined, produce_frame
+from tests.bench.swarm import now
+from tests.bench.two_brokers import SETTLE_S, await_topic, both, in_turns, running
 from tests.conformance.exchange.house import House
 from tests.support.broker_process import BrokerProcess
-from tests.support.bystander import produce_request
 from tests.support.java_tools import why_no_java
 from tests.support.process_tree import PeakMemory
 from tests.support.topics import create_topic
-from tests.support.wire import ConnectionEndedError, WireClient, request_frame
+from tests.support.wire import WireClient
 
 TOPIC = "bench"
-PRODUCE_VERSION = 9
-LIST_OFFSETS_VERSION = 5
-LATEST = -1
-IN_FLIGHT = 8
 LIMIT_SECONDS = 600.0
+LOADED_SECONDS = 3.0
 SETTINGS = {"log.retention.ms": "-1"}
 # Of these the two brokers know nothing after a crash: each batch is read.
 LOST = ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown")
-Figures = dict[str, float]
 
 
-def recovery(scratch: Path, rounds: int, share: int) -> Figures:
+def start_empty(scratch: Path, rounds: int, share: int) -> Results:
+    """From a broker's start to its first answer, without topics; its memory two seconds later."""
+    with ExitStack() as stack:
+        brokers = both(scratch / "empty", SETTINGS)
+        for broker in brokers.values():
+            stack.callback(broker.stop)
+            broker.start()  # makes its directory
+        return in_turns(brokers, rounds, _restarted, warm_rounds=0)
+
+
+def _restarted(broker: BrokerProcess) -> Figures:
+    broker.terminate()
+    ready_s = _started(broker)
+    time.sleep(SETTLE_S)
+    return {"ready_s": ready_s, "memory_MB": broker.memory_bytes() / 2**20}
+
+
+def _started(broker: BrokerProcess) -> float:
+    """Start it; the seconds until its first answer."""
+    began = now()
+    broker.start_without_waiting()
+    broker.wait_until_ready(LIMIT_SECONDS)
+    return now() - began
+
+
+def start_2000_partitions(scratch: Path, rounds: int, share: int) -> Results:
+    """The same with 2,000 partitions: after a clean stop, and after a kill -9 under load."""
+    count = 2_000 // share
+    with running(scratch, SETTINGS, {TOPIC: count}) as brokers:
+        return in_turns(brokers, rounds, partial(_both_starts, partitions=count), warm_rounds=0)
+
+
+def _both_starts(broker: BrokerProcess, partitions: int) -> Figures:
+    figures = {f"clean_{name}": value for name, value in _restarted(broker).items()}
+    await_topic(broker, TOPIC, partitions)
+    _kill_under_load(broker, partitions)
+    return figures | {"killed_ready_s": _started(broker)}
+
+
+def _kill_under_load(broker: BrokerProcess, partitions: int) -> None:
+    """Kill it while it has a request that it has not answered."""
+    frame = produce_frame(TOPIC, partitions, batch_of(1024, 1), 1)
+    until = now() + LOADED_SECONDS
+    with WireClient(broker.port, timeout_s=LIMIT_SECONDS) as client:
+        client.send(frame)
+        while now() < until:
+            client.read_frame()
+            client.send(frame)
+        broker.kill()
+
+
+def recovery(scratch: Path, rounds: int, share: int) -> Results:
     """2 GiB in four partitions, in batches of 16 KiB of an idempotent producer, killed."""
     house = written(scratch / "recovery", partitions=4, total_bytes=2 * GB // share)
-    forget(house)
-    return compared(house, partitions=4, rounds=rounds, before=forget)
+    return recovered(house, partitions=4, rounds=rounds)
 
 
-def recovery_of_small_batches(scratch: Path, rounds: int, share: int) -> Figures:
+def recovery_of_small_batches(scratch: Path, rounds: int, share: int) -> Results:
     """A quarter of that, in batches of one record of 1 KiB: what a batch costs."""
     house = written(scratch / "small", partitions=4, total_bytes=GB // 2 // share, batch_bytes=1024)
-    forget(house)
-    return compared(house, partitions=4, rounds=rounds, before=forget)
-
-
-def open_partitions(scratch: Path, rounds: int, share: int) -> Figures:
-    """2,000 partitions with a few records each, after a clean stop and after a kill."""
-    count = 2_000 // share
-    house = written(scratch / "many", partitions=count, total_bytes=count * 10 * 1024)
-    figures: Figures = {}
-    for name, before in (("clean", lambda house: None), ("unclean", forget)):
-        found = compared(
-            house, partitions=count, rounds=rounds, before=before, clean=name == "clean"
-        )
-        figures |= {f"{name}_{figure}": value for figure, value in found.items()}
-    return figures
+    return recovered(house, partitions=4, rounds=rounds)
 
 
 def written(
@@ -82,17 +110,13 @@ def written(
 def _fill(broker: BrokerProcess, partitions: int, batches: int, batch_bytes: int) -> None:
     count = max(1, batch_bytes // 1024)
     records = [Record(key=None, value=bytes(batch_bytes // count), timestamp_ms=NOW_MS)] * count
+
+    def frame(number: int) -> bytes:
+        batch = build_batch(records, producer_id=1, producer_epoch=0, base_sequence=number * count)
+        return produce_frame(TOPIC, partitions, bytes(batch), -1)
+
     with WireClient(broker.port) as client:
-        for number in range(batches):
-            batch = bytes(
-                build_batch(records, producer_id=1, producer_epoch=0, base_sequence=number * count)
-            )
-            request = produce_request(TOPIC, batch, partitions=partitions)
-            client.send(request_frame(request, PRODUCE_VERSION, 1, "bench"))
-            if number >= IN_FLIGHT:
-                client.read_frame()
-        for _ in range(min(IN_FLIGHT, batches)):
-            client.read_frame()
+        pipelined(client, map(frame, range(batches)))
 
 
 def forget(house: House) -> None:
@@ -101,16 +125,9 @@ def forget(house: House) -> None:
         (house.data / name).unlink(missing_ok=True)
 
 
-def compared(
-    house: House,
-    *,
-    partitions: int,
-    rounds: int,
-    before: Callable[[House], None],
-    clean: bool = False,
-) -> Figures:
-    """Medians of starting each broker on a copy of its own."""
-    names = ["odradek"] + ([] if why_no_java() else ["kafka"])
+def recovered(house: House, *, partitions: int, rounds: int) -> Results:
+    """Starts of each broker on a copy of its own."""
+    names = [ODRADEK] + ([] if why_no_java() else [KAFKA])
     houses = {}
     for name in names:
         copy = house.directory.with_name(f"{house.directory.name}-{name}")
@@ -119,55 +136,28 @@ def compared(
     found: dict[str, list[Figures]] = {name: [] for name in names}
     for _ in range(rounds):
         for name, mine in houses.items():
-            before(mine)
-            broker = mine.kafka() if name == "kafka" else mine.odradek()
-            found[name].append(_start(broker, partitions, clean=clean))
+            forget(mine)
+            broker = mine.kafka() if name == KAFKA else mine.odradek()
+            try:
+                found[name].append(_start(broker, partitions))
+            finally:
+                if broker.is_running:
+                    broker.kill()
     for mine in houses.values():
         shutil.rmtree(mine.directory)
-    return {
-        f"{name}_{figure}": statistics.median(each[figure] for each in figures)
-        for name, figures in found.items()
-        for figure in figures[0]
-    }
+    return compared(found)
 
 
-def _start(broker: BrokerProcess, partitions: int, *, clean: bool) -> Figures:
+def _start(broker: BrokerProcess, partitions: int) -> Figures:
     """Seconds to the first answer, and until each partition tells where it ends."""
     started = now()
     broker.start_without_waiting()
-    try:
-        with peak_memory(broker) as peak:
-            broker.wait_until_ready(LIMIT_SECONDS)
-            ready = now() - started
-            _wait_for_partitions(broker, partitions)
-            served = now() - started
-        if clean:
-            broker.terminate()
-    finally:
-        if broker.is_running:
-            broker.kill()
+    with peak_memory(broker) as peak:
+        broker.wait_until_ready(LIMIT_SECONDS)
+        ready = now() - started
+        await_topic(broker, TOPIC, partitions)
+        served = now() - started
     return {"ready_s": ready, "all_served_s": served, "peak_MB": peak.bytes / 2**20}
-
-
-def _wait_for_partitions(broker: BrokerProcess, partitions: int) -> None:
-    wanted = [
-        ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(partitions)
-    ]
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=wanted)]
-    )
-    deadline = now() + LIMIT_SECONDS
-    while now() < deadline:
-        try:
-            with WireClient(broker.port) as client:
-                while now() < deadline:
-                    answer = client.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION)
-                    if all(each.error_code == 0 for each in answer.topics[0].partitions):
-                        return
-                    threading.Event().wait(0.01)
-        except ConnectionEndedError:
-            continue
-    raise TimeoutError(f"{broker.name} does not serve all partitions")
 
 
 @contextmanager
@@ -181,6 +171,9 @@ def peak_memory(broker: BrokerProcess) -> Iterator[PeakMemory]:
         peak.end()
 
 
-WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
-    work.__name__: work for work in (recovery, recovery_of_small_batches, open_partitions)
+WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
+    work.__name__: work for work in (recovery, recovery_of_small_batches)
+}
+IN_TABLE: dict[str, Callable[[Path, int, int], Results]] = {
+    work.__name__: work for work in (start_empty, start_2000_partitions)
 }

@@ -25,11 +25,11 @@ from odradek.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.bench.compaction import at
+from tests.bench.figures import ODRADEK, Figures, Results, at
 from tests.bench.over_the_wire import GB
 from tests.bench.swarm import Swarm, now
 from tests.bench.transactional_producers import TIMEOUT_MS, TransactionalProducer, Work
-from tests.bench.two_brokers import Figures, in_turns, running
+from tests.bench.two_brokers import in_turns, running
 from tests.support.broker_process import BrokerProcess
 from tests.support.stored_batches import FETCH_VERSION, fetched, next_offset
 from tests.support.wire import WireClient, request_frame
@@ -71,7 +71,7 @@ def topic_id(broker: BrokerProcess, topic: str) -> bytes:
     return bytes(answer.topics[0].topic_id)
 
 
-def measured(scratch: Path, rounds: int, measure: Callable[[BrokerProcess], Figures]) -> Figures:
+def measured(scratch: Path, rounds: int, measure: Callable[[BrokerProcess], Figures]) -> Results:
     """The figures of both brokers, in turns."""
     with running(scratch, {}, {TOPIC: PARTITIONS}) as brokers:
         warm_up(brokers)
@@ -88,18 +88,18 @@ def warm_up(brokers: Mapping[str, BrokerProcess]) -> None:
 # -- producing -------------------------------------------------------------------------------------
 
 
-def transactions_one_partition(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_one_partition(scratch: Path, rounds: int, share: int) -> Results:
     """One producer; 100 records in one partition."""
     return measured(scratch, rounds, partial(by_one_producer, share=share, partitions=[0]))
 
 
-def transactions_with_offsets(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_with_offsets(scratch: Path, rounds: int, share: int) -> Results:
     """One producer; 96 records in six partitions, and the offsets of a group."""
     measure = partial(by_one_producer, share=share, partitions=range(PARTITIONS), group_id="group")
     return measured(scratch, rounds, measure)
 
 
-def transactions_of_version_1(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_of_version_1(scratch: Path, rounds: int, share: int) -> Results:
     """The same by a producer of transaction version 1."""
     measure = partial(
         by_one_producer,
@@ -111,7 +111,7 @@ def transactions_of_version_1(scratch: Path, rounds: int, share: int) -> Figures
     return measured(scratch, rounds, measure)
 
 
-def transactions_of_200(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_of_200(scratch: Path, rounds: int, share: int) -> Results:
     """200 producers at once; 100 records in one partition each."""
 
     def measure(broker: BrokerProcess) -> Figures:
@@ -121,20 +121,21 @@ def transactions_of_200(scratch: Path, rounds: int, share: int) -> Figures:
     return measured(scratch, rounds, measure)
 
 
-def transactions_of_10000_ids(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_of_10000_ids(scratch: Path, rounds: int, share: int) -> Results:
     """One producer; 10,000 other transactional ids are known.
 
     The memory is only odradek's: Kafka's heap has its full size from the start.
     """
     with running(scratch, {}, {TOPIC: PARTITIONS}) as brokers:
         warm_up(brokers)
-        before = brokers["odradek"].memory_bytes()
+        before = brokers[ODRADEK].memory_bytes()
         for broker in brokers.values():
             add_ids(broker, IDS // share)
-        added = brokers["odradek"].memory_bytes() - before
+        added = brokers[ODRADEK].memory_bytes() - before
         measure = partial(by_one_producer, share=share, partitions=[0])
-        figures = in_turns(brokers, rounds, measure, warm_rounds=1)
-    return figures | {"odradek_bytes_per_id": added / (IDS // share)}
+        results = in_turns(brokers, rounds, measure, warm_rounds=1)
+    results[ODRADEK]["bytes_per_id"] = added / (IDS // share)
+    return results
 
 
 def add_ids(broker: BrokerProcess, count: int) -> None:
@@ -209,7 +210,7 @@ def stop(swarm: Swarm, producers: Sequence[TransactionalProducer]) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def transactions_read(scratch: Path, rounds: int, share: int) -> Figures:
+def transactions_read(scratch: Path, rounds: int, share: int) -> Results:
     """Fetches of a log of small transactions, one in ten aborted, by isolation level."""
     with running(scratch, {}, {READ_TOPIC: 1}) as brokers:
         for broker in brokers.values():
@@ -262,7 +263,7 @@ def read(broker: BrokerProcess, wanted_bytes: int, isolation_level: int) -> floa
     return (broker.cpu_seconds() - cpu) / (moved / GB)
 
 
-WORKLOADS: dict[str, Callable[[Path, int, int], Figures]] = {
+WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
     work.__name__: work
     for work in (
         transactions_one_partition,

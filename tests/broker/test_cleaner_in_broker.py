@@ -74,6 +74,6 @@ async def test_the_check_by_the_clock_leaves_compacted_logs_alone(broker: Broker
     log.increment_log_start_offset(250)
     await retention.run()  # type: ignore[misc] # a coroutine function
     assert log.segments[0].base_offset == 0
-    log.update_config(log.config.model_copy(update={"cleanup_policy": ("delete",)}))
+    log.update_config(log.config.replace(cleanup_policy=("delete",)))
     await retention.run()  # type: ignore[misc] # a coroutine function
     assert log.segments[0].base_offset > 0

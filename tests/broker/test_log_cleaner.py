@@ -143,7 +143,7 @@ async def test_retention_of_compacted_logs_happens_here(make_rig: MakeRig) -> No
     both = rig.log("both", cleanup_policy="compact,delete", min_cleanable_dirty_ratio="1.0")
     plain = rig.log("plain", cleanup_policy="delete")
     for log in (both, plain):
-        log.update_config(log.config.model_copy(update={"retention_ms": 1000}))
+        log.update_config(log.config.replace(retention_ms=1000))
         fill(log)
     rig.now_ms += 1001
     assert not rig.cleaner.leaves_to_retention(both)

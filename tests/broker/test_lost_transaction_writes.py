@@ -290,7 +290,7 @@ class Gate:
         self._is_open = asyncio.Event()
         self.fails = False
         log = rig.state_log
-        log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+        log.update_config(log.config.replace(flush_messages=1))
         rig.broker.log_syncs.flush = self._flush  # type: ignore[method-assign] # instead of a thread
 
     async def _flush(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
@@ -349,7 +349,7 @@ async def test_markers_wait_until_the_decision_is_synced(rig: Transactions) -> N
     await one.start()
     await one.begin()
     log = rig.state_log
-    log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+    log.update_config(log.config.replace(flush_messages=1))
     log.on_flush_due = lambda _: None
     assert await one.end() is NONE
     rig.wait(RETRY_MS)
@@ -366,7 +366,7 @@ async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transaction
     await one.start()
     await one.begin()
     log = rig.log()
-    log.update_config(log.config.model_copy(update={"flush_messages": 1}))
+    log.update_config(log.config.replace(flush_messages=1))
     log.on_flush_due = lambda _: None
     assert await one.end() is NONE
     assert rig.known("shop").state.client_name == "PrepareCommit"

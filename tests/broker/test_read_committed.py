@@ -120,7 +120,7 @@ async def test_a_reader_waits_on_while_records_follow_an_open_transaction(rig: R
 
 async def test_a_reader_waits_until_the_marker_is_synced(rig: Rig) -> None:
     rig.log.flush(NOW_MS)
-    rig.log.update_config(rig.log.config.model_copy(update={"flush_messages": 1}))
+    rig.log.update_config(rig.log.config.replace(flush_messages=1))
     rig.log.on_flush_due = lambda _: None
     waiting = asyncio.ensure_future(rig.fetch(1, COMMITTED, max_wait_ms=LONG_MS))
     await asyncio.sleep(0)

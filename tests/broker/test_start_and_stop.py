@@ -178,10 +178,20 @@ def test_a_fetch_that_waits_is_answered_when_the_broker_stops(start_broker: Star
     assert len(answers) == 1
 
 
-def test_the_command_line_and_its_libraries_are_not_loaded_by_a_broker(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "modules",
+    ["odradek.tools.serve, odradek.broker.lifecycle.run", "odradek.broker.testing.call_server"],
+    ids=["odradek serve", "the broker of tests"],
+)
+def test_a_start_imports_nothing_that_takes_long_and_that_few_brokers_use(
+    modules: str, tmp_path: Path
+) -> None:
     program = (
-        "import sys, odradek.tools.serve, odradek.broker.lifecycle.run;"
-        "names = ('typer', 'rich', 'click', 'pytest', 'prometheus_client');"
+        f"import sys, {modules};"
+        "from odradek.config.loading import load_config; load_config();"
+        "names = ('typer', 'rich', 'click', 'pytest', 'prometheus_client', 'pydantic', 'jwt',"
+        " 'cryptography', 'cramjam', 'lz4', 'zlib_ng', 'zstandard', 'confluent_kafka', 'email',"
+        " 'http', 'importlib.metadata', 'multiprocessing');"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run(

@@ -117,7 +117,7 @@ def test_a_password_is_never_shown() -> None:
 
 
 def test_a_model_hides_its_passwords() -> None:
-    class Keys(KeyModel, defer_build=False):
+    class Keys(KeyModel):
         key_store_password: Annotated[str | None, ConfigType.PASSWORD] = declare(None, "A secret.")
         key_store_location: Annotated[str, ConfigType.STRING] = declare("", "No secret.")
 

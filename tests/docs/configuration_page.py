@@ -9,7 +9,7 @@ from odradek.config.broker_keys import REMOVED
 from odradek.config.client_metrics_config import CLIENT_METRICS_KEYS
 from odradek.config.dynamic_settings import OPENED_AT_START, is_dynamic
 from odradek.config.group_config import GROUP_KEYS, GROUP_SYNONYMS
-from odradek.config.key import HIDDEN, Key, KeyModel, keys_of
+from odradek.config.key import HIDDEN, Key, KeyModel
 from odradek.config.key_table import read_table
 from odradek.config.keys_authorizer import AuthorizerKeys
 from odradek.config.keys_consumer_group import ConsumerGroupKeys
@@ -64,11 +64,11 @@ A key marked *while it runs* can be changed on the running broker, with `odradek
 
 def configuration_page() -> str:
     """Every key of the broker, of topics, of groups and of client metrics."""
-    shared = {name for model in MODELS.values() for name in keys_of(model)}
-    own = [key for name, key in keys_of(BrokerConfig).items() if name not in shared]
+    shared = {name for model in MODELS.values() for name in model.keys}
+    own = [key for name, key in BrokerConfig.keys.items() if name not in shared]
     parts = [INTRODUCTION, "## Broker\n"]
     for title, keys in {
-        **{title: keys_of(model).values() for title, model in MODELS.items()},
+        **{title: model.keys.values() for title, model in MODELS.items()},
         "Without a counterpart in Kafka": own,
     }.items():
         parts += [f"### {title}\n", _broker_keys(keys)]

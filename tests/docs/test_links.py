@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import groups, spark_writing, transactions
+from tests.bench.workloads import OWN, SHARED
 from tests.docs.markdown import ROOT, anchors_in, documents, links_in
 
-COMPARED = groups.WORKLOADS | transactions.WORKLOADS | spark_writing.WORKLOADS
 NAMED_FILE = re.compile(r"`((?:tests|docs|docker|protocol|broker)/[\w./-]*[\w-])/?`")
 DOCUMENTS = documents()
 NAME_OF = {file: str(file.relative_to(ROOT)) for file in DOCUMENTS}
@@ -40,4 +39,4 @@ def test_the_workloads_that_the_readme_names_exist() -> None:
     rows = text.partition("tests.bench --only")[2].partition("\n\n")[0]
     named = re.findall(r"`(\w+)`", rows)
     assert named
-    assert set(named) <= COMPARED.keys()
+    assert set(named) <= SHARED.keys() | OWN.keys()

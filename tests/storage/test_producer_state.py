@@ -473,10 +473,11 @@ def test_starting_over_clears_everything(states: ProducerStates) -> None:
     ],
 )
 def test_snapshots_without_a_segment_are_removed_but_for_the_last(
-    states: ProducerStates, snapshots: list[int], segments: list[int], kept: list[int]
+    tmp_path: Path, snapshots: list[int], segments: list[int], kept: list[int]
 ) -> None:
     for offset in snapshots:
-        (states.directory / f"{offset:020d}.snapshot").write_bytes(b"")
+        (tmp_path / f"{offset:020d}.snapshot").write_bytes(b"")
+    states = ProducerStates(Files(), tmp_path, expiration_ms=EXPIRATION_MS)
     states.remove_stray_snapshots(segments)
     assert snapshot_names(states) == [f"{offset:020d}.snapshot" for offset in kept]
     assert states.latest_snapshot_offset == kept[-1]

@@ -6,9 +6,10 @@ nobody, and some are of topics that are gone. So every change of a group is amon
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment, GroupSpec, MemberSpec
 

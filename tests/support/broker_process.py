@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from odradek.config.properties import parse_properties, render_properties
+from tests.support import process_tree
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 60.0
 # The command as it was installed beside this Python.
 SERVE = (str(Path(sys.executable).with_name("odradek")), "serve")
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # Below the range that the kernel gives to outgoing connections: a client that retries while its
 # broker is down could otherwise be given that very port, and connect to itself.
 # Test processes that run side by side (pytest-xdist) have ports of their own: while a test restarts
@@ -208,16 +208,12 @@ class BrokerProcess:
         )
 
     def cpu_seconds(self) -> float:
-        """User and system time that the process has used so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+        """User and system time that it and its children have used so far."""
+        return process_tree.cpu_seconds(self.pid)
 
     def memory_bytes(self) -> int:
-        """Anonymous memory that is resident: the page cache does not count."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        match = re.search(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE)
-        assert match, status
-        return int(match[1]) * 1024
+        """Anonymous memory of it and its children that is resident, without the page cache."""
+        return process_tree.anonymous_bytes(self.pid)
 
     def open_files(self) -> int:
         """How many file descriptors it holds."""

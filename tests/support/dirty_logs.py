@@ -133,4 +133,4 @@ def swap_in(log: PartitionLog, group: CleanedGroup, now_ms: int) -> None:
 
 def compacted(config: TopicConfig) -> TopicConfig:
     """The same settings for a topic that is compacted."""
-    return config.model_copy(update={"cleanup_policy": ("compact",)})
+    return config.replace(cleanup_policy=("compact",))

@@ -1,8 +1,9 @@
 """Consumer groups by heartbeats, on logs in memory, with a clock that moves when a test says so."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from odradek.coordinator.caller import Caller, MayDescribe
 from odradek.coordinator.consumer_groups.group import ConsumerGroup

@@ -11,18 +11,22 @@ def create_topic(
     bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
     """Create a topic and wait for the answer; raises KafkaException when it is refused."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = _admin(bootstrap)
     wanted = NewTopic(name, partitions, 1, config=dict(config or {}))
     admin.create_topics([wanted])[name].result(LIMIT_SECONDS)
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
     """Delete a topic and wait for the answer; raises KafkaException when it is refused."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = _admin(bootstrap)
     admin.delete_topics([name])[name].result(LIMIT_SECONDS)
 
 
 def topic_partitions(bootstrap: str) -> dict[str, int]:
     """Every topic that the broker tells of, with its number of partitions."""
-    listed = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=LIMIT_SECONDS)
+    listed = _admin(bootstrap).list_topics(timeout=LIMIT_SECONDS)
     return {name: len(found.partitions) for name, found in listed.topics.items()}
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

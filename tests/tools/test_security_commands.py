@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 LIMIT_S = 20.0
+REFUSED_WITHIN_S = 5.0
 
 
 @pytest.fixture(scope="module", params=["odradek", pytest.param("kafka", marks=pytest.mark.java)])
@@ -268,6 +270,25 @@ def test_who_may_not_do_it_is_told_so(on_secured: Run, secured: SecuredBroker) -
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED" in line
 
 
+@pytest.mark.usefixtures("no_entries")
+def test_a_topic_is_read_without_the_right_to_any_group(
+    on_secured: Run, secured: SecuredBroker
+) -> None:
+    assert on_secured("topics", "create", "readable").exit_code == 0
+    assert on_secured("produce", "readable", stdin="one\ntwo\n").exit_code == 0
+    for words in (
+        ["--topic", "readable", "-o", "read", "-o", "describe"],
+        ["--group", "another", "-o", "read"],
+    ):
+        assert on_secured("acls", "add", "alice", *words).exit_code == 0
+    alice = secured.client_file("alice", "alice-secret")
+
+    def consume() -> str:
+        return on_secured("consume", "readable", config=alice).output
+
+    wait_for(consume, "one\ntwo\n")
+
+
 # -- quotas --------------------------------------------------------------------------------------
 
 
@@ -383,6 +404,77 @@ def test_what_is_wrong_with_the_connection_is_one_line(
     ):
         file.write_text(settings.replace(old, new))
         assert text in one_line(on_secured("users", "list", config=file))
+
+
+def faulty_files(secured: SecuredBroker, directory: Path) -> dict[str, Path]:
+    """Settings with which a client cannot connect, by a part of what it is told."""
+    admin = secured.client_file("admin", PASSWORD).read_text()
+    over_tls = secured.client_file("admin", PASSWORD, tls=True).read_text()
+    scram = over_tls.replace("=PLAIN", "=SCRAM-SHA-256").replace("PlainLogin", "ScramLogin")
+    texts = {
+        "wrong password of PLAIN": ("Invalid username", admin.replace(PASSWORD, "wrong")),
+        "wrong password of SCRAM": ("invalid credentials", scram.replace(PASSWORD, "wrong")),
+        "no login": ("must log in", admin.replace("SASL_PLAINTEXT", "PLAINTEXT")),
+        "login where there is none": (
+            "security.protocol",
+            admin.replace(secured.sasl_servers, secured.plain_servers),
+        ),
+        "TLS to a plain listener": (
+            "without TLS",
+            over_tls.replace(secured.tls_servers, secured.sasl_servers),
+        ),
+        "plain to a TLS listener": (
+            "speaks TLS",
+            admin.replace(secured.sasl_servers, secured.tls_servers),
+        ),
+        "untrusted certificate": (
+            "check ssl.ca.location",
+            over_tls.replace("ssl.truststore", "#"),
+        ),
+    }
+    files = {}
+    for name, (said, text) in texts.items():
+        files[said] = directory / f"{name}.properties"
+        files[said].write_text(text)
+    return files
+
+
+@pytest.mark.parametrize("words", ["topics list", "users list"])
+def test_a_connection_that_cannot_work_is_explained_at_once(
+    on_secured: Run, secured: SecuredBroker, tmp_path: Path, words: str
+) -> None:
+    for said, file in faulty_files(secured, tmp_path).items():
+        began = time.monotonic()
+        assert said in one_line(on_secured(*words.split(), config=file))
+        assert time.monotonic() - began < REFUSED_WITHIN_S, said
+
+
+def test_the_doctor_explains_a_connection_that_cannot_work(
+    on_secured: Run, secured: SecuredBroker, tmp_path: Path
+) -> None:
+    for said, file in faulty_files(secured, tmp_path).items():
+        done = on_secured("doctor", "--json", config=file)
+        (found,) = (each for each in json.loads(done.stdout) if each["health"] == "problem")
+        assert said in f"{found['text']} {found['advice']}"
+        assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("produce t", "consume t", "groups list", "configs describe topic t", "bench"),
+        *("acls list", "quotas list", "tokens list", "transactions list"),
+    ],
+)
+def test_each_command_says_that_a_login_is_refused(
+    on_secured: Run, secured: SecuredBroker, words: str
+) -> None:
+    wrong = secured.client_file("alice", "wrong")
+    began = time.monotonic()
+    line = one_line(on_secured(*words.split(), stdin="a record\n", config=wrong))
+    assert time.monotonic() - began < REFUSED_WITHIN_S
+    assert "Invalid username" in line
+    assert "the credentials in the file of --config" in line
 
 
 def test_certificates_may_be_texts_in_the_file(

@@ -10,14 +10,17 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from .admin import TIMEOUT_S, check_listening
 from .client_config import client_settings
+from .connecting import TIMEOUT_S, connected
 from .failure import CommandError, refused
 from .moments import parse_moment_ms
 from .record_format import RecordFormat, json_line
 
 BATCH = 1000
 POLL_S = 0.2
+# librdkafka's consumer must have a group, and looks for its coordinator. This command neither joins
+# the group nor commits, so it does not matter whether the user may use the group.
+_OF_THE_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +46,10 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
     """Print the records. Raises CommandError."""
     line = json_line if options.as_json else RecordFormat(options.format).line
     settings = client_settings(bootstrap, file)
-    check_listening(settings["bootstrap.servers"])
+    connected(settings)
     consumer = Consumer(
         {
-            "group.id": f"odradek-consume-{uuid.uuid4()}",  # nothing is committed
+            "group.id": f"odradek-consume-{uuid.uuid4()}",
             **settings,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -121,6 +124,8 @@ def _messages(
     while ends:
         for message in consumer.consume(BATCH, POLL_S):
             index, offset, error = message.partition(), message.offset(), message.error()
+            if error is not None and error.code() == _OF_THE_GROUP:
+                continue
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 raise refused(f"consume {options.topic}", error)
             assert index is not None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
 
 from odradek.tools.broken_pipe import handle_broken_pipe
+
+from .security_protocol import uses_sasl
 
 EXIT_FAILED = 1
 CLIENT_MODULE = "confluent_kafka"
@@ -34,7 +36,9 @@ ADVICE = {
     "DELEGATION_TOKEN_AUTHORIZATION_FAILED": (
         "`odradek acls add USER --user OWNER --operation create-tokens` allows it"
     ),
-    "_AUTHENTICATION": "check the credentials in the file of --config",
+    "_AUTHENTICATION": (
+        "check security.protocol, sasl.mechanism and the credentials in the file of --config"
+    ),
     "_SSL": "check ssl.ca.location in the file of --config",
     "_TIMED_OUT": "`odradek doctor` says what a client can reach",
     "_TRANSPORT": "`odradek doctor` says what a client can reach",
@@ -45,13 +49,27 @@ class CommandError(Exception):
     """A command cannot do what it was asked for. The message is one line, and says what to do."""
 
 
-def refused(what: str, error: object) -> CommandError:
-    """The failure of `what` for a KafkaError, with advice where there is some."""
+def refused(what: str, error: object, reason: str | None = None) -> CommandError:
+    """The failure of `what` for a KafkaError, with advice where there is some.
+
+    `reason` is shown instead of the error's own text.
+    """
     name = getattr(error, "name", lambda: "")()
-    text = getattr(error, "str", lambda: str(error))()
+    text = reason or getattr(error, "str", lambda: str(error))()
     advice = ADVICE.get(name)
     line = f"{what}: {text} ({name.lstrip('_')})" if name else f"{what}: {text}"
     return CommandError(f"{line}; {advice}" if advice else line)
+
+
+def closed(server: str, settings: Mapping[str, str]) -> CommandError:
+    """The failure of a request on whose connection the broker has sent nothing."""
+    if uses_sasl(settings):
+        return CommandError(f"{server} closes the connection; look into the broker's log")
+    return CommandError(
+        f"{server} closes the connection, as a listener does where clients must log in;"
+        " set security.protocol=SASL_PLAINTEXT (or SASL_SSL) and the credentials in the file of"
+        " --config"
+    )
 
 
 @contextmanager

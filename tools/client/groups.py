@@ -14,7 +14,8 @@ from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
 from odradek.tools.tables import print_json, show_table
 
-from .admin import TIMEOUT_S, cluster, connect, result, results
+from .admin import cluster, connect, result, results
+from .connecting import TIMEOUT_S
 from .failure import CommandError
 from .moments import parse_moment_ms
 

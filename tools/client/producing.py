@@ -12,8 +12,8 @@ import msgspec
 import typer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from .admin import check_listening
 from .client_config import client_settings
+from .connecting import connected
 from .failure import CommandError, refused
 from .record_format import JsonRecord, bytes_of
 
@@ -58,7 +58,7 @@ def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -
     Raises CommandError. What was read before a line that is no record is sent.
     """
     settings = client_settings(bootstrap, file)
-    check_listening(settings["bootstrap.servers"])
+    connected(settings)
     sender = _Sender(options.topic, settings)
     try:
         for record in records(options, sys.stdin.buffer):

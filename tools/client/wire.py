@@ -35,8 +35,10 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
-from .failure import CommandError
+from .failure import CommandError, closed
+from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
+from .security_protocol import uses_sasl, uses_tls
 from .tls import client_context
 
 R = TypeVar("R", bound=Message)
@@ -56,22 +58,15 @@ class WireConnection:
         self.address = f"{host}:{port}"
         self.versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
-        protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-        context = client_context(settings) if protocol.endswith("SSL") else None
+        self._settings = settings
+        context = client_context(settings) if uses_tls(settings) else None
         try:
             self._socket = socket.create_connection((host, port), TIMEOUT_S)
-            if context is not None:
-                self._socket = context.wrap_socket(self._socket, server_hostname=host)
-        except ssl.SSLCertVerificationError as error:
-            raise CommandError(
-                f"the certificate of {self.address} is not trusted: {error.verify_message};"
-                " check ssl.ca.location in the file of --config"
-            ) from None
         except OSError as error:
             raise CommandError(f"cannot connect to {self.address}: {error}") from None
         try:
-            self._greet()
-            if protocol.startswith("SASL"):
+            self._begin(context, host, port)
+            if uses_sasl(settings):
                 self._authenticate(settings)
         except CommandError:
             self.close()
@@ -95,10 +90,10 @@ class WireConnection:
             self._socket.sendall(struct.pack(">i", len(body)) + body)
             (size,) = struct.unpack(">i", self._read(4))
             answer = self._read(size)
+        except ConnectionError:
+            raise closed(self.address, self._settings) from None
         except OSError as error:
-            raise CommandError(
-                f"{self.address} did not answer {key.name}: {error or type(error).__name__}"
-            ) from None
+            raise CommandError(f"{self.address} did not answer {key.name}: {error}") from None
         position = 4
         if has_flexible_response_header(key, version in response.SPEC.flexible):
             position = skip_tags(answer, position, len(answer))
@@ -107,8 +102,26 @@ class WireConnection:
         except DecodeError as error:
             raise CommandError(f"{self.address} does not speak Kafka's protocol: {error}") from None
 
+    def _begin(self, context: ssl.SSLContext | None, host: str, port: int) -> None:
+        """Encrypt, and ask for the versions that the broker serves. Raises CommandError."""
+        try:
+            if context is not None:
+                self._socket = context.wrap_socket(self._socket, server_hostname=host)
+            self._greet()
+        except ssl.SSLCertVerificationError as error:
+            raise CommandError(
+                f"the certificate of {self.address} is not trusted: {error.verify_message};"
+                " check ssl.ca.location in the file of --config"
+            ) from None
+        except (OSError, CommandError) as error:
+            mismatch = find_mismatch(host, port, uses_tls=context is not None)
+            if mismatch is not None:
+                raise CommandError(f"{mismatch.text}; {mismatch.advice}") from None
+            if isinstance(error, CommandError):
+                raise
+            raise CommandError(f"cannot use {self.address}: {error}") from None
+
     def _greet(self) -> None:
-        """Ask for the versions that the broker serves."""
         answer = self.ask(
             ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="1"),
             ApiVersionsResponse,
@@ -134,7 +147,7 @@ class WireConnection:
         while view:
             count = self._socket.recv_into(view)
             if not count:
-                raise ConnectionError("it closed the connection")
+                raise ConnectionResetError
             view = view[count:]
         return data
 
@@ -147,6 +160,11 @@ class WireConnection:
                 " in the file of --config"
             )
         answer = self.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise CommandError(
+                f"clients of {self.address} do not log in; set security.protocol=PLAINTEXT (or SSL)"
+                " in the file of --config"
+            )
         if answer.error_code:
             enabled = ", ".join(answer.mechanisms)
             raise CommandError(f"{self.address} has no {mechanism}, only {enabled}")

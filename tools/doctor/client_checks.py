@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
-import struct
 import time
 from collections.abc import Iterator, Mapping
 
@@ -21,6 +19,8 @@ from odradek.protocol.messages.describe_quorum import (
 )
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.tools.client.failure import CommandError
+from odradek.tools.client.listener_probe import find_mismatch
+from odradek.tools.client.security_protocol import uses_tls
 from odradek.tools.client.wire import WireCluster
 from odradek.tools.tables import size
 
@@ -28,13 +28,10 @@ from .findings import Finding, ok, problem, warning
 
 NOT_REACHED = "start the broker (odradek serve), or correct --bootstrap"
 CONNECT_S = 3.0
-TLS_S = 3.0
 CLOCK_WARNING_MS = 2_000
 CLOCK_PROBLEM_MS = 60_000
 FREE_WARNING_BYTES = 1 << 30
 FREE_PROBLEM_BYTES = 64 << 20  # the default of odradek.min.free.bytes
-# ApiVersions v0, correlation id 1, no client id: every broker answers it on a plain port.
-_PLAIN_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 _FEATURES = ("metadata.version", "group.version", "transaction.version")
 
 
@@ -49,8 +46,7 @@ def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
     yield (reached := _check_reached(host, int(port), NOT_REACHED))
     if reached.advice:
         return
-    uses_tls = settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
-    yield (spoken := _check_encryption(host, int(port), uses_tls=uses_tls))
+    yield (spoken := _check_encryption(host, int(port), settings))
     if spoken.advice:
         return
     try:
@@ -82,51 +78,13 @@ def _check_reached(host: str, port: int, advice: str) -> Finding:
         return problem(f"{host}:{port} ({', '.join(addresses)}): {error.strerror}", advice)
 
 
-def _check_encryption(host: str, port: int, *, uses_tls: bool) -> Finding:
+def _check_encryption(host: str, port: int, settings: Mapping[str, str]) -> Finding:
     """Whether the port speaks what the client does: TLS, or Kafka's protocol in plain."""
-    speaks_tls = _speaks_tls(host, port)
-    if uses_tls and not speaks_tls:
-        if _speaks_plainly(host, port):
-            return problem(
-                f"{host}:{port} speaks Kafka's protocol without TLS, and the client wants TLS",
-                "set security.protocol=PLAINTEXT (or SASL_PLAINTEXT), or use the port of the SSL"
-                " listener",
-            )
-        return problem(f"{host}:{port} speaks no TLS", "check that a Kafka broker listens there")
-    if not uses_tls and not _speaks_plainly(host, port):
-        if speaks_tls:
-            return problem(
-                f"{host}:{port} speaks TLS, and the client does not",
-                "set security.protocol=SSL (or SASL_SSL) in the file of --config",
-            )
-        return problem(
-            f"{host}:{port} does not answer as a Kafka broker does",
-            "check that a Kafka broker listens there, and not another program",
-        )
-    return ok(f"{host}:{port} speaks Kafka's protocol{' over TLS' if uses_tls else ''}")
-
-
-def _speaks_tls(host: str, port: int) -> bool:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # only whether it is TLS; the client verifies later
-    try:
-        with socket.create_connection((host, port), TLS_S) as plain:
-            context.wrap_socket(plain, server_hostname=host).close()
-    except ssl.SSLCertVerificationError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def _speaks_plainly(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), TLS_S) as plain:
-            plain.sendall(_PLAIN_REQUEST)
-            return plain.recv(8, socket.MSG_WAITALL)[4:] == struct.pack(">i", 1)
-    except OSError:
-        return False
+    is_encrypted = uses_tls(settings)
+    mismatch = find_mismatch(host, port, uses_tls=is_encrypted)
+    if mismatch is not None:
+        return problem(*mismatch)
+    return ok(f"{host}:{port} speaks Kafka's protocol{' over TLS' if is_encrypted else ''}")
 
 
 # -- a broker that answers ------------------------------------------------------------------------

@@ -5,9 +5,8 @@ Kafka: DumpLogSegments.dumpProducerIdSnapshot and dumpTxnIndex, ProducerStateMan
 
 import struct
 
-from crc32c import crc32c
-
 from odradek.protocol.batch_header import decrement_sequence
+from odradek.protocol.crc import crc32c
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_entry import ProducerEntry

@@ -32,7 +32,9 @@ EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_LOST = 3
 EXIT_INTERRUPTED = 130
-_SPARK_EXTRA = frozenset({"confluent_kafka", "numpy", "pyarrow", "py4j", "pyspark", "yaml"})
+_SPARK_EXTRA = frozenset(
+    {"confluent_kafka", "numpy", "pyarrow", "py4j", "pydantic", "pyspark", "yaml"}
+)
 
 
 def run_job(job: Callable[[], int]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from odradek.config.topic_config import TopicConfig
 from odradek.storage.checkpoints import TopicPartition
@@ -23,8 +24,7 @@ class CurrentRound(NamedTuple):
     moved_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRound:
+class FinishedRound(Struct, frozen=True, kw_only=True):
     """A round that cleaned offsets [first_offset, end_offset). Kafka: LogCleaner.recordStats."""
 
     name: str
@@ -43,8 +43,7 @@ class FinishedRound:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanerStatus:
+class CleanerStatus(Struct, frozen=True, kw_only=True):
     """The log cleaner's status: the values of Kafka's LogCleaner and LogCleanerManager metrics.
 
     `uncleanable`: partitions that are not cleaned until a restart, with the reason, by log

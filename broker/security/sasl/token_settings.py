@@ -4,8 +4,9 @@ Kafka: BrokerJwtValidator.configure, VerificationKeyResolverFactory, JaasOptions
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from odradek.config.errors import ConfigError
 from odradek.config.sasl import OAUTHBEARER, SaslListener, SaslMechanism
@@ -45,8 +46,7 @@ class KeySource(NamedTuple):
         return f"KeySource({self.url})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedClaims:
+class ExpectedClaims(Struct, frozen=True, kw_only=True):
     """What a token must contain. An audience or issuer is expected unless it is empty or None."""
 
     audiences: tuple[str, ...]

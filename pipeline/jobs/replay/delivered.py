@@ -38,7 +38,7 @@ class TargetReader:
 
     def __init__(self, config: Mapping[str, Any], topic: str, partition: int) -> None:
         settings = {
-            "group.id": "odradek-replay",
+            "group.id": "odradek-replay",  # the client requires one; it is not joined
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_uncommitted",
@@ -68,6 +68,8 @@ class TargetReader:
                 error = message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     return
+                if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    continue  # the group is not used
                 if error is not None:
                     raise self._error(error.str())
                 deadline = time.monotonic() + _TIMEOUT_S

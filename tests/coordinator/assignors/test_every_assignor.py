@@ -1,11 +1,11 @@
 """Properties of every server-side assignor."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from odradek.coordinator.assignors import ASSIGNORS
 from odradek.coordinator.assignors.assignment import Assignor, AssignorError, GroupSpec

@@ -1,10 +1,10 @@
 """The range assignor: runs of partitions, equal for equal topics."""
 
-from dataclasses import replace
 from itertools import chain
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import GroupSpec
 from odradek.coordinator.assignors.range import RangeAssignor

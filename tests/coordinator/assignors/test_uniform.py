@@ -1,10 +1,10 @@
 """The uniform assignor: even loads first, then as few moves as they allow."""
 
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment, AssignorError, GroupSpec
 from odradek.coordinator.assignors.uniform import UniformAssignor

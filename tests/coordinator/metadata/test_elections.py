@@ -1,8 +1,7 @@
 """Who leads: at start, and when somebody asks for an election."""
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from odradek.coordinator.metadata.elections import (
     ElectionType,
@@ -84,7 +83,7 @@ def test_an_unclean_restart_raises_the_leader_epoch() -> None:
     ids=str,
 )
 def test_what_a_stopped_kafka_leaves_is_led_again(left: dict[str, object]) -> None:
-    metadata = metadata_with(dataclasses.replace(LED, leader=NO_LEADER, **left))
+    metadata = metadata_with(replace(LED, leader=NO_LEADER, **left))
     assert started(metadata) == []
     partition = first(metadata)
     assert (partition.leader, partition.isr, partition.leader_epoch) == (NODE, (NODE,), 4)
@@ -94,7 +93,7 @@ def test_what_a_stopped_kafka_leaves_is_led_again(left: dict[str, object]) -> No
 
 
 def test_a_partition_whose_data_may_be_elsewhere_is_led_by_nobody() -> None:
-    stale = dataclasses.replace(LED, replicas=(2, NODE), isr=(2,), leader=2, directories=())
+    stale = replace(LED, replicas=(2, NODE), isr=(2,), leader=2, directories=())
     metadata = metadata_with(stale)
     assert started(metadata) == [("t", 0)]
     assert (first(metadata).leader, first(metadata).isr) == (NO_LEADER, (2,))
@@ -104,7 +103,7 @@ def test_a_partition_whose_data_may_be_elsewhere_is_led_by_nobody() -> None:
 
 
 def test_a_partition_without_a_replica_here_is_led_by_nobody() -> None:
-    metadata = metadata_with(dataclasses.replace(LED, replicas=(2,), isr=(2,), leader=2))
+    metadata = metadata_with(replace(LED, replicas=(2,), isr=(2,), leader=2))
     assert started(metadata) == [("t", 0)]
 
 
@@ -133,21 +132,21 @@ def test_unknown_partitions_are_named() -> None:
 
 
 def test_a_preferred_leader_that_is_not_here_is_not_available() -> None:
-    metadata = metadata_with(dataclasses.replace(LED, replicas=(2, NODE), isr=(2, NODE)))
+    metadata = metadata_with(replace(LED, replicas=(2, NODE), isr=(2, NODE)))
     assert asked(metadata, ElectionType.PREFERRED, None) == {
         ("t", 0): ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     }
 
 
 def test_an_unclean_election_takes_a_replica_from_outside_the_isr() -> None:
-    stale = dataclasses.replace(LED, replicas=(2, NODE), isr=(2,), leader=NO_LEADER)
+    stale = replace(LED, replicas=(2, NODE), isr=(2,), leader=NO_LEADER)
     metadata = metadata_with(stale)
     assert asked(metadata, ElectionType.UNCLEAN, [("t", 0)]) == {("t", 0): None}
     assert (first(metadata).leader, first(metadata).isr) == (NODE, (NODE,))
 
 
 def test_an_unclean_election_without_a_replica_here_finds_no_leader() -> None:
-    metadata = metadata_with(dataclasses.replace(LED, replicas=(2,), isr=(2,), leader=NO_LEADER))
+    metadata = metadata_with(replace(LED, replicas=(2,), isr=(2,), leader=NO_LEADER))
     assert asked(metadata, ElectionType.UNCLEAN, [("t", 0)]) == {
         ("t", 0): ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     }

@@ -2,12 +2,20 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 pytest.importorskip("pyarrow")
 
@@ -21,6 +29,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, batch_of, put
 from tests.support.partition_logs import open_log
+from tests.support.secured_broker import secured_broker
 from tests.support.topics import create_topic
 
 LIMIT_SECONDS = 30.0
@@ -80,6 +89,31 @@ def test_a_short_range_takes_no_time(broker: BrokerProcess, topic: str) -> None:
     for start in range(10):
         assert len(read(broker, topic, start, start + 2)) == 2
     assert time.monotonic() - began < 5  # it waited for a second, for more than there was
+
+
+@pytest.mark.slow
+def test_reading_needs_no_right_to_a_group(tmp_path: Path, topic: str) -> None:
+    readable = AclBinding(
+        *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL),
+        *("User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW),
+    )
+    with secured_broker("odradek", tmp_path / "broker", tls=False) as broker:
+        open_settings = {"bootstrap.servers": broker.plain_servers}
+        create_topic(broker.plain_servers, topic)
+        producer = Producer(open_settings)
+        producer.produce(topic, b"0")
+        assert producer.flush(LIMIT_SECONDS) == 0
+        admin = AdminClient(open_settings)
+        admin.create_acls([readable])[readable].result(LIMIT_SECONDS)
+        alice = {
+            "bootstrap.servers": broker.sasl_servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": "alice-secret",
+        }
+        reader = BrokerReader(alice, OffsetRange(TopicPartition(topic, 0), 0, 1), ("value",))
+        assert [made.num_rows for made in reader.read()] == [1]
 
 
 @pytest.mark.slow

@@ -282,7 +282,7 @@ def test_young_segments_and_open_transactions_are_left_alone(tmp_path: Path) -> 
         log.roll(NOW_MS)
     assert assess(log, None, NOW_MS + 999).first_uncleanable_offset == 0
     assert assess(log, None, NOW_MS + 1000).first_uncleanable_offset == 6
-    log.update_config(log.config.model_copy(update={"min_compaction_lag_ms": 0}))
+    log.update_config(log.config.replace(min_compaction_lag_ms=0))
     put_keys(log, "g", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     log.roll(NOW_MS)
     put_keys(log, "h")

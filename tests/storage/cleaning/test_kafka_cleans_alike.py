@@ -177,7 +177,7 @@ def write_old(box: LogBox, codec: CompressionType) -> None:
 def write(box: LogBox, case: Case, theirs: Path) -> None:
     """Dirty records, for both."""
     log = box.open()
-    log.update_config(box.config.model_copy(update={"cleanup_policy": ("delete",)}))
+    log.update_config(box.config.replace(cleanup_policy=("delete",)))
     case.writer.write(log, 200)
     log.close(NOW_MS)
     box.config = compacted(box.config)

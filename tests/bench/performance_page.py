@@ -1,0 +1,91 @@
+"""docs/performance.md: what is measured and how, the targets, and the figures that were kept."""
+
+from collections.abc import Mapping
+
+from tests.bench import growth_chart
+from tests.bench.figures import KAFKA, ODRADEK, Results
+from tests.bench.growth import SIZES
+from tests.bench.kept import load
+from tests.bench.report import HEAD, lines, number
+from tests.bench.targets import TARGETS, in_words
+from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
+from tests.docs.markdown import code, table
+
+_HOW = """\
+# Performance
+
+`make bench` measures odradek and Apache Kafka 4.3 side by side, on the machine on which it runs. It
+needs Java 17 and Maven, takes about 30 minutes, and asserts nothing. Of `python -m tests.bench` the
+option `--only NAME,NAME` measures some of the workloads, `--list` names all, `--quick` does a fifth
+of the work, and `--keep` writes the figures into this page and its pictures.
+
+## How it is measured
+
+- Both brokers run at the same time and are measured in turns, round by round, so that a slow moment
+  of the machine hits both. A figure is the median of the rounds. A ratio is the median of the
+  ratios of each round: odradek's figure divided by the other's.
+- The first round does not count, because the JVM compiles its code in it. Kafka runs with the
+  options of `kafka-server-start.sh` and 1 GB of heap.
+- Both have the defaults of a single node. Nothing is synced before it is acknowledged, unless a
+  workload says so.
+- CPU is the user and system time of the broker's process and its children, for each GB or each
+  record that was moved. Memory is their resident anonymous memory: the page cache does not count.
+- Latencies are those that a client sees. The clients of `producer_perf`, `java_defaults` and
+  `consumer_perf` are Kafka's own tools, those of `librdkafka_…` are librdkafka's. All others are
+  hand-made and cost next to nothing.
+- *bare* is a loop in Python (`tests/bench/bare_loop.py`) that only does what every broker has to
+  do: receive, check CRC-32C and write, and send with `sendfile`. It shows what the machine allows.
+- Clients and brokers share the cores of one machine.
+
+## Workloads and targets
+
+A target is a ratio to Kafka, or to *bare* where it says so.
+
+"""
+_NO_FIGURES = "No figures of this version have been kept yet.\n"
+
+
+def performance_page() -> str:
+    """The page."""
+    kept = load()
+    return _HOW + _workloads() + "\n## Figures\n\n" + _figures(kept.machine, kept.results)
+
+
+def _workloads() -> str:
+    works = {**SHARED, **OWN}
+    rows = [(code(name), text_of(works[name]), _targets(name)) for name in TABLE + GROWTH]
+    return table(("workload", "what it does", "targets"), rows)
+
+
+def _targets(workload: str) -> str:
+    return ", ".join(
+        f"{code(figure)} {in_words(figure, target)}" + ("" if other == KAFKA else f" ({other})")
+        for other, of_workloads in TARGETS.items()
+        for figure, target in of_workloads.get(workload, {}).items()
+    )
+
+
+def _figures(machine: Mapping[str, str], results: Mapping[str, Results]) -> str:
+    if not results:
+        return _NO_FIGURES
+    about = table(("machine", ""), machine.items())
+    shown = [line.cells for name in TABLE if name in results for line in lines(name, results[name])]
+    growth = _growth(results) if growth_chart.is_measured(results) else ""
+    return f"{about}\n{table(HEAD, shown)}{growth}"
+
+
+def _growth(results: Mapping[str, Results]) -> str:
+    text = (
+        "\n## Growth\n\n![Throughput, CPU and memory by partitions and connections](growth.svg)\n"
+    )
+    for workload, sizes_of in growth_chart.ROWS.items():
+        rows = [
+            [
+                f"{title}, {broker}",
+                *map(number, growth_chart.by_size(results[workload][broker], figure)),
+            ]
+            for figure, title in growth_chart.COLUMNS.items()
+            for broker in (ODRADEK, KAFKA)
+        ]
+        text += "\n" + table((sizes_of, *(f"{size:,}" for size in SIZES)), rows)
+    return text
