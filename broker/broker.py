@@ -12,7 +12,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
@@ -26,10 +27,11 @@ from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, Snapsh
 from odradek.coordinator.metadata.token_changes import TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
-from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
@@ -37,18 +39,21 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
 
+from .admin.applied_config import AppliedConfig
 from .admin.config_admin import ConfigAdmin
 from .admin.effective_config import EffectiveConfig
 from .admin.quota_admin import QuotaAdmin
 from .admin.topic_admin import TopicAdmin
+from .admin.topic_logs import TopicLogs
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
-from .disk.log_sync import LogSync, LogSyncs
+from .disk.log_sync import LogSyncs
 from .lifecycle.background_tasks import BackgroundTasks
 from .lifecycle.coordinator_logs import CoordinatorLogs
 from .lifecycle.coordinators import (
     create_group_coordinator,
+    create_marker_writer,
     create_transaction_coordinator,
     load_group_configs,
 )
@@ -80,6 +85,12 @@ from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
+from .workers.nodes import Nodes, Ports
+from .workers.progress import SyncWithWorkers, WorkerProgress
+
+if TYPE_CHECKING:
+    from .workers.remote_markers import RemoteMarkers  # imported only if there are workers
+    from .workers.remote_transactions import RemoteTransactions  # likewise
 
 logger = logging.getLogger("odradek")
 
@@ -104,14 +115,16 @@ class Broker:
         self,
         config: BrokerConfig,
         loop: asyncio.AbstractEventLoop,
-        ports: Mapping[str, int],
+        ports: Ports,
         *,
+        worker_ports: Sequence[Ports] = (),
         now_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = timer_clock_ms,
         files: Files | None = None,
     ) -> None:
-        """Open the data directories; nothing listens yet. `ports` has a port per listener name.
+        """Open the data directories; nothing listens yet.
 
+        `ports` are those of this process, `worker_ports` those of its workers.
         `now_ms` is the wall clock. `timer_ms` is the clock of the coordinators' deadlines.
         Raises DirectoryError, RefusedToStartError, ConfigError.
         """
@@ -120,15 +133,17 @@ class Broker:
         self.now_ms = now_ms
         self.timer_ms = timer_ms
         self.clock = lambda: Now(now_ms(), timer_ms())
-        self.node_id = config.node_id
         self.files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
         self.background = BackgroundTasks(loop)
+        self.remote_transactions: RemoteTransactions | None = None  # set in a worker
         self.traffic = Traffic() if config.http_listener is not None else None
-        self._ports = ports
         self._create_logins()
         reading = self._open_directories()
+        self._create_disk_services()
+        self.nodes = Nodes(config, self.log_manager.share, [ports, *worker_ports])
+        self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
         self.tls = open_tls(self.effective_config, self.disk, now_ms)
@@ -136,10 +151,8 @@ class Broker:
         self._register()
         self._create_request_services()
         self._create_maintenance()
-        self._create_admin()
-        self._load_coordinators()
-        self.log_mover.resume()
         self._follow_settings()
+        self._create_control()
 
     # -- the steps of the constructor -------------------------------------------------------------
 
@@ -159,7 +172,16 @@ class Broker:
         Returns the content of the metadata log, or None if there is no log yet.
         """
         preflight = Preflight(self.config, self.files)
-        self.log_manager = LogManager.open(self.config, files=self.files, inspect=preflight.check)
+        self.log_manager = LogManager.open(
+            self.config,
+            files=self.files,
+            inspect=preflight.check,
+            workers=self.config.odradek_workers,
+        )
+        return preflight.reading
+
+    def _create_disk_services(self) -> None:
+        """Create what reads and syncs the logs beside the event loop."""
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
         self.cold_reads = ColdReads(self.files, self.disk)
@@ -179,7 +201,6 @@ class Broker:
         self.log_manager.on_full = lambda directory: self.loop.call_soon_threadsafe(
             self.disk_space.note_full, directory
         )
-        return preflight.reading
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         """Replay the metadata log; the first start creates it."""
@@ -196,7 +217,10 @@ class Broker:
             ),
         )
         self.metadata_log = self.controller.log
-        self.metadata_sync = LogSync(self.metadata_log, self.log_syncs.flush)
+        self.worker_progress = WorkerProgress(self.config.odradek_workers)
+        self.metadata_sync = SyncWithWorkers(
+            self.metadata_log, self.log_syncs, self.worker_progress
+        )
         keeper = SnapshotKeeper(
             self.metadata_log,
             self.files,
@@ -210,7 +234,9 @@ class Broker:
 
     def _apply_stored_settings(self) -> None:
         """Apply the broker settings of the metadata log, now and whenever they change."""
-        self.effective_config = EffectiveConfig(self.config, self.metadata.configs, self.node_id)
+        self.effective_config = EffectiveConfig(
+            self.config, self.metadata.configs, self.config.node_id
+        )
         self.effective_config.on_change.append(self._config_changed)
         self._config_changed(self.effective_config.current)
 
@@ -260,11 +286,12 @@ class Broker:
             new_id=lambda: random.randrange(1, 2**31),
         )
         self.fetch_waiters = FetchWaiters(self.loop)
+        self.group_turns = GroupTurns(self.loop)
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
 
     def _create_maintenance(self) -> None:
-        """Create the recovery, cleaning and moving of logs; lifecycle/running.py starts them."""
+        """Create the recovery and cleaning of logs; lifecycle/running.py starts them."""
         self.log_recovery = LogRecovery(
             self.log_manager,
             topic_config=self._topic_config,
@@ -280,10 +307,46 @@ class Broker:
             config=lambda: self.config,
             now_ms=self.now_ms,
         )
+        self.topic_logs = TopicLogs(
+            log_manager=self.log_manager,
+            disk=self.disk,
+            node_id=self.config.node_id,
+            config_of=self._topic_config,
+            on_deleted=self._topic_deleted,
+        )
+        self.applied_config = AppliedConfig(
+            self.effective_config, self.metadata.configs, self.log_manager
+        )
+
+    def _create_control(self) -> None:
+        """Create what decides on changes of metadata, groups and transactions."""
+        self._create_log_mover(
+            lambda partition, directory_id: self.controller.assign_directory(
+                *partition, directory_id, self.now_ms()
+            ),
+            lambda _: self.log_syncs.flush(self.metadata_log),
+        )
+        self._create_admin()
+        self._load_coordinators()
+        self.log_mover.resume()
+        self.effective_config.on_change += [
+            self.topic_admin.update_config,
+            self._cordon,
+            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
+        ]
+
+    def _create_log_mover(
+        self,
+        assign: Callable[[TopicPartition, bytes], object],
+        assigned: Callable[[TopicPartition], Awaitable[None]],
+    ) -> None:
+        """Create what moves logs between directories. See LogMover."""
         self.log_mover = LogMover(
             moves=self.log_moves,
             in_force=self.effective_config,
-            controller=self.controller,
+            topics=self.metadata.topics,
+            assign=assign,
+            assigned=assigned,
             log_syncs=self.log_syncs,
             log_cleaner=self.log_cleaner,
             disk=self.disk,
@@ -298,11 +361,9 @@ class Broker:
             config=self.config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
+            topic_logs=self.topic_logs,
             log_cleaner=self.log_cleaner,
-            disk=self.disk,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
-            on_deleted=self._topic_deleted,
             now_ms=self.now_ms,
         )
         self.quota_admin = QuotaAdmin(
@@ -313,17 +374,16 @@ class Broker:
             now_ms=self.now_ms,
         )
         self.config_admin = ConfigAdmin(
+            applied_config=self.applied_config,
             effective_config=self.effective_config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
             now_ms=self.now_ms,
         )
 
     def _load_coordinators(self) -> None:
         """Create the coordinators, and replay their internal topics into them."""
         self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
-        self.group_turns = GroupTurns(self.loop)
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
@@ -332,6 +392,10 @@ class Broker:
             metadata=self.metadata,
             consumer_configs=self.consumer_group_configs,
         )
+        self.remote_markers = self._create_remote_markers()
+        self.markers = create_marker_writer(
+            self.metadata, self.log_manager, self.groups, self.remote_markers
+        )
         self.transactions = create_transaction_coordinator(
             self.config,
             self.loop,
@@ -339,25 +403,31 @@ class Broker:
             turns=self.group_turns,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
-            log_manager=self.log_manager,
-            groups=self.groups,
+            markers=self.markers,
         )
+        if self.remote_markers is not None:
+            self.remote_markers.on_written = self.transactions.marker_written
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
             [self.groups, self.transactions], self.log_manager, self.metadata.topics
         )
         self.coordinator_logs.load()
 
+    def _create_remote_markers(self) -> RemoteMarkers | None:
+        if not self.config.odradek_workers:
+            return None
+        # Imported here, because most brokers have no workers.
+        from .workers.remote_markers import RemoteMarkers
+
+        return RemoteMarkers(self.log_manager)
+
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
         self.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
-            self.topic_admin.update_config,
-            self.config_admin.update_config,
-            self._cordon,
+            self.applied_config.update_config,
             self.logins.update_config,
-            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
         ]
 
     # -- stopping ---------------------------------------------------------------------------------
@@ -388,13 +458,8 @@ class Broker:
     # -- what handlers ask ------------------------------------------------------------------------
 
     def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
-        """Host and port at which clients of the listener are to connect.
-
-        `local_host` is the address by which the client has reached this broker. It is the host if
-        none is configured and the listener is bound to every interface.
-        """
-        address = self.config.advertised[listener.name]
-        return address.host or local_host, address.port or self._ports[listener.name]
+        """Host and port at which clients of the listener are to connect. See Nodes.address."""
+        return self.nodes.address(listener, local_host, self.log_manager.share.process)
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""
@@ -418,7 +483,24 @@ class Broker:
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether the partition has a leader. It has none if its log or log directory failed."""
         log = self.log_manager.find(topic, partition)
+        if log is None and self.log_manager.is_elsewhere(topic, partition):
+            return self._is_served_by_worker(topic, partition)
         return log is not None and log.is_online
+
+    def _is_served_by_worker(self, topic: str, partition: int) -> bool:
+        process = self.log_manager.share.owner(topic, partition)
+        has_leader = self.metadata.topics[topic].partitions[partition].leader != NO_LEADER
+        return has_leader and self.worker_progress.is_serving(process)
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """The end of the metadata log."""
+        return self.metadata_log.log_end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version of the metadata quorum."""
+        return self.controller.quorum.kraft_version
 
     @property
     def serves_consumer_groups(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from . import topic_config
 from .errors import invalid_value
-from .key import Bool, ConfigType, Long, OptionalText, field_name, key, parse_all
+from .key import INT_MAX, Bool, ConfigType, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
@@ -39,6 +39,8 @@ from .listeners import (
     protocols_by_listener,
 )
 from .topic_config import TopicConfig
+
+MAX_PORT = 65_535
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -75,6 +77,12 @@ class BrokerConfig(
     )
     odradek_http_listener: OptionalText = key(
         None, "host:port of /metrics, /healthz and /readyz, without authentication; unset: none."
+    )
+    odradek_workers: Int = key(
+        0, "Experimental: this many more processes serve the partitions; 0: none.", ge=0, le=64
+    )
+    odradek_workers_port_step: Int = key(
+        1, "Worker k listens at each listener's port + k * this; at any port if that is 0.", ge=1
     )
     odradek_cluster_id: OptionalText = key(
         None,
@@ -114,6 +122,7 @@ class BrokerConfig(
             _check_listeners,
             _check_authorizer,
             _check_consumer_groups,
+            _check_workers,
         ):
             check(self)
 
@@ -180,6 +189,10 @@ class BrokerConfig(
     def open_listeners(self) -> tuple[Listener, ...]:
         """The listeners for clients: all except the controller's."""
         return tuple(item for item in self.all_listeners if not self._is_of_controller(item))
+
+    def port_of_process(self, port: int, process: int) -> int:
+        """The port of a worker, from that of the broker (process 0); port 0 stays 0."""
+        return port + process * self.odradek_workers_port_step if port else 0
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
@@ -296,6 +309,27 @@ def _check_consumer_groups(config: BrokerConfig) -> None:
     check_protocols(config.group_coordinator_rebalance_protocols)
     check_assignors(config.group_consumer_assignors)
     check_intervals("consumer", lambda name: int(getattr(config, field_name(name))))
+
+
+def _check_workers(config: BrokerConfig) -> None:
+    workers = config.odradek_workers
+    if not workers:
+        return
+    if config.node_id + workers > INT_MAX:
+        raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
+    http = config.http_listener
+    listeners = (*config.all_listeners, *([http] if http else []))
+    used: dict[int, str] = {}
+    for process in range(workers + 1):
+        for port in {item.port for item in listeners if item.port}:
+            own = config.port_of_process(port, process)
+            if own > MAX_PORT:
+                raise invalid_value("odradek.workers", workers, f"worker {process} has no port")
+            if own in used:
+                text = f"both {used[own]} and worker {process} would listen at port {own}"
+                step = config.odradek_workers_port_step
+                raise invalid_value("odradek.workers.port.step", step, text)
+            used[own] = f"worker {process}" if process else "the broker"
 
 
 def _check_authorizer(config: BrokerConfig) -> None:

@@ -112,6 +112,15 @@ class FileLock:
         self._file: OpenFile | None = file
         self._existed = existed
 
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor. The lock is held until all processes that have it close it.
+
+        On systems without locks of open file descriptions (not Linux), only this process holds it.
+        """
+        assert self._file is not None
+        return self._file.fd
+
     def release(self, *, as_found: bool = False) -> None:
         """Delete the lock file, as Kafka does at shutdown, and unlock. May be called twice.
 
@@ -122,7 +131,10 @@ class FileLock:
             # Deleted while still locked: a process that waits for the lock then notices that the
             # file is gone (see Files.lock).
             if not (as_found and self._existed):
-                self._file.path.unlink(missing_ok=True)
+                with suppress(
+                    OSError
+                ):  # the directory may have failed: it is unlocked all the same
+                    self._file.path.unlink(missing_ok=True)
             self._file = None
 
 

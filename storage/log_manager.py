@@ -17,16 +17,20 @@ The broker uses only this class; its parts are in directories/.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .checkpoints import TopicPartition
+from .checkpoints import TopicPartition, write_offsets
 from .deletions import Deletions
+from .directories.checkpoint_files import CheckpointFiles, Offsets
 from .directories.data_directory import (
     DataDirectory,
     DirectoryError,
@@ -40,9 +44,11 @@ from .directories.log_creation import CreatedLog, LogCreation, NewLog
 from .directories.log_opening import LogOpening
 from .directories.log_removal import LogRemoval, LogRemover
 from .directories.log_search import search
+from .directories.log_share import ALL_LOGS, LogShare
 from .directories.log_table import LogTable
-from .directories.offset_checkpoints import OffsetCheckpoints
+from .directories.offset_checkpoints import OffsetCheckpoints, read_checkpoint
 from .filenames import (
+    CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
@@ -59,20 +65,41 @@ from .topic_names import CLUSTER_METADATA_TOPIC
 _logger = logging.getLogger(__name__)
 
 
+# The checkpoint files in a log directory that have an entry per log.
+CHECKPOINTS_OF_LOGS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+
+
 class LogManager:
-    """The logs by topic and partition; `directories` online, and `offline` ones with the reason."""
+    """The logs by topic and partition; `directories` online, and `offline` ones with the reason.
+
+    `share` says which of them this process serves.
+    """
 
     def __init__(
         self,
         config: BrokerConfig,
         files: Files,
         opened: OpenedDirectories,
-        report: Callable[[str], None],
+        report: Callable[[str], None] = _logger.info,
+        *,
+        share: LogShare = ALL_LOGS,
+        save_checkpoint: Callable[[Path, Offsets], None] | None = None,
     ) -> None:
-        """See `open`."""
+        """`open` makes the manager of the process that has locked the directories.
+
+        A worker uses the constructor. Its `save_checkpoint` sends its part of a checkpoint file to
+        that process.
+        """
         self.directories = opened.online
         self.offline = opened.offline
         self.cluster_id = opened.online[0].cluster_id
+        self.share = share
+        self.checkpoint_files = CheckpointFiles(save_checkpoint or partial(write_offsets, files))
         self.deletions = Deletions()
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
         # Callbacks, which the broker sets. Those with a directory are called on any thread. The
@@ -87,7 +114,7 @@ class LogManager:
         self._report = report
         self._table = LogTable()
         self._opening = LogOpening(config, files, self.deletions, report)
-        self._checkpoints = OffsetCheckpoints(files, self._table)
+        self._checkpoints = OffsetCheckpoints(self.checkpoint_files, self._table)
         self._remover = LogRemover(
             files,
             self._table,
@@ -107,11 +134,13 @@ class LogManager:
         files: Files,
         inspect: Inspection = lambda _: None,
         report: Callable[[str], None] = _logger.info,
+        workers: int = 0,
     ) -> "LogManager":
         """Lock and check the log directories, and format the empty ones; no log is read yet.
 
         `inspect` is called before anything is changed. `report` is called for progress of recovery.
-        Raises DirectoryError, and what `inspect` raises.
+        `workers` is the number of processes that share the logs. Raises DirectoryError, and what
+        `inspect` raises.
         """
         paths = [*config.data_directories, config.metadata_directory]
         opened = open_directories(
@@ -123,7 +152,7 @@ class LogManager:
         )
         for path, reason in opened.offline.items():
             _logger.error("log directory %s is offline: %s", path, reason)
-        return cls(config, files, opened, report)
+        return cls(config, files, opened, report, share=LogShare(0, workers))
 
     # --- lookups
 
@@ -143,6 +172,20 @@ class LogManager:
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The open log of a partition, or None."""
         return self._table.open.get((topic, partition))
+
+    def elsewhere(self) -> list[FoundLog]:
+        """The logs in the directories that other processes serve."""
+        return list(self._table.elsewhere.values())
+
+    def moved_elsewhere(self, key: TopicPartition, directory_id: bytes) -> None:
+        """Note that another process moves a log to a directory."""
+        for home in self.directories:
+            if home.directory_id == directory_id and key in self._table.elsewhere:
+                self._table.elsewhere[key] = replace(self._table.elsewhere[key], directory=home)
+
+    def is_elsewhere(self, topic: str, partition: int) -> bool:
+        """Whether another process serves the log of a partition."""
+        return (topic, partition) in self._table.elsewhere
 
     @property
     def data_directories(self) -> list[DataDirectory]:
@@ -203,6 +246,8 @@ class LogManager:
         """
         found = self._find_logs(now_ms)
         _check_no_duplicates(found)
+        if self.share.workers:
+            found = self._divide_by_process(found)
         at_once, waiting = divide(found, may_wait)
         self._table.not_open.update({log.key: log for log in waiting})
         unclean = [log for log in at_once if not log.directory.had_clean_shutdown]
@@ -217,8 +262,32 @@ class LogManager:
         if not self.directories:
             raise DirectoryError(f"no log directory is left: {self.offline}")
 
+    def _divide_by_process(self, found: list[FoundLog]) -> list[FoundLog]:
+        """Return the logs of this process; note the others.
+
+        The process that writes the checkpoints also notes the entries of the others.
+        """
+        owners = {log.key: self.share.owner(*log.key) for log in found}
+        others = [log for log in found if owners[log.key] != self.share.process]
+        self._table.elsewhere.update({log.key: log for log in others})
+        if not self.share.process:
+            self._divide_checkpoints(owners)
+        return [log for log in found if owners[log.key] == self.share.process]
+
+    def _divide_checkpoints(self, owners: Mapping[TopicPartition, int]) -> None:
+        for directory in self.directories:
+            for name in CHECKPOINTS_OF_LOGS:
+                parts: dict[int, dict[TopicPartition, int]] = {}
+                for key, offset in read_checkpoint(self._files, directory, name).items():
+                    parts.setdefault(owners.get(key, 0), {})[key] = offset
+                for process, part in parts.items():
+                    self.checkpoint_files.found(directory.path / name, process, part)
+
     def _find_logs(self, now_ms: int) -> list[FoundLog]:
-        """Find the logs to load. Deleted ones are scheduled for removal, strays are kept."""
+        """Find the logs to load. Deleted ones are scheduled for removal, strays are kept.
+
+        Both are left to the process that has locked the directories.
+        """
         found: list[FoundLog] = []
         for directory in list(self.directories):
             try:
@@ -227,10 +296,16 @@ class LogManager:
                 self.take_offline(directory, f"searching its logs failed: {error}")
                 continue
             found += contents.logs
-            self.deletions.add(contents.deleted, self._due_ms(now_ms))
-            self.found_futures += [(directory, path) for path in contents.futures]
-            self.strays += contents.strays
+            futures = (path for path in contents.futures if self._serves(path))
+            self.found_futures += [(directory, path) for path in futures]
+            if not self.share.process:
+                self.deletions.add(contents.deleted, self._due_ms(now_ms))
+                self.strays += contents.strays
         return found
+
+    def _serves(self, path: Path) -> bool:
+        """Whether the directory of a partition is this process's."""
+        return self.share.has(*parse_partition_directory(path.name).key)
 
     def open_found(
         self,
@@ -341,17 +416,24 @@ class LogManager:
     def begin_creation(
         self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
     ) -> LogCreation:
-        """As `create`, for several partitions and in steps. Those that have a log are skipped."""
+        """As `create`, for several partitions and in steps. Those that have a log are skipped.
+
+        Logs of other processes are noted, and not created.
+        """
         placed = []
         for new in wanted:
-            if new.key in self._table.open or new.key in self._table.not_open:
+            if new.key in self._table:
                 continue
             try:
                 home = self._choose_directory(new.key, new.directory_id, may_be_offline=not are_new)
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
-            else:
+                continue
+            if self.share.has(*new.key):
                 placed.append((new, home))
+            else:
+                log = FoundLog(directory=home, topic=new.topic, partition=new.partition)
+                self._table.elsewhere[new.key] = log
         return LogCreation(self._opening, placed, now_ms, self._finish_creation)
 
     def _finish_creation(self, created: CreatedLog) -> None:
@@ -389,7 +471,12 @@ class LogManager:
         self._remove(partitions, DirectoryState.DELETE, now_ms)
 
     def move_aside(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Rename directories of logs that are not in the metadata to `-stray`, and keep them."""
+        """Rename directories of logs that are not in the metadata to `-stray`, and keep them.
+
+        Only at start: the logs that belong to other processes are not open yet.
+        """
+        partitions = list(partitions)
+        self._table.take_over(partitions)
         self._remove(partitions, DirectoryState.STRAY, now_ms)
 
     def _remove(
@@ -517,6 +604,19 @@ class LogManager:
         self.on_offline(directory)
 
     # --- closing
+
+    def close_logs(self, *, now_ms: int) -> list[DataDirectory]:
+        """In a worker: sync and close every log, and report the checkpoints.
+
+        Returns the directories in which all of them were closed cleanly.
+        """
+        clean = []
+        for directory in list(self.directories):
+            if self._close_logs(directory, now_ms):
+                clean.append(directory)
+                self._checkpoints.write_all(directory)
+        self._table.open.clear()
+        return clean
 
     def close(self, *, now_ms: int, broker_epoch: int = -1) -> None:
         """Sync and close every log, write the checkpoints, mark the stop as clean, and unlock."""

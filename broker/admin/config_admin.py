@@ -2,15 +2,7 @@
 
 The steps are those of topics (topic_admin.py): decide and commit, apply, wait for the fsync,
 answer. The controller checks what is stored. Two checks need the broker and are made here: its own
-settings, and its loggers, whose levels are not stored. Where overrides take effect:
-
-    of a topic              in its logs; existing segments keep their size
-    of the broker           in EffectiveConfig, which passes them to the logs of every topic and to
-                            all others that follow it
-    of a group              in the coordinator, which reads them at each use (group_configs.py)
-    of client metrics       nowhere; they are stored and described
-
-Kafka: ConfigAdminManager, DynamicConfigPublisher, TopicConfigHandler, DynamicLogConfig.
+settings, and its loggers, whose levels are not stored. Kafka: ConfigAdminManager.
 """
 
 from __future__ import annotations
@@ -18,10 +10,9 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
-from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import usable_settings
 from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.config_changes import (
@@ -34,10 +25,9 @@ from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.log import PartitionLog
-from odradek.storage.log_manager import LogManager
 
 from . import log_levels
+from .applied_config import AppliedConfig
 from .effective_config import EffectiveConfig
 
 logger = logging.getLogger("odradek.config")
@@ -55,17 +45,17 @@ class ConfigAdmin:
     def __init__(
         self,
         *,
+        applied_config: AppliedConfig,
         effective_config: EffectiveConfig,
         controller: Controller,
         metadata_sync: LogSync,
-        log_manager: LogManager,
         now_ms: Callable[[], int],
     ) -> None:
+        self._applied_config = applied_config
         self._effective_config = effective_config
         self._controller = controller
         self._configs = controller.metadata.configs
         self._sync = metadata_sync
-        self._log_manager = log_manager
         self._now_ms = now_ms
 
     async def alter(
@@ -115,7 +105,9 @@ class ConfigAdmin:
         except ApiError as error:
             return {alteration.resource: error for alteration in alterations}
         if not validate_only:
-            self.apply([resource for resource, error in results.items() if error is None])
+            self._applied_config.apply(
+                [resource for resource, error in results.items() if error is None]
+            )
             await self._sync.sync()
         return results
 
@@ -154,39 +146,6 @@ class ConfigAdmin:
         ours = self._controller.node_id
         if node_id_of(name) != ours:
             raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
-
-    # -- applying changes -------------------------------------------------------------------------
-
-    def apply(self, changed: Iterable[ConfigResource]) -> None:
-        """Apply the changes of these resources, which the metadata has replayed."""
-        topics = set()
-        for kind, name in changed:
-            if kind == ConfigResourceType.TOPIC:
-                topics.add(name)
-            elif kind == ConfigResourceType.BROKER:
-                self._effective_config.refresh()
-        if topics:
-            logs = [log for log in self._all_logs() if log.topic in topics]
-            self._update_logs(self._effective_config.current, logs)
-        for name in sorted(topics):
-            logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
-
-    def update_config(self, config: BrokerConfig) -> None:
-        """Apply changed settings of the broker to all logs; topics inherit them."""
-        self._update_logs(config, self._all_logs())
-
-    def _all_logs(self) -> list[PartitionLog]:
-        """All logs, with the copies that are being moved to another directory."""
-        futures = self._log_manager.futures.values()
-        return [*self._log_manager.logs(), *(future.log for future in futures)]
-
-    def _update_logs(self, broker: BrokerConfig, logs: Iterable[PartitionLog]) -> None:
-        configs = {}
-        for log in logs:
-            if log.topic not in configs:
-                overrides = self._configs.of_topic(log.topic)
-                configs[log.topic] = broker.stored_topic_config(overrides)
-            log.update_config(configs[log.topic])
 
 
 def node_id_of(name: str) -> int:

@@ -15,22 +15,20 @@ After a crash in between, the next start makes the logs agree with the metadata:
 created, and a log that belongs to no topic is renamed to `-stray`. If a log cannot be created (a
 full disk), its topic stays. The partition is offline, as if the disk had failed later.
 
-Kafka: ReplicationControlManager, ReplicaManager.applyDelta, AutoTopicCreationManager.
+Kafka: ReplicationControlManager, AutoTopicCreationManager.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
-from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.topic_creation import (
     CreatedTopic,
@@ -41,10 +39,10 @@ from odradek.coordinator.metadata.topic_creation import (
 )
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
-from odradek.coordinator.metadata.topics import Partition, Topic
+from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.log_creation import NewLog
-from odradek.storage.log_manager import LogManager
+
+from .topic_logs import TopicLogs
 
 T = TypeVar("T")
 
@@ -55,34 +53,30 @@ class TopicAdmin:
     """Creates, enlarges and deletes topics.
 
     `permits` limit what a client creates and deletes. `on_created` is called with each new topic
-    when its logs exist, `on_deleted` with each deleted topic when its logs are no longer served.
+    when its logs exist.
     """
 
-    def __init__(  # noqa: PLR0913 # the parts of the broker that an operation changes
+    def __init__(
         self,
         *,
         config: BrokerConfig,
         controller: Controller,
         metadata_sync: LogSync,
-        log_manager: LogManager,
+        topic_logs: TopicLogs,
         log_cleaner: LogCleaner,
-        disk: DiskExecutor,
         on_created: Callable[[Topic], object],
-        on_deleted: Callable[[Topic], object],
         now_ms: Callable[[], int],
     ) -> None:
-        """`disk` creates and renames the files; `now_ms` is the wall clock."""
-        self._disk = disk
+        """`now_ms` is the wall clock."""
         self._lock = asyncio.Lock()
         self._operations = BackgroundTasks(asyncio.get_running_loop())
         self._config = config
         self._controller = controller
         self._metadata = controller.metadata
         self._sync = metadata_sync
-        self._log_manager = log_manager
+        self._topic_logs = topic_logs
         self._log_cleaner = log_cleaner
         self._on_created = on_created
-        self._on_deleted = on_deleted
         self._now_ms = now_ms
 
     async def create(
@@ -114,7 +108,8 @@ class TopicAdmin:
             if validate_only or not created:
                 return results
             topics = [self._metadata.topics[result.name] for result in created]
-            await self._create_logs([(topic, list(topic.partitions)) for topic in topics], now_ms)
+            wanted = [(topic, list(topic.partitions)) for topic in topics]
+            await self._topic_logs.create(wanted, now_ms)
             for topic in topics:
                 self._on_created(topic)
                 logger.info("created topic %s with %s", topic.name, count(topic))
@@ -177,7 +172,7 @@ class TopicAdmin:
             added = [
                 (topic, range(before[topic.name], len(topic.partitions))) for topic in enlarged
             ]
-            await self._create_logs(added, now_ms)
+            await self._topic_logs.create(added, now_ms)
             for topic in enlarged:
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
@@ -196,7 +191,10 @@ class TopicAdmin:
         async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
             now_ms = self._now_ms()
             results = self._controller.delete_topics(refs, now_ms, permits=permits)
-            await self._delete_logs([result.topic for result in results if result.topic], now_ms)
+            deleted = [result.topic for result in results if result.topic]
+            await self._topic_logs.delete(deleted, now_ms)
+            for topic in deleted:
+                logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results
 
     async def close(self) -> None:
@@ -219,57 +217,6 @@ class TopicAdmin:
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings of the broker; topics inherit them."""
         self._config = config
-
-    # -- logs -------------------------------------------------------------------------------------
-
-    async def _create_logs(
-        self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int
-    ) -> None:
-        new = [
-            self._new_log(topic, topic.partitions[index])
-            for topic, indexes in wanted
-            for index in indexes
-        ]
-        creation = self._log_manager.begin_creation(new, now_ms=now_ms)
-        await self._disk.run(creation.run)
-        creation.finish()
-        for new_log in new:
-            try:
-                log = self._log_manager.get(*new_log.key)
-            except ApiError as error:
-                logger.error("%s-%d is offline: %s", *new_log.key, error.message)
-            else:  # the configuration may have changed during the creation
-                log.update_config(self._config_of(new_log.topic))
-
-    def _new_log(self, topic: Topic, partition: Partition) -> NewLog:
-        return NewLog(
-            topic.name,
-            partition.index,
-            topic.id,
-            self._config_of(topic.name),
-            partition.leader_epoch,
-            partition.directory_of(self._controller.node_id),
-        )
-
-    def _config_of(self, topic: str) -> TopicConfig:
-        return self._config.stored_topic_config(self._metadata.configs.of_topic(topic))
-
-    async def _delete_logs(self, topics: Sequence[Topic], now_ms: int) -> None:
-        partitions = [(topic.name, index) for topic in topics for index in topic.partitions]
-        logs = [self._log_manager.find(*partition) for partition in partitions]
-        deletion = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
-        for log in logs:
-            if log is not None:
-                log.notify_waiters()
-        for topic in topics:
-            self._on_deleted(topic)
-            logger.info("deleted topic %s with %s", topic.name, count(topic))
-        if partitions:
-            await self._disk.run(deletion.run)
-        try:
-            deletion.finish()
-        except ApiError as error:
-            logger.error("files of a deleted topic stay: %s", error.message)
 
 
 def coordinator_error(name: str) -> ApiError:

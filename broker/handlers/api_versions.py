@@ -40,7 +40,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
             for name, (lowest, highest) in features.supported.items()
             if lowest > 0 or context.api_version >= 4
         ],
-        finalized_features_epoch=context.broker.metadata_log.log_end_offset - 1,
+        finalized_features_epoch=context.broker.metadata_end_offset - 1,
         finalized_features=[
             ApiVersionsFinalizedFeature(name=name, min_version_level=level, max_version_level=level)
             for name, level in finalized_levels(context).items()
@@ -51,7 +51,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
 def finalized_levels(context: RequestContext) -> dict[str, int]:
     """The finalized levels. The quorum keeps kraft.version, which is added if it is above 0."""
     levels = dict(context.broker.metadata.features.finalized)
-    kraft_version = context.broker.controller.quorum.kraft_version
+    kraft_version = context.broker.kraft_version
     if kraft_version:
         levels[KRAFT_VERSION] = kraft_version
     return levels

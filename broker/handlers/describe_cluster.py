@@ -1,6 +1,6 @@
 """DescribeCluster (key 60, v0-2).
 
-The cluster is this one broker, which is also its controller.
+The cluster is this one broker, which is also its controller, and its workers.
 v1 can ask for controllers instead of brokers, which is refused · v2 can ask for fenced brokers, of
 which there are none."""
 
@@ -23,14 +23,14 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
     except ApiError as error:
         return DescribeClusterResponse(error_code=error.code, error_message=error.message)
     broker = context.broker
-    host, port = context.advertised()
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.node_id, host=host, port=port, rack=broker.config.broker_rack
+                broker_id=node.id, host=node.host, port=node.port, rack=broker.config.broker_rack
             )
+            for node in context.nodes()
         ],
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations

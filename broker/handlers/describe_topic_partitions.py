@@ -111,16 +111,17 @@ def describe_partition(
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = context.broker.metadata.topics[topic].partitions[index]
     served = context.broker.is_served(topic, index)
+    nodes = context.broker.nodes
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader if served else NO_LEADER,
+        leader_id=nodes.leader(partition.leader, topic, index) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        eligible_leader_replicas=list(partition.eligible_leader_replicas),
-        last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[] if served else [context.broker.node_id],
+        replica_nodes=nodes.replicas(partition.replicas, topic, index),
+        isr_nodes=nodes.replicas(partition.isr, topic, index),
+        eligible_leader_replicas=nodes.replicas(partition.eligible_leader_replicas, topic, index),
+        last_known_elr=nodes.replicas(partition.last_known_elr, topic, index),
+        offline_replicas=[] if served else nodes.replicas([nodes.own_id], topic, index),
     )
 
 

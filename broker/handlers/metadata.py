@@ -165,14 +165,15 @@ def describe_partition(
 ) -> MetadataResponsePartition:
     """Describe a partition. If its log directory has failed, it is offline and has no leader."""
     served = context.broker.is_served(topic, partition.index)
+    nodes, index = context.broker.nodes, partition.index
     return MetadataResponsePartition(
         error_code=ErrorCode.NONE if served else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
-        leader_id=partition.leader if served else NO_LEADER,
+        leader_id=nodes.leader(partition.leader, topic, index) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        offline_replicas=[] if served else [context.broker.node_id],
+        replica_nodes=nodes.replicas(partition.replicas, topic, index),
+        isr_nodes=nodes.replicas(partition.isr, topic, index),
+        offline_replicas=[] if served else nodes.replicas([nodes.own_id], topic, index),
     )
 
 
@@ -199,10 +200,12 @@ def respond(
     context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     broker = context.broker
-    host, port = context.advertised()
     rack = broker.config.broker_rack
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack)],
+        brokers=[
+            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=rack)
+            for node in context.nodes()
+        ],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,

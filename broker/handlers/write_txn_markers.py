@@ -88,7 +88,7 @@ def write_to_partition(
         transaction_version=marker.transaction_version,
     )
     try:
-        context.broker.transactions.markers.append(end, (topic, index), context.now_ms)
+        context.broker.markers.append(end, (topic, index), context.now_ms)
     except ApiError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
     return ErrorCode.NONE

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
@@ -20,11 +21,14 @@ from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
-from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
 from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from odradek.broker.workers.remote_markers import RemoteMarkers  # only if there are workers
 
 logger = logging.getLogger("odradek")
 
@@ -39,6 +43,26 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupC
     return group_configs
 
 
+def create_marker_writer(
+    metadata: ClusterMetadata,
+    log_manager: LogManager,
+    groups: GroupCoordinator,
+    remote_markers: RemoteMarkers | None,
+) -> MarkerWriter:
+    """What writes the markers of transactions, here or in a worker."""
+
+    def partition_exists(name: str, partition: int) -> bool:
+        topic = metadata.topics.get(name)
+        return topic is not None and partition in topic.partitions
+
+    return MarkerWriter(
+        partition_exists=partition_exists,
+        find_log=log_manager.get,
+        groups=groups.offsets,
+        write_elsewhere=nowhere_else if remote_markers is None else remote_markers.write,
+    )
+
+
 def create_transaction_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
@@ -47,15 +71,10 @@ def create_transaction_coordinator(
     turns: GroupTurns,
     controller: Controller,
     metadata_sync: LogSync,
-    log_manager: LogManager,
-    groups: GroupCoordinator,
+    markers: MarkerWriter,
 ) -> TransactionCoordinator:
     """A coordinator without transactions."""
     metadata = controller.metadata
-
-    def partition_exists(name: str, partition: int) -> bool:
-        topic = metadata.topics.get(name)
-        return topic is not None and partition in topic.partitions
 
     def new_producer_id(now_ms: int) -> int:
         # A transaction's record must not name an id that a power cut can take back: it would be
@@ -72,11 +91,7 @@ def create_transaction_coordinator(
         loop=loop,
         clock=clock,
         after_arrivals=turns.after_arrivals,
-        markers=MarkerWriter(
-            partition_exists=partition_exists,
-            find_log=log_manager.get,
-            groups=groups.offsets,
-        ),
+        markers=markers,
         new_producer_id=new_producer_id,
         transaction_version=partial(metadata.features.level, TRANSACTION_VERSION),
     )

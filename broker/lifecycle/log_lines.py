@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 
 
 class JsonFormatter(logging.Formatter):
@@ -46,12 +47,29 @@ class TextFormatter(logging.Formatter):
         return self._local_time
 
 
-def configure_logging(log_format: str) -> None:
-    """Send the broker's log lines to standard error, in `text` or `json`."""
+def log_format_in_use() -> str:
+    """The format of the log lines, `text` or `json`."""
+    handlers = logging.getLogger("odradek").handlers
+    is_json = any(isinstance(each.formatter, JsonFormatter) for each in handlers)
+    return "json" if is_json else "text"
+
+
+def _add_prefix(prefix: str, record: logging.LogRecord) -> bool:
+    record.msg = f"{prefix}{record.msg}"
+    return True
+
+
+def configure_logging(log_format: str, prefix: str = "") -> None:
+    """Send the broker's log lines to standard error, in `text` or `json`.
+
+    Each message begins with `prefix`: one without a percent sign.
+    """
     # No format shows these, so logging need not look them up for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    if prefix:
+        handler.addFilter(partial(_add_prefix, prefix))
     root = logging.getLogger("odradek")
     root.handlers = [handler]
     root.setLevel(logging.INFO)

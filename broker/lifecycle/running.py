@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,25 +20,31 @@ from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_ta
 from odradek.broker.network.listeners import BoundListener, bind_listeners
 from odradek.broker.network.server import Server
 from odradek.broker.requests.connected_members import ConnectedMembers
-from odradek.broker.requests.dispatch import Handler
+from odradek.broker.requests.dispatch import Dispatcher, Handler
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
 from .directory_failure import watch_directories
 from .exposure import exposure_warning
+from .preflight import RefusedToStartError
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
+    from odradek.broker.workers.worker_pool import WorkerPool  # likewise
+    from odradek.broker.workers.worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek")
 
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
-    http = config.http_listener
-    bound = bind_listeners([*config.open_listeners, *([http] if http else [])])
-    return open_broker(config, bound, http=bound.pop() if http else None, files=files)
+    http_listener = config.http_listener
+    bound = bind_listeners([*config.open_listeners, *([http_listener] if http_listener else [])])
+    http = bound.pop() if http_listener else None
+    if not config.odradek_workers:
+        return open_broker(config, bound, http=http, files=files)
+    return await _open_with_workers(config, bound, http)
 
 
 def open_broker(
@@ -56,15 +63,45 @@ def open_broker(
     Raises DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
-    try:
-        ports = {item.listener.name: item.port for item in bound}
+    ports = {item.listener.name: item.port for item in bound}
+    with _closed_on_error(*bound, http):
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
-    except BaseException:
-        for item in (*bound, *([http] if http else [])):
-            item.close()
-        raise
     watch_directories(broker)
     return RunningBroker(broker, bound, handlers, http)
+
+
+async def _open_with_workers(
+    config: BrokerConfig, bound: Sequence[BoundListener], http: BoundListener | None
+) -> RunningBroker:
+    """As `open_broker`, with worker processes, which serve before this process does."""
+    # Imported here, because most brokers have no workers.
+    from odradek.broker.workers.worker_pool import WorkerPool, bind_workers
+
+    with _closed_on_error(*bound, http):
+        sockets = bind_workers(config)
+    ports = {item.listener.name: item.port for item in bound}
+    with _closed_on_error(*bound, http, *sockets):
+        loop = asyncio.get_running_loop()
+        worker_ports = [each.ports for each in sockets]
+        broker = Broker(config, loop, ports, worker_ports=worker_ports)
+        watch_directories(broker)
+        workers = WorkerPool(broker, sockets, _dispatcher(broker, HANDLERS))
+        if not await workers.start():
+            await broker.close()
+            raise RefusedToStartError("a worker did not start; its log lines say why")
+    return RunningBroker(broker, bound, HANDLERS, http, workers)
+
+
+@contextmanager
+def _closed_on_error(*opened: BoundListener | WorkerSockets | None) -> Iterator[None]:
+    """Close the listeners if the broker cannot start."""
+    try:
+        yield
+    except BaseException:
+        for item in opened:
+            if item is not None:
+                item.close()
+        raise
 
 
 class RunningBroker:
@@ -76,9 +113,11 @@ class RunningBroker:
         bound: Iterable[BoundListener],
         handlers: Mapping[ApiKey, Handler],
         http: BoundListener | None,
+        workers: WorkerPool | None = None,
     ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
         self.broker = broker
+        self._workers = workers
         members = None
         if broker.config.odradek_group_expire_on_disconnect:
             members = ConnectedMembers(broker.groups.members.leave_group)
@@ -115,6 +154,8 @@ class RunningBroker:
         if self._monitoring is not None:
             self._monitoring.note_stopping()
         await self.periodic_tasks.close()
+        if self._workers is not None:
+            await self._workers.stop()
         self._server.finish()
         self.broker.answer_parked_requests()
         await self._server.drain()
@@ -131,14 +172,22 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports. Requests are counted if the HTTP listener is open."""
+    server = Server(broker, bound, _dispatcher(broker, handlers))
     if http is None or broker.traffic is None:
-        return Server(broker, bound, handlers), None
+        return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
-    from odradek.broker.metrics.counted_handlers import counted
     from odradek.broker.metrics.monitoring import Monitoring
 
-    server = Server(broker, bound, handlers, partial(counted, broker.traffic))
     monitoring = Monitoring(broker, server, broker.traffic, http)
     where = f"{http.listener.host or '*'}:{http.port}"
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
     return server, monitoring
+
+
+def _dispatcher(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
+    """What serves requests; it counts them if there are metrics."""
+    if broker.traffic is None:
+        return Dispatcher(broker, handlers)
+    from odradek.broker.metrics.counted_handlers import counted  # as above
+
+    return Dispatcher(broker, handlers, partial(counted, broker.traffic))

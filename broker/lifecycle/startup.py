@@ -164,6 +164,12 @@ def load_logs(
         for log in log_manager.waiting()
         if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
     ]
+    if not log_manager.share.process:
+        strays += [
+            log.key
+            for log in log_manager.elsewhere()
+            if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
+        ]
     for topic, partition in strays:
         logger.warning(
             "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition
@@ -220,7 +226,10 @@ def lead_log(
     """Create the log if it is missing, and set its leader epoch, if this node leads it.
 
     A log that may exist in an offline directory is not created; it answers KAFKA_STORAGE_ERROR.
+    Nothing is done for a log of another process.
     """
+    if log_manager.is_elsewhere(topic.name, partition.index):
+        return
     is_missing = log_manager.find(topic.name, partition.index) is None
     if partition.leader != config.node_id and not (is_missing and log_manager.offline):
         return
@@ -236,7 +245,8 @@ def lead_log(
             is_new=False,
         )
     except ApiError as error:
-        logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
+        if not log_manager.is_elsewhere(topic.name, partition.index):
+            logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
 
 
 def register_broker(
@@ -273,7 +283,8 @@ def register_broker(
 
 def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
     """The directory.id of the log of each partition that has one."""
-    not_open = {log.key: log.directory.directory_id for log in log_manager.not_open()}
+    found = (*log_manager.elsewhere(), *log_manager.not_open())
+    not_open = {log.key: log.directory.directory_id for log in found}
     return not_open | {
         log.key: log_manager.directory_of(log).directory_id for log in log_manager.logs()
     }

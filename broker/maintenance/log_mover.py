@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 
@@ -22,8 +22,9 @@ from odradek.broker.admin.effective_config import EffectiveConfig
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSyncs
-from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.moving.copy_plan import CopyPlan
@@ -51,7 +52,9 @@ class LogMover:
         *,
         moves: LogMoves,
         in_force: EffectiveConfig,
-        controller: Controller,
+        topics: Topics,
+        assign: Callable[[TopicPartition, bytes], object],
+        assigned: Callable[[TopicPartition], Awaitable[None]],
         log_syncs: LogSyncs,
         log_cleaner: LogCleaner,
         disk: DiskExecutor,
@@ -59,10 +62,16 @@ class LogMover:
         in_background: Callable[[Coroutine[None, None, None]], object],
         now_ms: Callable[[], int],
     ) -> None:
+        """`assign` records in the metadata that a replica is in a directory.
+
+        `assigned` returns when that is on the disk, and raises ApiError.
+        """
         self._moves = moves
         self._manager = moves.manager
         self._in_force = in_force
-        self._controller = controller
+        self._topics = topics
+        self._assign = assign
+        self._assigned = assigned
         self._log_syncs = log_syncs
         self._cleaner = log_cleaner
         self._retention = log_cleaner.retention
@@ -124,7 +133,7 @@ class LogMover:
         return online[path]
 
     def _log(self, topic: str, index: int) -> PartitionLog:
-        known = self._controller.metadata.topics.get(topic)
+        known = self._topics.get(topic)
         try:
             log = self._manager.get(topic, index)
         except ApiError as error:
@@ -174,7 +183,7 @@ class LogMover:
         await self._run_plan(future, await self._cold_reads.look_up(future.name_active))
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
-        await self._log_syncs.flush(self._controller.log)
+        await self._assigned(future.key)
         while True:
             await self._cold_reads.look_up(future.read_rest)
             await self._catch_up(future)
@@ -218,7 +227,7 @@ class LogMover:
 
     def _assign_to(self, log: PartitionLog, home: DataDirectory) -> None:
         """Record the replica's directory in the metadata."""
-        self._controller.assign_directory(*log.key, home.directory_id, self._now_ms())
+        self._assign(log.key, home.directory_id)
 
     def _give_up(self, future: FutureLog, error: ApiError | OSError) -> None:
         if future.is_cancelled:

@@ -33,6 +33,10 @@ MAX_CLOSED_SEGMENTS_OPEN = 1_000
 NEVER_MS = 365 * 24 * 3_600_000
 
 
+# The name, the interval, when it runs first (0: after the interval), and the function.
+_Task = tuple[str, int, int, Callable[[], object]]
+
+
 class PeriodicTask(Struct, frozen=True, kw_only=True):
     """A function to call at an interval; if `run` returns an awaitable, it is awaited."""
 
@@ -81,6 +85,33 @@ async def _run(task: PeriodicTask) -> None:
 
 def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
     """List every periodic task of the broker, except those whose interval means "never"."""
+    return _periodic([*_tasks_of_logs(broker), *_tasks_of_metadata(broker)])
+
+
+def periodic_tasks_of_worker(broker: Broker) -> list[PeriodicTask]:
+    """As `periodic_tasks_of`, for a worker: only the tasks of logs and connections."""
+    return _periodic(_tasks_of_logs(broker))
+
+
+def _periodic(tasks: list[_Task]) -> list[PeriodicTask]:
+    return [
+        PeriodicTask(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
+        for name, every_ms, first_ms, run in tasks
+        if every_ms < NEVER_MS
+    ]
+
+
+def _tasks_of_metadata(broker: Broker) -> list[_Task]:
+    return [
+        ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,
+         broker.metadata_snapshots.write_if_due),
+        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
+        ("removing expired delegation tokens",
+         broker.config.delegation_token_expiry_check_interval_ms, 0, broker.remove_expired_tokens),
+    ]  # fmt: skip
+
+
+def _tasks_of_logs(broker: Broker) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager, now_ms = broker.log_manager, broker.now_ms
@@ -91,7 +122,7 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
         failed = await disk.run(remove_paths, broker.files, due)
         manager.deletions.note(due, failed, now_ms())
 
-    tasks = [
+    tasks: list[_Task] = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
          lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
@@ -104,12 +135,7 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
          lambda: disk.run(manager.write_high_watermarks)),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
          lambda: manager.expire_producers(now_ms())),
-        ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,
-         broker.metadata_snapshots.write_if_due),
-        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
-        ("removing expired delegation tokens", config.delegation_token_expiry_check_interval_ms, 0,
-         broker.remove_expired_tokens),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
          lambda: broker.logins.refresh_keys(disk)),
@@ -123,8 +149,4 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
             ("checking certificates for expiry", WARN_OF_EXPIRY_EVERY_MS, 0,
              broker.tls.warn_of_expiry),
         ]  # fmt: skip
-    return [
-        PeriodicTask(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
-        for name, every_ms, first_ms, run in tasks
-        if every_ms < NEVER_MS
-    ]
+    return tasks

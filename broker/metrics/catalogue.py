@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+
 from .group_metrics import GROUP_METRICS
 from .log_metrics import LOG_METRICS, offline_partition_count, partition_count
 from .metric import Metric, gauge
@@ -29,6 +32,8 @@ BROKER_METRICS = [
         "Kafka's number of the broker's state: 3 while it runs, 6 while it stops.",
         _broker_state,
     ),
+]
+CONTROLLER_METRICS = [
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "Always 1: this node is the controller.",
@@ -53,9 +58,17 @@ BROKER_METRICS = [
 
 # By heading in docs/metrics.md.
 CATALOGUE: dict[str, list[Metric]] = {
-    "The broker": BROKER_METRICS,
+    "The broker": [*BROKER_METRICS, *CONTROLLER_METRICS],
     "Requests, topics and connections": TRAFFIC_METRICS,
     "Quotas": QUOTA_METRICS,
     "Partitions and their logs": LOG_METRICS,
     "Groups and transactions": GROUP_METRICS,
 }
+
+# A worker (odradek.workers) has neither the controller nor the coordinators.
+WORKER_METRICS = (*BROKER_METRICS, *TRAFFIC_METRICS, *QUOTA_METRICS, *LOG_METRICS)
+
+
+def metrics_of(observed: Observed) -> Iterable[Metric]:
+    """The metrics that a process has."""
+    return WORKER_METRICS if observed.is_worker else chain.from_iterable(CATALOGUE.values())

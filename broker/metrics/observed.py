@@ -20,3 +20,8 @@ class Observed:
     traffic: Traffic
     loop_delay: LoopDelay
     is_stopping: bool = False
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether the broker is a worker (odradek.workers)."""
+        return self.broker.log_manager.share.process != 0

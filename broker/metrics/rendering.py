@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from math import inf
 
 from prometheus_client.core import Metric as Family
@@ -17,7 +17,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from .catalogue import CATALOGUE
+from .catalogue import metrics_of
 from .durations import BOUNDS_MS, Durations
 from .metric import Metric, Sample
 from .observed import Observed
@@ -45,7 +45,7 @@ async def render(observed: Observed) -> bytes:
     observed.traffic.count_appends(observed.broker.log_manager.logs())
     observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
-    for metric in chain.from_iterable(CATALOGUE.values()):
+    for metric in metrics_of(observed):
         samples = iter(metric.read(observed))
         header_lines = 0
         while (part := list(islice(samples, SAMPLES_PER_SLICE))) or not header_lines:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 
 from odradek.broker.broker import Broker
-from odradek.broker.requests.dispatch import Counted, Dispatcher, Handler
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
-from odradek.protocol.api_keys import ApiKey
 
 from .acceptor import Acceptor
 from .connection import SHARED_BYTES, Connection, ConnectionSupport
@@ -43,13 +42,9 @@ class Server:
         self,
         broker: Broker,
         bound: Iterable[BoundListener],
-        handlers: Mapping[ApiKey, Handler],
-        counted: Counted | None = None,
+        dispatcher: Dispatcher,
     ) -> None:
-        """Listen on the bound ports and accept connections. Raises OSError.
-
-        `counted`: see Dispatcher.
-        """
+        """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
         # Called for each connection that closes before the broker stops.
         self.on_disconnect: Callable[[Session], object] | None = None
@@ -62,7 +57,7 @@ class Server:
             loop=self._loop,
             now_ms=broker.now_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
-            dispatcher=Dispatcher(broker, handlers, counted),
+            dispatcher=dispatcher,
             frame_memory=self._frame_memory,
             group_turns=broker.group_turns,
             files=broker.files,

@@ -17,6 +17,7 @@ from odradek.broker.security.operations import (
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.broker.workers.nodes import Node
 from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
 from odradek.protocol.api_keys import ApiKey
@@ -88,6 +89,10 @@ class RequestContext:
     def advertised(self) -> tuple[str, int]:
         """The host and port at which this client is to connect to the broker."""
         return self.broker.advertised(self.session.listener, self.session.local_host)
+
+    def nodes(self) -> list[Node]:
+        """All nodes, with the addresses at which this client is to connect to them."""
+        return self.broker.nodes.all(self.session.listener, self.session.local_host)
 
     def authorize(
         self,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
@@ -29,6 +29,9 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
 from .producer_errors import known_producer_error
+
+if TYPE_CHECKING:
+    from odradek.broker.workers.remote_transactions import Asked  # imported only in workers
 
 
 class Support(Enum):
@@ -66,6 +69,18 @@ class UnsyncedTransactionError(Exception):
         await asyncio.wait([self._sync])
         if self._sync.exception() is not None:
             broker.coordinator_logs.log_lost(self._log)
+
+
+class AskedCoordinatorError(UnsyncedTransactionError):
+    """The coordinator is in another process, and its answer is not known yet."""
+
+    def __init__(self, asked: Asked) -> None:
+        Exception.__init__(self, "the coordinator has been asked")
+        self._asked = asked
+
+    async def wait(self, broker: Broker) -> None:  # noqa: ARG002 # as UnsyncedTransactionError's
+        """Wait for the answer, which comes after the fsync."""
+        await asyncio.wait([self._asked])
 
 
 Obstacle = ApiError | UnsyncedTransactionError
@@ -122,6 +137,14 @@ def add_or_verify(
     support: Support,
 ) -> dict[TopicPartition, Obstacle]:
     """Add partitions to a transaction, or check that they are in it, by what the client expects."""
+    if broker.remote_transactions is not None:
+        remote = broker.remote_transactions
+        answers = remote.answers(transactional_id, producer, partitions, support.value)
+        return {
+            partition: answer if isinstance(answer, ApiError) else AskedCoordinatorError(answer)
+            for partition, answer in answers.items()
+            if answer is not None
+        }
     coordinator = broker.transactions
     missing: Set[TopicPartition] = frozenset()
     try:

@@ -29,7 +29,7 @@ from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 
 from .ending import complete
-from .marker_writer import MarkerWriter
+from .marker_writer import MarkerSentError, MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
 from .transaction import Transaction
@@ -74,6 +74,8 @@ class Completion:
         self._records_due = Deadline(self._write_completed, None)
         # By transactional id, while its transaction waits to be completed.
         self._written: dict[str, Written] = {}
+        # The transactional id by producer id, while another process writes markers.
+        self._ids: dict[int, str] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
@@ -82,6 +84,12 @@ class Completion:
         if retry_ms is not None:
             self._written[transaction.transactional_id] = written
             self._retries.schedule(transaction.transactional_id, now.timer_ms + retry_ms)
+
+    def try_again(self, producer_id: int, now: Now) -> None:
+        """Go on with a transaction: another process has written a marker."""
+        transactional_id = self._ids.get(producer_id)
+        if transactional_id in self._written:
+            self._retries.schedule(transactional_id, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
@@ -137,6 +145,7 @@ class Completion:
             if place is not None and not _is_synced(*place):
                 return SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
+        self._ids.pop(transaction.producer_id, None)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
@@ -158,6 +167,9 @@ class Completion:
         for where in sorted(transaction.partitions - written.keys()):
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
+            except MarkerSentError:
+                self._ids[transaction.producer_id] = transaction.transactional_id
+                continue
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
                 continue

@@ -19,7 +19,16 @@ from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 logger = logging.getLogger("odradek.transactions")
 
 # The log knows a newer producer or coordinator: the transaction has ended there already.
-_ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+
+class MarkerSentError(ApiError):
+    """Another process writes the marker; the completion is told when that is done."""
+
+
+def nowhere_else(_marker: EndMarker, _where: TopicPartition) -> bool:
+    """Say that no other process has the log."""
+    return False
 
 
 class GroupTransactions(Protocol):
@@ -38,11 +47,17 @@ class MarkerWriter:
         partition_exists: Callable[[str, int], bool],
         find_log: Callable[[str, int], PartitionLog],
         groups: GroupTransactions,
+        write_elsewhere: Callable[[EndMarker, TopicPartition], bool] = nowhere_else,
     ) -> None:
-        """`find_log` raises ApiError if the log is not open."""
+        """`find_log` raises ApiError if the log is not open.
+
+        `write_elsewhere` returns whether another process, which has the log, has written a marker.
+        It raises MarkerSentError while that process is writing it.
+        """
         self._partition_exists = partition_exists
         self._find_log = find_log
         self._groups = groups
+        self._write_elsewhere = write_elsewhere
 
     def append(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog:
         """Write a marker to one partition, and return its log.
@@ -61,15 +76,18 @@ class MarkerWriter:
     def write(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog | None:
         """Write a marker to one partition unless it has ended there; return the log or None.
 
-        Raises ApiError: the marker could not be written now.
+        Returns None, too, if another process has written it. Raises ApiError: the marker could not
+        be written now.
         """
         if not self._partition_exists(*where):
             logger.info("%s-%d is gone: it gets no marker of %s", *where, marker)
             return None
+        if self._write_elsewhere(marker, where):
+            return None
         try:
             return self.append(marker, where, now_ms)
         except ApiError as error:
-            if error.code not in _ENDED_ALREADY:
+            if error.code not in ENDED_ALREADY:
                 raise
             logger.warning("%s-%d refused %s: %s", *where, marker, error.message)
             return None

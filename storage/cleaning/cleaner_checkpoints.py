@@ -12,7 +12,7 @@ Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpoi
 import logging
 from collections.abc import Mapping
 
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.filenames import CLEANER_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
@@ -94,5 +94,6 @@ class CleanerCheckpoints:
 
     def save(self, directory: DataDirectory, offsets: Offsets) -> None:
         """Write and sync one file. One call at a time. Raises OSError."""
-        write_offsets(self._files, directory.path / CLEANER_OFFSET_CHECKPOINT, offsets)
+        path = directory.path / CLEANER_OFFSET_CHECKPOINT
+        self._manager.checkpoint_files.write(path, lambda: offsets)
         self._saved[directory] = offsets

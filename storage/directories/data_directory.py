@@ -39,28 +39,43 @@ class DirectoryError(Exception):
 
 
 class DataDirectory:
-    """A locked log directory with its identity. Made by `open_directories`."""
+    """A locked log directory with its identity. Made by `open_directories`.
+
+    In a worker the lock is None: the broker's process holds it, and marks a clean shutdown.
+    """
 
     def __init__(
-        self, files: Files, path: Path, lock: FileLock, cluster_id: str, directory_id: bytes
+        self,
+        files: Files,
+        path: Path,
+        lock: FileLock | None,
+        cluster_id: str,
+        directory_id: bytes,
+        *,
+        had_clean_shutdown: bool,
+        broker_epoch: int | None = None,
     ) -> None:
-        """Remove the mark of a clean shutdown."""
+        """`broker_epoch` is that of the clean shutdown; None if it is not known."""
         self.path = path
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.offline_reason: str | None = None
-        # Whether a log could not be renamed for its removal. It is on disk, but no longer in the
-        # log table, so it is not closed at a stop, and the stop is not clean.
+        # Whether a log is on disk that is not closed at a stop, so the stop is not clean: it could
+        # not be renamed for its removal and is no longer in the log table, or its worker was lost.
         self.has_lost_log = False
+        self.had_clean_shutdown = had_clean_shutdown
+        self.broker_epoch = broker_epoch
         self._files = files
         self._lock = lock
-        self.had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)
-        # The broker epoch of the clean shutdown; None if it is not known.
-        self.broker_epoch = read_clean_shutdown(files, path)
-        files.remove(path / CLEAN_SHUTDOWN)
 
     def __repr__(self) -> str:
         return f"DataDirectory({str(self.path)!r})"
+
+    @property
+    def lock_descriptor(self) -> int:
+        """The file descriptor of the lock: a process that inherits it holds the lock, too."""
+        assert self._lock is not None
+        return self._lock.descriptor
 
     @property
     def is_online(self) -> bool:
@@ -72,7 +87,8 @@ class DataDirectory:
 
     def unlock(self) -> None:
         """Release the lock. May be called twice."""
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
 
 class OpenedDirectories:
@@ -153,11 +169,29 @@ def _identify(
                 directory_id = random_uuid()
                 new_meta = MetaProperties(cluster_id, node_id, directory_id)
                 write_meta_properties(files, path, new_meta)
-            opened.online.append(DataDirectory(files, path, locks[path], cluster_id, directory_id))
+            opened.online.append(_claim(files, path, locks[path], cluster_id, directory_id))
         except OSError as error:
             opened.offline[path] = str(error)
     for path in opened.offline.keys() & locks.keys():
         locks[path].release()
+
+
+def _claim(
+    files: Files, path: Path, lock: FileLock, cluster_id: str, directory_id: bytes
+) -> DataDirectory:
+    """Read the mark of a clean shutdown and remove it. Raises OSError."""
+    had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)
+    broker_epoch = read_clean_shutdown(files, path)
+    files.remove(path / CLEAN_SHUTDOWN)
+    return DataDirectory(
+        files,
+        path,
+        lock,
+        cluster_id,
+        directory_id,
+        had_clean_shutdown=had_clean_shutdown,
+        broker_epoch=broker_epoch,
+    )
 
 
 def _read_meta(files: Files, path: Path) -> MetaProperties | None:

@@ -1,20 +1,17 @@
-"""The three checkpoint files of each log directory, with an offset per log. Kafka:
-OffsetCheckpointFile.
+"""The content of the three checkpoint files of each log directory, with an offset per log.
 
     recovery-point-offset-checkpoint    the offset before which the log is synced
     log-start-offset-checkpoint         the log start offset, if it is not that of the first file
     replication-offset-checkpoint       the high watermark
 
 Logs that are not open keep their entries. Otherwise the next start would read the whole of a log
-that this start could not open. A file whose content would not change is not written.
+that this start could not open.
 """
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
-from threading import Lock
 
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -23,6 +20,7 @@ from odradek.storage.filenames import (
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 
+from .checkpoint_files import CheckpointFiles
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
@@ -42,13 +40,9 @@ def read_checkpoint(files: Files, directory: DataDirectory, name: str) -> Offset
 
 
 class OffsetCheckpoints:
-    """Writes the files, on any thread. All methods raise OSError.
+    """Writes the files, on any thread. All methods raise OSError."""
 
-    Only one thread at a time writes a file, and reads the logs after the previous writer is done.
-    So the last content is the newest, and no temporary file is renamed by another thread.
-    """
-
-    def __init__(self, files: Files, table: LogTable) -> None:
+    def __init__(self, files: CheckpointFiles, table: LogTable) -> None:
         self._files = files
         self._table = table
         self._contents = {
@@ -56,8 +50,6 @@ class OffsetCheckpoints:
             LOG_START_OFFSET_CHECKPOINT: self._log_starts,
             REPLICATION_OFFSET_CHECKPOINT: self._high_watermarks,
         }
-        self._written: dict[Path, Offsets] = {}  # the content on disk
-        self._locks: dict[Path, Lock] = {}
 
     def write_all(self, directory: DataDirectory) -> None:
         """Write all three files."""
@@ -66,12 +58,7 @@ class OffsetCheckpoints:
 
     def write(self, directory: DataDirectory, name: str) -> None:
         """Write the file of that name."""
-        path = directory.path / name
-        with self._locks.setdefault(path, Lock()):
-            offsets = self._contents[name](directory)
-            if self._written.get(path) != offsets:
-                write_offsets(self._files, path, offsets)
-                self._written[path] = offsets
+        self._files.write(directory.path / name, lambda: self._contents[name](directory))
 
     # --- the content
 

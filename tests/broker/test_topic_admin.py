@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.admin.topic_admin import TopicAdmin
+from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.requests.fetch_waiters import FetchWaiters
@@ -89,11 +90,17 @@ class Rig:
             config=self.config,
             controller=self.controller,
             metadata_sync=self.sync,
-            log_manager=self.log_manager,
+            topic_logs=TopicLogs(
+                log_manager=self.log_manager,
+                disk=self.disk,
+                node_id=self.config.node_id,
+                config_of=lambda name: self.config.stored_topic_config(
+                    self.metadata.configs.of_topic(name)
+                ),
+                on_deleted=self.gone.append,
+            ),
             log_cleaner=idle_cleaner(self.log_manager, lambda: self.config, files, self.disk),
-            disk=self.disk,
             on_created=self.come.append,
-            on_deleted=self.gone.append,
             now_ms=lambda: NOW_MS,
         )
 

@@ -1,5 +1,6 @@
 """Log directories: one broker each, this node's, formatted when empty and never overwritten."""
 
+import shutil
 import stat
 import subprocess
 import sys
@@ -182,3 +183,13 @@ def test_a_broken_disk_takes_only_its_directory(tmp_path: Path) -> None:
     close(opened)
     with pytest.raises(DirectoryError, match="no log directory can be used"):
         open_directories(BrokenDisk(bad), [bad], node_id=0)
+
+
+def test_a_directory_that_has_failed_is_unlocked(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    [directory] = open_all(path).online
+    shutil.rmtree(path)
+    path.touch()
+    directory.unlock()
+    path.unlink()
+    close(open_all(path))

@@ -1,0 +1,90 @@
+"""The logs of topics: created and deleted as the metadata, which has replayed the change, says.
+
+A disk thread creates the files, or renames them to be deleted later. If a log cannot be created (a
+full disk), the partition is offline, as if the disk had failed later. Kafka:
+ReplicaManager.applyDelta.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.metadata.topics import Partition, Topic
+from odradek.protocol.errors import ApiError
+from odradek.storage.directories.log_creation import NewLog
+from odradek.storage.log_manager import LogManager
+
+logger = logging.getLogger("odradek.topics")
+
+
+class TopicLogs:
+    """Creates and deletes the logs of topics that this process serves.
+
+    `on_deleted` is called with each deleted topic when its logs are no longer served.
+    """
+
+    def __init__(
+        self,
+        *,
+        log_manager: LogManager,
+        disk: DiskExecutor,
+        node_id: int,
+        config_of: Callable[[str], TopicConfig],
+        on_deleted: Callable[[Topic], object],
+    ) -> None:
+        """`node_id` is that in the metadata log. `config_of` is called with a topic's name."""
+        self._log_manager = log_manager
+        self._disk = disk
+        self._node_id = node_id
+        self._config_of = config_of
+        self._on_deleted = on_deleted
+
+    async def create(self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int) -> None:
+        """Create the logs of partitions. An error is logged."""
+        new = [
+            self._new_log(topic, topic.partitions[index])
+            for topic, indexes in wanted
+            for index in indexes
+        ]
+        creation = self._log_manager.begin_creation(new, now_ms=now_ms)
+        await self._disk.run(creation.run)
+        creation.finish()
+        for new_log in new:
+            if self._log_manager.is_elsewhere(*new_log.key):
+                continue
+            try:
+                log = self._log_manager.get(*new_log.key)
+            except ApiError as error:
+                logger.error("%s-%d is offline: %s", *new_log.key, error.message)
+            else:  # the configuration may have changed during the creation
+                log.update_config(self._config_of(new_log.topic))
+
+    def _new_log(self, topic: Topic, partition: Partition) -> NewLog:
+        return NewLog(
+            topic.name,
+            partition.index,
+            topic.id,
+            self._config_of(topic.name),
+            partition.leader_epoch,
+            partition.directory_of(self._node_id),
+        )
+
+    async def delete(self, topics: Sequence[Topic], now_ms: int) -> None:
+        """Delete the logs of topics. An error is logged."""
+        partitions = [(topic.name, index) for topic in topics for index in topic.partitions]
+        logs = [self._log_manager.find(*partition) for partition in partitions]
+        deletion = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
+        for log in logs:
+            if log is not None:
+                log.notify_waiters()
+        for topic in topics:
+            self._on_deleted(topic)
+        if partitions:
+            await self._disk.run(deletion.run)
+        try:
+            deletion.finish()
+        except ApiError as error:
+            logger.error("files of a deleted topic stay: %s", error.message)

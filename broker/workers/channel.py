@@ -1,0 +1,55 @@
+"""One end of the socket between the broker's own process and a worker.
+
+Each message is four bytes of length and a pickle: both ends run the same program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import struct
+from typing import Any
+
+LENGTH = struct.Struct(">I")
+
+
+class ChannelClosedError(Exception):
+    """The other process has closed its end, or has ended."""
+
+
+class Channel:
+    """Sends and receives messages. Made by `open`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, sock: socket.socket) -> Channel:
+        """Make the end of a connected socket."""
+        return cls(*await asyncio.open_unix_connection(sock=sock))
+
+    def send(self, message: object) -> None:
+        """Queue a message. Does nothing if the other process has ended."""
+        if not self._writer.is_closing():
+            content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+            self._writer.write(LENGTH.pack(len(content)))
+            self._writer.write(content)
+
+    async def receive(self) -> Any:
+        """Wait for the next message. Raises ChannelClosedError."""
+        try:
+            (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+            content = await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise ChannelClosedError from error
+        return pickle.loads(content)
+
+    async def close(self) -> None:
+        """Send what is queued, and close."""
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except ConnectionError:
+            return

@@ -1,0 +1,225 @@
+"""The requests that a worker sends on to the broker's own process, and how that answers them.
+
+A worker answers what concerns its partitions and its own connections. All else (topics, groups,
+transactions, configs, the nodes of the cluster) is the state of the broker's own process. Clients
+send few of these requests to a worker. They are forwarded as whole frames, with what the worker
+knows about the client, and so are the responses. Kafka: EnvelopeRequest (KIP-590).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from odradek.broker.broker import Broker
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import (
+    Answer,
+    Counted,
+    Dispatcher,
+    Handler,
+    RefusedRequestError,
+)
+from odradek.broker.requests.session import Session
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from odradek.protocol.schema import DecodeError, Splices
+
+from .channel import Channel
+from .messages import ForwardCancelled, ForwardedRequest, ForwardedResponse
+
+logger = logging.getLogger("odradek.workers")
+
+_API_KEY = struct.Struct(">h")
+
+# What a worker answers itself. A client that lists groups or transactions asks every node, and each
+# names those that it coordinates: a worker coordinates none.
+ANSWERED_BY_WORKERS = frozenset(
+    (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.LIST_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
+    )
+)
+
+
+def no_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:  # noqa: ARG001 # a handler
+    return ListGroupsResponse(groups=[])
+
+
+def no_transactions(
+    context: RequestContext,  # noqa: ARG001 # a handler
+    request: ListTransactionsRequest,  # noqa: ARG001 # a handler
+) -> ListTransactionsResponse:
+    return ListTransactionsResponse(transaction_states=[])
+
+
+WORKER_HANDLERS: Mapping[ApiKey, Handler] = {
+    **HANDLERS,
+    ApiKey.LIST_GROUPS: no_groups,
+    ApiKey.LIST_TRANSACTIONS: no_transactions,
+}
+
+
+# --- in a worker
+
+
+class ForwardedAnswer(Answer):
+    """The answer to a forwarded request: `response` is its whole frame."""
+
+    def __init__(self, pending: asyncio.Future[bytes]) -> None:
+        super().__init__(correlation_id=0, version=0, flexible_header=False)
+        self.pending = pending  # type: ignore[assignment] # bytes in place of a message
+
+    def write(self, out: bytearray, splices: Splices) -> None:  # noqa: ARG002 # as Answer's
+        """Append the response to `out`."""
+        out += self.response
+
+
+class Forwarder:
+    """Sends requests to the broker's own process, and passes its responses on."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._last_number = 0
+
+    def forward(self, session: Session, frame: memoryview) -> ForwardedAnswer:
+        """Send a request. Its answer fails with RefusedRequestError if there is no response."""
+        self._last_number = number = self._last_number + 1
+        waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiting.add_done_callback(partial(self._ended, number))
+        self._waiting[number] = waiting
+        request = ForwardedRequest(
+            number,
+            bytes(frame),
+            session.listener.name,
+            (session.peer_host, session.peer_port),
+            session.local_host,
+            session.principal,
+            session.token_authenticated,
+        )
+        self._channel.send(request)
+        return ForwardedAnswer(waiting)
+
+    def answered(self, response: ForwardedResponse) -> None:
+        """Pass a response on to the connection that waits for it."""
+        waiting = self._waiting.get(response.number)
+        if waiting is None or waiting.done():
+            return
+        if response.frame is None:
+            waiting.set_exception(RefusedRequestError(response.reason))
+        else:
+            waiting.set_result(response.frame)
+
+    def _ended(self, number: int, waiting: asyncio.Future[bytes]) -> None:
+        del self._waiting[number]
+        if waiting.cancelled():
+            self._channel.send(ForwardCancelled(number))
+
+
+class WorkerDispatcher(Dispatcher):
+    """Serves the requests that a worker answers, and forwards the others."""
+
+    def __init__(
+        self, broker: Broker, forwarder: Forwarder, counted: Counted | None = None
+    ) -> None:
+        """`counted`: see Dispatcher. Forwarded requests are counted where they are answered."""
+        super().__init__(broker, WORKER_HANDLERS, counted)
+        self._forwarder = forwarder
+
+    def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
+        """Serve or forward one request. See Dispatcher.dispatch."""
+        is_raw_token = session.guard is not None and session.guard.takes_raw_tokens
+        if is_raw_token or len(frame) < _API_KEY.size:
+            return super().dispatch(session, frame)
+        (api_key,) = _API_KEY.unpack_from(frame)
+        if api_key in ANSWERED_BY_WORKERS:
+            return super().dispatch(session, frame)
+        if session.guard is not None and not session.guard.admits(session, api_key):
+            raise RefusedRequestError
+        return self._forwarder.forward(session, frame)
+
+
+# --- in the broker's own process
+
+
+class ForwardedRequests:
+    """Serves the requests that one worker has forwarded."""
+
+    def __init__(
+        self, broker: Broker, dispatcher: Dispatcher, send: Callable[[object], object]
+    ) -> None:
+        self._broker = broker
+        self._dispatcher = dispatcher
+        self._send = send
+        self._listeners = {item.name: item for item in broker.config.open_listeners}
+        self._running: dict[int, asyncio.Task[None]] = {}
+
+    def serve(self, request: ForwardedRequest) -> None:
+        """Serve a request; the response is sent when it is there."""
+        task = asyncio.ensure_future(self._respond(request))
+        self._running[request.number] = task
+        task.add_done_callback(lambda _: self._running.pop(request.number, None))
+
+    def cancel(self, number: int) -> None:
+        """Drop a request whose client is gone."""
+        task = self._running.get(number)
+        if task is not None:
+            task.cancel()
+
+    def cancel_all(self) -> None:
+        """Drop all requests: the worker has ended."""
+        for task in list(self._running.values()):
+            task.cancel()
+
+    async def _respond(self, request: ForwardedRequest) -> None:
+        session = Session(self._listeners[request.listener], request.peer, request.local_host)
+        session.principal = request.principal
+        session.token_authenticated = request.token_authenticated
+        try:
+            frame = await self._answer(session, memoryview(request.frame))
+            response = ForwardedResponse(request.number, frame)
+        except (DecodeError, RefusedRequestError, ApiError) as error:
+            response = ForwardedResponse(request.number, None, str(error))
+        except Exception:  # the root of a forwarded request
+            logger.exception("a forwarded request of %s failed", session)
+            text = "the request failed inside the broker"
+            response = ForwardedResponse(request.number, None, text)
+        self._send(response)
+
+    async def _answer(self, session: Session, frame: memoryview) -> bytes | None:
+        """Serve one request, as a connection does."""
+        answer = self._dispatcher.dispatch(session, frame)
+        if answer is None or isinstance(answer, bytes):
+            return answer
+        pending = answer.pending
+        while pending is not None:
+            answer.response = await pending
+            pending = self._dispatcher.wait_for_coordinators(answer)
+        if answer.meter is not None:
+            answer.meter.finish()
+        out = bytearray()
+        answer.write(out, [])
+        return bytes(out)

@@ -1,0 +1,141 @@
+"""The Broker object of a worker: the same parts, but it decides nothing.
+
+It has no lock, no controller, no coordinators and no metadata log. Its logs are those of its share.
+Its metadata was read from the files of the log, and follows the log from then on
+(metadata_follower.py). Handlers that need the other parts are never called: those requests are
+forwarded (forwarding.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from odradek.broker.broker import Broker
+from odradek.broker.lifecycle.coordinator_logs import CoordinatorLogs
+from odradek.broker.lifecycle.coordinators import load_group_configs
+from odradek.broker.lifecycle.startup import lead_logs
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.metadata_reading import MetadataReading
+from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.append import EndMarker
+from odradek.storage.directories.checkpoint_files import Offsets
+from odradek.storage.directories.data_directory import DataDirectory, OpenedDirectories
+from odradek.storage.directories.log_share import LogShare
+from odradek.storage.files import Files
+from odradek.storage.log_manager import LogManager
+
+from .messages import SharedDirectory, StartWorker
+from .remote_assignments import RemoteAssignments
+
+logger = logging.getLogger("odradek.workers")
+
+
+class WorkerBroker(Broker):
+    """A broker that serves the logs of a worker."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        start: StartWorker,
+        reading: MetadataReading,
+        save_checkpoint: Callable[[Path, Offsets], None],
+        assignments: RemoteAssignments,
+    ) -> None:
+        """`reading` is the metadata. `save_checkpoint` is called on any thread."""
+        self._start = start
+        self._reading = reading
+        self._save_checkpoint = save_checkpoint
+        self._assignments = assignments
+        super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:])
+
+    # -- the steps of the constructor that differ --------------------------------------------------
+
+    def _open_directories(self) -> MetadataReading:
+        opened = OpenedDirectories()
+        opened.online = [shared_directory(self.files, each) for each in self._start.directories]
+        opened.offline = dict(self._start.offline)
+        self.log_manager = LogManager(
+            self.config,
+            self.files,
+            opened,
+            share=LogShare(self._start.process, self.config.odradek_workers),
+            save_checkpoint=self._save_checkpoint,
+        )
+        return self._reading
+
+    def _open_metadata(self, reading: MetadataReading | None) -> None:
+        assert reading is not None
+        self.metadata = reading.metadata
+        self.followed_to = reading.next_offset
+        self.quorum_version = reading.quorum.kraft_version
+
+    def _register(self) -> None:
+        lead_logs(self.config, self.log_manager, self.metadata, self.now_ms())
+
+    def _create_control(self) -> None:
+        self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.markers = MarkerWriter(
+            partition_exists=lambda *_: True,
+            find_log=self.log_manager.get,
+            groups=NoGroups(),
+        )
+        self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
+        self._create_log_mover(self._assignments.assign, self._assignments.assigned)
+        self.log_mover.resume()
+
+    # -- what differs while it serves --------------------------------------------------------------
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """The end of the metadata log, as far as this process has followed it."""
+        return self.followed_to
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version of the metadata quorum."""
+        return self.quorum_version
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        """Nothing else follows the topics of a worker."""
+
+    async def close(self) -> None:
+        """Flush and close the logs, without marking the stop as clean."""
+        await self.close_logs()
+
+    async def close_logs(self) -> list[Path]:
+        """Flush and close the logs. Returns the directories in which all were closed cleanly."""
+        self.log_mover.close()
+        await self.log_recovery.close()
+        await self.log_cleaner.close()
+        await self.record_walks.close()
+        await self.background.wait()
+        self.is_closing = True
+        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.now_ms())
+        self.disk.close()
+        return [directory.path for directory in clean]
+
+
+class NoGroups:
+    """The group coordinator of a worker, which has no partition of `__consumer_offsets`."""
+
+    def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:  # noqa: ARG002 # as GroupCoordinator's
+        """Raise NOT_COORDINATOR."""
+        raise ApiError(ErrorCode.NOT_COORDINATOR, "a worker coordinates no groups")
+
+
+def shared_directory(files: Files, shared: SharedDirectory) -> DataDirectory:
+    """The directory as this process sees it: the lock and the marks are another's."""
+    return DataDirectory(
+        files,
+        shared.path,
+        None,
+        shared.cluster_id,
+        shared.directory_id,
+        had_clean_shutdown=shared.had_clean_shutdown,
+    )

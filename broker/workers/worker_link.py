@@ -1,0 +1,260 @@
+"""One worker, as the broker's own process sees it: its process, and what is sent and received.
+
+Its messages are handled one after another. So what it reports before a message is done when the
+message is handled, also on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import subprocess
+import sys
+
+from odradek.broker.broker import Broker
+from odradek.broker.lifecycle.log_lines import log_format_in_use
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.data_directory import DataDirectory
+
+from .channel import Channel, ChannelClosedError
+from .forwarding import ForwardedRequests
+from .messages import (
+    Applied,
+    AssignDirectory,
+    CheckpointPart,
+    DirectoryAssigned,
+    DirectoryFailed,
+    Following,
+    ForwardCancelled,
+    ForwardedRequest,
+    MarkerWritten,
+    MetadataBatches,
+    Serving,
+    SharedDirectory,
+    StartWorker,
+    Stopped,
+    StopWorker,
+    VerifyTransaction,
+)
+from .remote_markers import RemoteMarkers
+from .verification import Verification
+from .worker_sockets import WorkerSockets
+
+logger = logging.getLogger("odradek.workers")
+
+STDERR = 2
+COMMAND = (sys.executable, "-P", "-m", "odradek.broker.workers.worker_process")
+
+
+class WorkerLink:
+    """A worker. `run` runs its process once."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        process: int,
+        sockets: WorkerSockets,
+        dispatcher: Dispatcher,
+        markers: RemoteMarkers,
+    ) -> None:
+        self.process = process
+        self.serves = asyncio.Event()  # since it has served for the first time
+        self.stop_asked = asyncio.Event()
+        self._broker = broker
+        self._sockets = sockets
+        self._markers = markers
+        self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
+        self._verification = Verification(broker, self.send)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._next_offset: int | None = None  # of the metadata to send; None: it is starting
+        self._sending: asyncio.Handle | None = None
+        self._has_stopped = False
+        self._clean: set[DataDirectory] = set()
+
+    def send(self, message: object) -> None:
+        """Send a message, if the worker runs."""
+        if self._channel is not None:
+            self._channel.send(message)
+
+    def stop(self) -> None:
+        """Ask the worker to stop."""
+        self.stop_asked.set()
+        self.send(StopWorker())
+
+    def kill(self) -> None:
+        """End the process if it still runs."""
+        if self._child is not None:
+            self._child.kill()
+
+    def has_closed(self, directory: DataDirectory) -> bool:
+        """Whether the worker has ended, and has closed all its logs in a directory before."""
+        return directory in self._clean
+
+    async def run(self) -> None:
+        """Start the process, and return when it has ended."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                child = self._child = self._start_process(theirs)
+            except OSError as error:
+                logger.error("worker %d cannot be started: %s", self.process, error)
+                ours.close()
+                return
+        self._channel = await Channel.open(ours)
+        self._clean = set()
+        self.send(self._start_message())
+        if self.stop_asked.is_set():
+            self.send(StopWorker())
+        try:
+            while True:
+                await self._handle(await self._channel.receive())
+        except ChannelClosedError:
+            if not self._has_stopped:
+                child.kill()  # it may only have closed its end
+        except Exception:  # a bug: the worker is started again
+            logger.exception("worker %d is ended", self.process)
+            child.kill()
+        await self._end(child)
+
+    def _start_process(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        directories = self._broker.log_manager.directories
+        inherited = [theirs.fileno(), *(each.lock_descriptor for each in directories)]
+        inherited += self._sockets.all()
+        # Blocked until the worker ignores them: a terminal sends control-C to all processes.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            return subprocess.Popen(
+                (*COMMAND, str(theirs.fileno())),
+                stdin=subprocess.DEVNULL,
+                stdout=STDERR,  # standard output may be read by whoever has started the broker
+                pass_fds=inherited,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def _start_message(self) -> StartWorker:
+        manager = self._broker.log_manager
+        is_first = not self.serves.is_set()
+        return StartWorker(
+            process=self.process,
+            settings=dict(self._broker.effective_config.written.texts),
+            log_format=log_format_in_use(),
+            directories=[
+                SharedDirectory(
+                    each.path,
+                    each.cluster_id,
+                    each.directory_id,
+                    each.had_clean_shutdown and is_first,
+                )
+                for each in manager.directories
+            ],
+            offline=dict(manager.offline),
+            ports=self._broker.nodes.ports,
+            sockets=self._sockets.descriptors,
+            http_sockets=self._sockets.http_descriptors,
+        )
+
+    async def _end(self, child: subprocess.Popen[bytes]) -> None:
+        """Wait until the process has ended."""
+        self._broker.worker_progress.note_ended(self.process)
+        self._next_offset = None
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+        self._forwarded.cancel_all()
+        self._verification.cancel_all()
+        self._markers.worker_ended(self.process)
+        code = await self._broker.loop.run_in_executor(None, child.wait)
+        self._child = None
+        if not self.stop_asked.is_set() or code:
+            logger.error("worker %d (process %d) ended with %d", self.process, child.pid, code)
+
+    async def _handle(self, message: object) -> None:
+        progress = self._broker.worker_progress
+        match message:
+            case ForwardedRequest():
+                self._forwarded.serve(message)
+            case ForwardCancelled():
+                self._forwarded.cancel(message.number)
+            case VerifyTransaction():
+                self._verification.serve(message)
+            case MarkerWritten():
+                self._markers.answered(message)
+            case AssignDirectory():
+                self.send(await self._assign(message))
+            case Applied():
+                progress.note_applied(self.process, message.next_offset)
+            case CheckpointPart():
+                await self._write_checkpoint(message)
+            case Following():
+                self._next_offset = message.next_offset
+                progress.note_applied(self.process, message.next_offset)
+                self.metadata_appended()
+            case Serving():
+                self.serves.set()
+                progress.note_serving(self.process)
+                self._log_addresses()
+            case DirectoryFailed():
+                self._take_offline(message)
+            case Stopped():
+                self._has_stopped = True
+                directories = self._broker.log_manager.directories
+                self._clean = {each for each in directories if each.path in message.clean}
+
+    def _log_addresses(self) -> None:
+        for item in self._sockets.bound:
+            text = "worker %d (process %d) serves as node %d: %s listens on %s:%d"
+            pid = self._child.pid if self._child is not None else 0
+            where = (item.listener.name, item.listener.host or "*", item.port)
+            logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
+
+    def _take_offline(self, failed: DirectoryFailed) -> None:
+        manager = self._broker.log_manager
+        for directory in list(manager.directories):
+            if directory.path == failed.path:
+                manager.take_offline(directory, failed.reason)
+
+    async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
+        broker, partition = self._broker, asked.partition
+        try:
+            broker.controller.assign_directory(*partition, asked.directory_id, broker.now_ms())
+            await broker.log_syncs.flush(broker.metadata_log)
+        except ApiError as error:
+            return DirectoryAssigned(asked.number, partition, error.code, error.message)
+        broker.log_manager.moved_elsewhere(partition, asked.directory_id)
+        return DirectoryAssigned(asked.number, partition, ErrorCode.NONE)
+
+    async def _write_checkpoint(self, part: CheckpointPart) -> None:
+        """Write the worker's part before its next message is read: it may need it on the disk."""
+        manager = self._broker.log_manager
+        directory = next((e for e in manager.directories if e.path == part.path.parent), None)
+        if directory is None:
+            return
+        write = manager.checkpoint_files.write
+        try:
+            await self._broker.disk.run(write, part.path, lambda: part.offsets, self.process)
+        except OSError as error:
+            manager.on_directory_error(directory, error)
+
+    # -- the metadata -----------------------------------------------------------------------------
+
+    def metadata_appended(self) -> None:
+        """Send what was appended, after the current turn of the loop."""
+        if self._next_offset is not None and self._sending is None:
+            self._sending = self._broker.loop.call_soon(self._send_metadata)
+
+    def _send_metadata(self) -> None:
+        self._sending = None
+        log = self._broker.metadata_log
+        if self._next_offset is None or self._next_offset >= log.log_end_offset:
+            return
+        if self._next_offset < log.log_start_offset:
+            self.kill()  # what it lacks is in a snapshot by now: it reads that when it starts again
+            return
+        batches = [bytes(batch) for batch in log.batches(self._next_offset)]
+        self._next_offset = log.log_end_offset
+        self.send(MetadataBatches(batches, log.log_end_offset, self._broker.kraft_version))

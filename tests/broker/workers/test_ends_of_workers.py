@@ -1,0 +1,174 @@
+"""Workers, the broker's own process, or all of them end, cleanly or not."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from odradek.storage.checkpoints import read_offsets
+from odradek.storage.filenames import (
+    CLEAN_SHUTDOWN,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from odradek.storage.files import Files
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_with_workers import (
+    PARTITIONS,
+    BrokerWithWorkers,
+    is_running,
+    new_topic,
+    produce,
+    values_in,
+)
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+VALUES = [f"value-{number:03}" for number in range(120)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerWithWorkers]:
+    made = BrokerWithWorkers(tmp_path / "broker").start()
+    new_topic(AdminClient({"bootstrap.servers": made.bootstrap}), "orders")
+    produce(made.bootstrap, "orders", VALUES)
+    yield made
+    made.stop()
+    assert made.crashes_in_log() == []
+
+
+def read_in_one_process(broker: BrokerWithWorkers, values: list[str]) -> None:
+    """Start the directory without workers, check its records, and add one to each partition."""
+    single = BrokerProcess(broker.directory).start()
+    try:
+        assert values_in(single.bootstrap, "orders", len(values)) == values
+        produce(single.bootstrap, "orders", ["zzz"] * PARTITIONS)
+    finally:
+        assert single.terminate() == 0
+
+
+def test_after_a_clean_stop_one_process_goes_on_and_then_workers_again(
+    broker: BrokerWithWorkers,
+) -> None:
+    assert broker.terminate() == 0
+    assert (broker.data / CLEAN_SHUTDOWN).exists()
+    points = read_offsets(Files(), broker.data / RECOVERY_POINT_CHECKPOINT)
+    assert [points["orders", index] for index in range(PARTITIONS)] == [20] * PARTITIONS
+    read_in_one_process(broker, VALUES)
+    broker.start()
+    values = [*VALUES, *["zzz"] * PARTITIONS]
+    assert values_in(broker.bootstrap, "orders", len(values)) == values
+
+
+def test_a_killed_worker_is_started_again_and_keeps_its_records(broker: BrokerWithWorkers) -> None:
+    first = broker.worker_pid(1)
+    os.kill(first, signal.SIGKILL)
+    produce(broker.bootstrap, "orders", ["zzz"] * PARTITIONS)  # to both workers
+    assert broker.worker_pid(1) != first
+    values = [*VALUES, *["zzz"] * PARTITIONS]
+    assert values_in(broker.bootstrap, "orders", len(values)) == values
+    assert broker.terminate() == 0
+    assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithWorkers) -> None:
+    os.kill(broker.worker_pid(1), signal.SIGKILL)
+    wait_until(lambda: "ended with -9" in broker.log_text())
+    assert broker.terminate() == 0
+    # Half a second later it is started again: then it has closed its logs.
+    was_again = len(re.findall(r"worker 1 \(process \d+\) serves", broker.log_text())) == 2
+    assert (broker.data / CLEAN_SHUTDOWN).exists() == was_again
+    read_in_one_process(broker, VALUES)
+
+
+def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWorkers) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    written: list[str] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        assert error is None
+        value = message.value()
+        assert value is not None
+        written.append(value.decode())
+
+    for number in range(4_000):
+        producer.produce(
+            "orders", f"w{number:05}", partition=number % PARTITIONS, on_delivery=delivered
+        )
+        producer.poll(0.001)
+        if number % 1_000 == 500:
+            os.kill(broker.worker_pid(1 + number // 1_000 % 2), signal.SIGKILL)
+    assert producer.flush(60) == 0
+    broker.kill()
+    broker.wait_for_workers()
+    broker.start()
+    assert len(written) == 4_000
+    wanted = sorted([*VALUES, *written])
+    assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
+
+
+def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorkers) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    os.kill(broker.worker_pid(1), signal.SIGKILL)
+    admin.delete_topics(["orders"])["orders"].result(30)
+    new_topic(admin, "orders")
+    produce(broker.bootstrap, "orders", ["one"] * PARTITIONS)
+    assert values_in(broker.bootstrap, "orders", PARTITIONS) == ["one"] * PARTITIONS
+
+
+def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
+    broker.kill()
+    broker.wait_for_workers()
+    assert not (broker.data / CLEAN_SHUTDOWN).exists()
+    broker.start()
+    assert values_in(broker.bootstrap, "orders", len(VALUES)) == VALUES
+    broker.kill()
+    broker.wait_for_workers()
+    read_in_one_process(broker, VALUES)
+
+
+def test_no_broker_opens_a_directory_in_which_a_worker_may_still_write(
+    broker: BrokerWithWorkers,
+) -> None:
+    worker = broker.worker_pid(1)
+    os.kill(worker, signal.SIGSTOP)
+    broker.kill()
+    single = BrokerProcess(broker.directory)
+    single.start_without_waiting()
+    assert single.wait_for_end() == 1
+    assert "is in use" in single.log_text()
+    os.kill(worker, signal.SIGCONT)
+    wait_until(lambda: not is_running(worker))
+
+
+def test_a_stop_by_control_c_is_clean(broker: BrokerWithWorkers) -> None:
+    for pid in (broker.worker_pid(1), broker.worker_pid(2)):
+        os.kill(pid, signal.SIGINT)  # as a terminal does
+    assert broker.interrupt() == 0
+    assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.java
+def test_apache_kafka_opens_the_directory_and_workers_open_kafkas(
+    broker: BrokerWithWorkers,
+) -> None:
+    assert broker.terminate() == 0
+    kafka = ApacheKafkaProcess(broker.directory)
+    # The directory has its voters in the metadata log.
+    kafka.settings["controller.quorum.bootstrap.servers"] = kafka.settings.pop(
+        "controller.quorum.voters"
+    ).removeprefix("0@")
+    kafka.start()
+    try:
+        assert values_in(kafka.bootstrap, "orders", len(VALUES)) == VALUES
+        produce(kafka.bootstrap, "orders", ["zzz"] * PARTITIONS)
+    finally:
+        kafka.stop()
+    broker.start()
+    values = [*VALUES, *["zzz"] * PARTITIONS]
+    assert values_in(broker.bootstrap, "orders", len(values)) == values
