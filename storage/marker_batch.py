@@ -8,8 +8,6 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from odradek.protocol.batch_header import (
     CONTROL_BIT,
     HEADER_BYTES,
@@ -21,6 +19,7 @@ from odradek.protocol.batch_header import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
+from odradek.protocol.crc import crc32c
 from odradek.protocol.record import Record, append_record
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 

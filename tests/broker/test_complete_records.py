@@ -121,7 +121,7 @@ async def test_a_record_that_was_refused_with_it_can_be_repeated(
 
 async def test_more_records_than_a_batch_may_hold_get_several(rig: Transactions) -> None:
     log = rig.state_log
-    log.update_config(log.config.model_copy(update={"max_message_bytes": 700}))
+    log.update_config(log.config.replace(max_message_bytes=700))
     rig.hold_markers()
     for number in range(4):
         one = rig.producer(f"{number}" * 100)
