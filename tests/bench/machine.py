@@ -19,7 +19,7 @@ def machine() -> dict[str, str]:
     return {
         "cores": f"{len(os.sched_getaffinity(0))} ({model[1] if model else platform.machine()})",
         "memory": f"{memory:.0f} GB",
-        "kernel": platform.release(),
+        "kernel": ".".join(platform.release().split(".")[:2]),
         "Python": platform.python_version(),
         "Apache Kafka": why_no_java() or f"{BROKER_VERSION}, Java {_java_version()}",
         LOAD: " ".join(f"{each:.2f}" for each in os.getloadavg()),
