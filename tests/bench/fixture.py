@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.broker.testing import Broker
 from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, compared
 from tests.bench.swarm import now
-from tests.support.broker_process import ApacheKafkaProcess
+from tests.support.broker_process import WarmedKafkaProcess
 from tests.support.java_tools import why_no_java
 
 TOPICS = [f"topic-{number}" for number in range(20)]
@@ -41,8 +41,8 @@ broker.stop()
 _KAFKA = f"""
 import sys
 from pathlib import Path
-from tests.support.broker_process import ApacheKafkaProcess
-broker = ApacheKafkaProcess(Path(sys.argv[1])).start()
+from tests.support.broker_process import WarmedKafkaProcess
+broker = WarmedKafkaProcess(Path(sys.argv[1])).start()
 address = broker.bootstrap
 {_PRODUCE}
 broker.kill()
@@ -75,7 +75,7 @@ def reset(scratch: Path, rounds: int, share: int) -> Results:
             broker.reset()
             found[ODRADEK].append({"ms": (now() - began) * 1000})
     if why_no_java() is None:
-        kafka = ApacheKafkaProcess(scratch / "reset-kafka").start()
+        kafka = WarmedKafkaProcess(scratch / "reset-kafka").start()
         try:
             found[KAFKA] = _as_administrator(kafka.bootstrap, rounds)
         finally:
