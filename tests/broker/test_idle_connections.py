@@ -46,18 +46,19 @@ async def fetch_much(served: BrokerInLoop) -> socket.socket:
     return client.socket
 
 
-def held_files() -> list[str]:
-    """The files of the topic that this process has open, by the names that they have or had."""
+def held_files(directory: Path) -> list[str]:
+    """The files below a directory that this process has open, by the names they have or had."""
     links = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
-    return [name for name in map(str, map(Path.readlink, links)) if "/t-0" in name]
+    return [name for name in map(str, map(Path.readlink, links)) if name.startswith(str(directory))]
 
 
 async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_deleted_files(
-    served: BrokerInLoop, caplog: pytest.LogCaptureFixture
+    served: BrokerInLoop, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     await fetch_much(served)
+    assert held_files(tmp_path / "t-0")
     await served.broker.topic_admin.delete([TopicRef(name="t")])
-    await until(lambda: not held_files())
+    await until(lambda: not held_files(tmp_path / "t-0"))
     assert "has not read its answer" in caplog.text
 
 
