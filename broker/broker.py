@@ -138,7 +138,6 @@ class Broker:
         self.is_closing = False
         self.background = BackgroundTasks(loop)
         self.remote_transactions: RemoteTransactions | None = None  # set in a worker
-        self.traffic = Traffic() if config.http_listener is not None else None
         self._create_logins()
         reading = self._open_directories()
         self._create_disk_services()
@@ -186,8 +185,6 @@ class Broker:
         self.disk = DiskExecutor(self.loop)
         self.cold_reads = ColdReads(self.files, self.disk)
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.now_ms)
-        if self.traffic is not None:
-            self.log_syncs.on_synced = self.traffic.syncs.add
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
             self.log_manager,
@@ -264,6 +261,10 @@ class Broker:
 
     def _create_request_services(self) -> None:
         """Create what requests share while they are served."""
+        self.traffic: Traffic | None = None
+        if self.config.http_listener is not None:
+            self.traffic = Traffic(self.metadata.topics)
+            self.log_syncs.on_synced = self.traffic.syncs.add
         rules = self.config.authorizer
         self.authorizer = (
             Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)

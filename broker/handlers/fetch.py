@@ -12,11 +12,12 @@ Not done: rack-aware replica choice, follower fetches (single node)."""
 import asyncio
 from collections.abc import Awaitable, Collection, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from odradek.broker.disk.cold_reads import combine
+from odradek.broker.metrics.traffic import Traffic
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.down_conversion import (
@@ -249,10 +250,12 @@ def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> Fetch
                 throttle_time_ms=throttle_ms, error_code=error, session_id=session_id, responses=[]
             )
     error, session_id, sent = plan.conclude(answers)
-    return FetchResponse(error_code=error, session_id=session_id, responses=by_topic(sent))
+    topics = by_topic(sent, context.broker.traffic)
+    return FetchResponse(error_code=error, session_id=session_id, responses=topics)
 
 
-def by_topic(answers: Answers) -> list[FetchTopicResponse]:
+def by_topic(answers: Answers, traffic: Traffic | None = None) -> list[FetchTopicResponse]:
+    """Group the answers for a response. They are counted in `traffic`."""
     topics: dict[str | bytes, FetchTopicResponse] = {}
     for key, answer in answers.items():
         name, topic_id, _ = split_key(key)
@@ -261,6 +264,13 @@ def by_topic(answers: Answers) -> list[FetchTopicResponse]:
             topic = FetchTopicResponse(topic=name, topic_id=topic_id, partitions=[])
             topics[key[0]] = topic
         topic.partitions.append(answer)
+        if traffic is not None:  # here, because another loop would take twice as long
+            if isinstance(answer.records, RecordsSlice):
+                traffic.by_key[key[0]].bytes_out += answer.records.size_bytes
+            elif answer.error_code:
+                traffic.by_key[key[0]].failed_fetch += 1
+            elif answer.records:  # converted for an old client
+                traffic.by_key[key[0]].bytes_out += len(cast(bytes, answer.records))
     return list(topics.values())
 
 

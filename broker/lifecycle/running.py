@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
@@ -85,7 +84,7 @@ async def _open_with_workers(
         worker_ports = [each.ports for each in sockets]
         broker = Broker(config, loop, ports, worker_ports=worker_ports)
         watch_directories(broker)
-        workers = WorkerPool(broker, sockets, _dispatcher(broker, HANDLERS))
+        workers = WorkerPool(broker, sockets, Dispatcher(broker, HANDLERS))
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
@@ -171,8 +170,8 @@ def _start_servers(
     handlers: Mapping[ApiKey, Handler],
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
-    """Listen on the bound ports. Requests are counted if the HTTP listener is open."""
-    server = Server(broker, bound, _dispatcher(broker, handlers))
+    """Listen on the bound ports."""
+    server = Server(broker, bound, Dispatcher(broker, handlers))
     if http is None or broker.traffic is None:
         return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
@@ -182,12 +181,3 @@ def _start_servers(
     where = f"{http.listener.host or '*'}:{http.port}"
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
     return server, monitoring
-
-
-def _dispatcher(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
-    """What serves requests; it counts them if there are metrics."""
-    if broker.traffic is None:
-        return Dispatcher(broker, handlers)
-    from odradek.broker.metrics.counted_handlers import counted  # as above
-
-    return Dispatcher(broker, handlers, partial(counted, broker.traffic))

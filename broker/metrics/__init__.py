@@ -1,13 +1,14 @@
 """Metrics for Prometheus, and the state of the broker, over HTTP (`odradek.http.listener`).
 
 Requests only add to plain numbers. What the broker knows anyway, such as sizes, offsets and states,
-is read when Prometheus asks. Without the listener no request is counted, and only `traffic` and
-`durations` are imported.
+is read when Prometheus asks. Without the listener no request is counted, and only the first three
+modules are imported.
 
 Reading order:
 
-durations, traffic, loop_delay   what is counted while the broker runs
-counted_handlers                 counts requests around their handlers
+durations, traffic               what is counted while the broker runs
+timed_requests                   how long requests take
+loop_delay                       how late the timers of the event loop are
 observed, metric                 what metrics are read from; the definition of one metric
 *_metrics, catalogue             the metrics by subject; all of them
 rendering                        the text that Prometheus reads, made in slices

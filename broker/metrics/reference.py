@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from .catalogue import CATALOGUE
-from .counted_handlers import TIMED_EVERY_MS
 from .durations import BOUNDS_MS
 from .metric import Kind, Metric
 from .rendering import PROCESS
+from .traffic import TIMED_EVERY_MS
 
 OPENING = f"""\
 # Metrics

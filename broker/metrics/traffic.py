@@ -2,6 +2,9 @@
 
 Requests add to plain numbers here. What was appended is read from the logs when the metrics are
 read, because that costs an append nothing. If a topic is deleted, its last appends are missing.
+
+Every request is counted. Timing each of them would be most of the cost, so after a timed request of
+an API's version those of the next milliseconds are not timed: it stands for them.
 Kafka: RequestMetrics, BrokerTopicMetrics, LogFlushStats.
 """
 
@@ -9,10 +12,13 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 from weakref import WeakKeyDictionary
 
+from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.log import PartitionLog
 
 from .durations import Durations
+
+TIMED_EVERY_MS = 10
 
 
 class RequestTraffic:
@@ -77,13 +83,17 @@ class TopicTraffic:
 class Traffic:
     """All counts of a broker. `without_topic`: of topics that do not exist, or no longer."""
 
-    def __init__(self) -> None:
+    def __init__(self, existing: Topics) -> None:
         self.requests: dict[ApiKey, dict[int, RequestTraffic]] = {}  # by API and version
         self.topics: defaultdict[str, TopicTraffic] = defaultdict(TopicTraffic)
-        self.by_key: dict[str | bytes, TopicTraffic] = {}  # topics, by name or id; a cache
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
+        self.by_key = TrafficByKey(self, existing)
         self._seen: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
+
+    def of_api(self, key: ApiKey, version: int) -> RequestTraffic:
+        """The requests of one version of an API."""
+        return self.requests.setdefault(key, {}).setdefault(version, RequestTraffic())
 
     def count_appends(self, logs: Iterable[PartitionLog]) -> None:
         """Count what was appended since the last call, or since a log was opened."""
@@ -105,3 +115,20 @@ class Traffic:
         """The sum of this field of TopicTraffic over all topics."""
         counted = [self.without_topic, *self.topics.values()]
         return sum(getattr(counts, field) for counts in counted)
+
+
+class TrafficByKey(dict[str | bytes, TopicTraffic]):
+    """Finds the counts of a topic by the name or id that a client has sent."""
+
+    def __init__(self, traffic: Traffic, existing: Topics) -> None:
+        self._traffic = traffic
+        self._existing = existing
+
+    def __missing__(self, key: str | bytes) -> TopicTraffic:
+        """The counts of a topic that was not looked up since the metrics were read."""
+        existing = self._existing
+        topic = existing.get(key) if isinstance(key, str) else existing.by_id.get(key)
+        if topic is None:
+            return self._traffic.without_topic
+        counts = self[key] = self._traffic.topics[topic.name]
+        return counts

@@ -16,14 +16,17 @@ import asyncio
 import inspect
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import UnionType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
+from odradek.broker.metrics.timed_requests import handle_timed
+from odradek.broker.metrics.traffic import RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
@@ -38,7 +41,6 @@ from .session import Session
 
 Retry = Callable[[Message], Awaitable[Message]]
 Handler = Callable[[RequestContext, Any], Any]
-Counted = Callable[[ApiKey, int, Handler], Handler]
 
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
@@ -59,14 +61,16 @@ class RefusedRequestError(Exception):
     """
 
 
-class Route(NamedTuple):
-    """The constants of one API and version."""
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The constants of one API and version. `counts` is None if no metrics are kept."""
 
     key: ApiKey
     version: int
     decode: Callable[[memoryview, int], tuple[Any, int]]
     handle: Handler
     flexible_header: bool
+    counts: RequestTraffic | None
 
     def frame(self, body: bytearray, correlation_id: int) -> bytes:
         """Frame a response that a handler has encoded."""
@@ -136,12 +140,8 @@ class RawToken(Answer):
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers."""
 
-    def __init__(
-        self, broker: Broker, handlers: Mapping[ApiKey, Handler], counted: Counted | None = None
-    ) -> None:
-        """`counted` adds the counting of requests to the handler of one version of an API."""
+    def __init__(self, broker: Broker, handlers: Mapping[ApiKey, Handler]) -> None:
         self._broker = broker
-        self._counted = counted
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
@@ -174,17 +174,23 @@ class Dispatcher:
             if self._quotas.is_active
             else None
         )
+        now_ms = self._now_ms()
         context = RequestContext(
             self._broker,
             session,
             self._served,
             header.api_version,
             header.client_id,
-            self._now_ms(),
+            now_ms,
             route.key,
             meter,
         )
-        result = route.handle(context, request)
+        handle, counts = route.handle, route.counts
+        if counts is not None:
+            counts.untimed += 1
+            is_due = now_ms >= counts.timed_again_at_ms  # seldom, if the broker is busy
+            handle = partial(handle_timed, counts, handle) if is_due else handle
+        result = handle(context, request)
         if result.__class__ is bytearray:
             return route.frame(result, header.correlation_id)
         if result is None and meter is None:
@@ -203,8 +209,7 @@ class Dispatcher:
         else:
             answer.pending = result
             answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
-            if answer.awaits_coordinator:
-                answer.retry = partial(retry_after_lost_write, route.handle, context, request)
+            answer.retry = partial(retry_after_lost_write, route.handle, context, request)
         return answer
 
     def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
@@ -290,18 +295,19 @@ class Dispatcher:
                 raise RefusedRequestError(
                     f"{key.name} v{version} is not served, only {spec.versions}"
                 )
-            route = Route(key, 0, _no_request, self._of_route(key, 0), flexible_header=False)
+            counts = self._counts(key, 0)
+            route = Route(key, 0, _no_request, handle, flexible_header=False, counts=counts)
         else:
             codec = codec_for(request_class(handle), version)
             flexible = has_flexible_response_header(key, version in spec.flexible)
-            handle = self._of_route(key, version)
-            route = Route(key, version, codec.decode, handle, flexible)
+            counts = self._counts(key, version)
+            route = Route(key, version, codec.decode, handle, flexible, counts)
         self._routes[api_key, version] = route
         return route
 
-    def _of_route(self, key: ApiKey, version: int) -> Handler:
-        handle = self._handlers[key]
-        return handle if self._counted is None else self._counted(key, version, handle)
+    def _counts(self, key: ApiKey, version: int) -> RequestTraffic | None:
+        traffic = self._broker.traffic
+        return None if traffic is None else traffic.of_api(key, version)
 
 
 def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature

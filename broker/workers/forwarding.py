@@ -19,7 +19,6 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import (
     Answer,
-    Counted,
     Dispatcher,
     Handler,
     RefusedRequestError,
@@ -140,13 +139,13 @@ class Forwarder:
 
 
 class WorkerDispatcher(Dispatcher):
-    """Serves the requests that a worker answers, and forwards the others."""
+    """Serves the requests that a worker answers, and forwards the others.
 
-    def __init__(
-        self, broker: Broker, forwarder: Forwarder, counted: Counted | None = None
-    ) -> None:
-        """`counted`: see Dispatcher. Forwarded requests are counted where they are answered."""
-        super().__init__(broker, WORKER_HANDLERS, counted)
+    Forwarded requests are counted where they are answered.
+    """
+
+    def __init__(self, broker: Broker, forwarder: Forwarder) -> None:
+        super().__init__(broker, WORKER_HANDLERS)
         self._forwarder = forwarder
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:

@@ -20,7 +20,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -155,16 +154,13 @@ class Worker:
         return self._start_servers(bound)
 
     def _start_servers(self, bound: Sequence[BoundListener]) -> tuple[Server, Monitoring | None]:
-        """As those of the broker: requests are counted if there is an HTTP listener."""
         broker, http = self._broker, self._broker.config.http_listener
+        server = Server(broker, bound, WorkerDispatcher(broker, self._forwarder))
         if http is None or broker.traffic is None:
-            return Server(broker, bound, WorkerDispatcher(broker, self._forwarder)), None
+            return server, None
         # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
-        from odradek.broker.metrics.counted_handlers import counted
         from odradek.broker.metrics.monitoring import Monitoring
 
-        count = partial(counted, broker.traffic)
-        server = Server(broker, bound, WorkerDispatcher(broker, self._forwarder, count))
         sockets = [socket.socket(fileno=fd) for fd in self._start.http_sockets]
         return server, Monitoring(broker, server, broker.traffic, BoundListener(http, sockets))
 

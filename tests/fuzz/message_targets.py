@@ -150,7 +150,7 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
     syncs = SimpleNamespace(due={}, coordinators=())
     broker: Any = SimpleNamespace(
-        now_ms=lambda: 0, log_syncs=syncs, quotas=SimpleNamespace(is_active=False)
+        now_ms=lambda: 0, log_syncs=syncs, quotas=SimpleNamespace(is_active=False), traffic=None
     )
     return Dispatcher(broker, handlers), served
 

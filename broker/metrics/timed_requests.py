@@ -1,0 +1,56 @@
+"""How long a request takes until its response is there.
+
+The time includes the wait of a Fetch for records and of a JoinGroup for other members. It does not
+include reading and decoding the request, nor encoding and sending the response. A request has no
+time if its handler raises, or if its client is gone before the response is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+from msgspec import Struct
+
+from odradek.broker.requests.context import RequestContext
+
+from .traffic import TIMED_EVERY_MS, RequestTraffic
+
+
+def handle_timed(
+    counts: RequestTraffic,
+    handle: Callable[[RequestContext, object], Any],
+    context: RequestContext,
+    request: object,
+) -> object:
+    """Handle a request, and count it with its time when its response is there, not as untimed."""
+    counts.untimed -= 1
+    counts.timed_again_at_ms = context.now_ms + TIMED_EVERY_MS
+    began = monotonic()
+    try:
+        result = handle(context, request)
+    except Exception:
+        counts.unanswered += 1
+        raise
+    if result is None or isinstance(result, (Struct, bytearray)):
+        counts.time(monotonic() - began)
+        return result
+
+    def done(future: asyncio.Future[object]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            counts.unanswered += 1
+        else:
+            counts.time(monotonic() - began)
+
+    future = _started(context, result)
+    future.add_done_callback(done)
+    return future
+
+
+def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:
+    """The work of a handler as a future. Quotas count the time that it works."""
+    if context.meter is not None:
+        pending = context.meter.timed(pending)
+    return asyncio.ensure_future(pending)
