@@ -94,7 +94,7 @@ class _UnsentSlice:
         self.checked_ms = 0
 
 
-Piece = memoryview | _UnsentSlice
+Piece = bytes | bytearray | memoryview | _UnsentSlice
 
 
 class ConnectionSupport(Struct, frozen=True, kw_only=True):
@@ -465,11 +465,7 @@ class Connection(asyncio.BufferedProtocol):
         if position < len(head):
             pieces.append(view[position:])
         pieces.reverse()
-        if self._outgoing:  # the socket takes no more of earlier answers
-            self._outgoing = pieces + self._outgoing
-            return
-        self._outgoing = pieces
-        self._push()
+        self._send(pieces)
 
     def _copy_slices(self, answer: bytearray, splices: Splices) -> bool:
         """Insert small slices into the answer. Returns False if they are large or not cached."""
@@ -499,22 +495,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_answers(self) -> None:
         """Send the answers to the requests of this read: one system call."""
-        assert self._socket is not None
         answer = self._answers[0] if len(self._answers) == 1 else b"".join(self._answers)
         self._answers, self._answers_bytes = [], 0
+        self._send([answer])
+
+    def _send(self, pieces: list[Piece]) -> None:
+        """Send the pieces of an answer, the last piece first."""
         if self._outgoing:  # the socket takes no more of earlier answers
-            self._outgoing.insert(0, memoryview(answer))
+            self._outgoing = pieces + self._outgoing
             return
-        try:
-            sent = self._socket.send(answer)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self._abort()
-            return
-        if sent < len(answer):
-            self._outgoing = [memoryview(answer)[sent:]]
-            self._watch(True)
+        self._outgoing = pieces
+        self._push()
 
     def _push(self) -> bool:
         """Send as much as the socket takes. Returns whether the whole answer was sent."""
@@ -527,10 +518,9 @@ class Connection(asyncio.BufferedProtocol):
                     if not self._push_file(piece):
                         return False
                 else:
-                    flags = socket.MSG_MORE if len(outgoing) > 1 else 0
-                    sent = self._socket.send(piece, flags)
+                    sent = self._socket.send(piece, socket.MSG_MORE if len(outgoing) > 1 else 0)
                     if sent < len(piece):
-                        outgoing[-1] = piece[sent:]
+                        outgoing[-1] = memoryview(piece)[sent:]
                         continue
                 outgoing.pop()
         except BlockingIOError:
