@@ -2,7 +2,8 @@
 
 It serves the raw requests of `over_the_wire`, one connection at a time: Produce v9 of one
 partition, whose batches all have the same size, and Fetch v12 of the same partition. Of a request
-it reads what it needs by position.
+it reads what it needs by position. The answer to each Produce is the same but for its correlation
+id.
 """
 
 import contextlib
@@ -17,8 +18,14 @@ from crc32c import crc32c
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.fetch import FetchPartitionData, FetchResponse, FetchTopicResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
 from tests.bench.figures import BARE
 from tests.support.broker_process import BrokerProcess
+from tests.support.bystander import PRODUCE_VERSION
 from tests.support.stored_batches import FETCH_VERSION
 
 FETCH_BYTES = 2 << 20
@@ -83,8 +90,16 @@ def answer_head(size: int) -> bytes:
     return bytes(response.encode(FETCH_VERSION))[: -size - TAGS]
 
 
+def produced_answer() -> bytes:
+    """A Produce response without its header."""
+    partition = ProducePartitionResponse(index=0, base_offset=0)
+    topic = ProduceTopicResponse(name="bench", partition_responses=[partition])
+    return bytes(ProduceResponse(responses=[topic]).encode(PRODUCE_VERSION))
+
+
 def serve(client: socket.socket, log: Log, room: memoryview) -> None:
     """Answer the requests of one connection until it ends."""
+    produced = produced_answer()
     while client.recv_into(room, 4, socket.MSG_WAITALL) == 4:
         size = int.from_bytes(room[:4])
         frame = room[:size]
@@ -102,6 +117,8 @@ def serve(client: socket.socket, log: Log, room: memoryview) -> None:
             while frame[position] & 0x80:  # the length of the records
                 position += 1
             log.append(frame[position + 1 : size - TAGS])
+            client.sendall(struct.pack(">iiB", 5 + len(produced), correlation_id, 0) + produced)
+            continue
         client.sendall(struct.pack(">ii", 4, correlation_id))
 
 

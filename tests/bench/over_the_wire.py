@@ -219,7 +219,6 @@ def _delivered(broker: BrokerProcess, consumers: int, records: int) -> Figures:
 WORKLOADS: dict[str, Callable[[BrokerProcess, int], Figures]] = {
     work.__name__: work
     for work in (
-        one_at_a_time,
         tail,
         tail_of_100,
         produce_tiny_batches,
@@ -230,5 +229,5 @@ COMPARED: dict[str, Callable[[Brokers, int, int], Results]] = {
     work.__name__: work for work in (produce_2000_partitions,)
 }
 BESIDE_BARE: dict[str, Callable[[BrokerProcess, int], Figures]] = {
-    work.__name__: work for work in (produce_large_batches, fetch_warm)
+    work.__name__: work for work in (one_at_a_time, produce_large_batches, fetch_warm)
 }
