@@ -43,16 +43,7 @@ class FetchWaiters:
         offline. It is False if the time has passed or the broker stops. Bytes are counted from this
         call on, so a caller that has read the logs in the same turn of the event loop misses none.
         """
-        waiter = _Waiter(self._loop.create_future(), logs, missing_bytes, committed=committed)
-        timer = self._loop.call_later(max_wait_ms / 1000, waiter.release)
-        self._waiting.add(waiter)
-
-        def ended(_: asyncio.Future[bool]) -> None:
-            timer.cancel()
-            waiter.unsubscribe()
-            self._waiting.discard(waiter)
-
-        waiter.future.add_done_callback(ended)
+        waiter = _Waiter(self._loop, self._waiting, logs, missing_bytes, max_wait_ms, committed)
         return waiter.future
 
     def release_all(self) -> None:
@@ -64,18 +55,25 @@ class FetchWaiters:
 class _Waiter:
     """One fetch that waits for `missing_bytes` more, over all of its logs."""
 
+    __slots__ = ("_all", "_ends", "_missing_bytes", "_stable_ends", "_timer", "future")
+
     def __init__(
         self,
-        future: asyncio.Future[bool],
+        loop: asyncio.AbstractEventLoop,
+        every: set[_Waiter],
         logs: Sequence[PartitionLog],
         missing_bytes: int,
-        *,
+        max_wait_ms: float,
         committed: bool,
     ) -> None:
-        self.future = future
+        self.future = loop.create_future()
+        self.future.add_done_callback(self._ended)
+        self._timer = loop.call_later(max_wait_ms / 1000, self.release)
+        self._all = every
+        every.add(self)
         self._missing_bytes = missing_bytes
         self._ends = {log: _end_of(log) for log in logs}
-        self._stable_ends = {log: _stable_end_of(log) for log in logs if committed}
+        self._stable_ends = {log: _stable_end_of(log) for log in logs} if committed else {}
         for log in self._ends:
             log.on_append.add(self._appended)
 
@@ -102,8 +100,9 @@ class _Waiter:
         if not self.future.done():
             self.future.set_result(is_readable)
 
-    def unsubscribe(self) -> None:
-        """Stop counting appends."""
+    def _ended(self, _: asyncio.Future[bool]) -> None:
+        self._timer.cancel()
+        self._all.discard(self)
         for log in self._ends:
             log.on_append.discard(self._appended)
 
