@@ -94,7 +94,7 @@ class _UnsentSlice:
         self.checked_ms = 0
 
 
-Piece = bytes | bytearray | memoryview | _UnsentSlice
+Piece = memoryview | _UnsentSlice
 
 
 class ConnectionSupport(Struct, frozen=True, kw_only=True):
@@ -495,13 +495,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_answers(self) -> None:
         """Send the answers to the requests of this read: one system call."""
+        assert self._socket is not None
         answer = self._answers[0] if len(self._answers) == 1 else b"".join(self._answers)
         self._answers, self._answers_bytes = [], 0
-        self._send([answer])
+        try:
+            sent = 0 if self._outgoing else self._socket.send(answer)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._abort()
+            return
+        if sent < len(answer):
+            self._send([memoryview(answer)[sent:]])
 
     def _send(self, pieces: list[Piece]) -> None:
-        """Send the pieces of an answer, the last piece first."""
-        if self._outgoing:  # the socket takes no more of earlier answers
+        """Send pieces, the last one first, after those that the socket has not taken yet."""
+        if self._outgoing:
             self._outgoing = pieces + self._outgoing
             return
         self._outgoing = pieces
@@ -518,9 +527,10 @@ class Connection(asyncio.BufferedProtocol):
                     if not self._push_file(piece):
                         return False
                 else:
-                    sent = self._socket.send(piece, socket.MSG_MORE if len(outgoing) > 1 else 0)
+                    flags = socket.MSG_MORE if len(outgoing) > 1 else 0
+                    sent = self._socket.send(piece, flags)
                     if sent < len(piece):
-                        outgoing[-1] = memoryview(piece)[sent:]
+                        outgoing[-1] = piece[sent:]
                         continue
                 outgoing.pop()
         except BlockingIOError:
