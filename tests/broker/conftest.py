@@ -1,11 +1,14 @@
 """The tests of the rim run on the loop that the broker runs on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 
 import pytest
 import uvloop
 
+from tests.support.faulty_files import FaultyFiles
 from tests.support.produce_paths import BothPaths
+from tests.support.transactions import Transactions, transactions_in
 
 
 def pytest_asyncio_loop_factories(
@@ -18,3 +21,25 @@ def pytest_asyncio_loop_factories(
 def both_produce_paths(monkeypatch: pytest.MonkeyPatch) -> BothPaths:
     """Have brokers in this process compare the two paths of Produce for all that is sent."""
     return BothPaths(monkeypatch)
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    """The files of the broker of `rig`."""
+    return FaultyFiles()
+
+
+@pytest.fixture
+def rig_settings() -> dict[str, str]:
+    """Settings of the broker of `rig`; a test module may give its own."""
+    return {}
+
+
+@pytest.fixture
+async def rig(
+    tmp_path: Path, files: FaultyFiles, rig_settings: dict[str, str]
+) -> AsyncIterator[Transactions]:
+    """A broker whose files can fail, and producers of transactions."""
+    async with transactions_in(tmp_path, files=files, **rig_settings) as rig:
+        yield rig
+        files.heal()

@@ -5,10 +5,7 @@ written, the markers are written again.
 """
 
 import errno
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS, RETRY_MS
 from odradek.coordinator.transactions.states import TransactionState
@@ -24,18 +21,6 @@ from tests.support.transactions import Producer, Transactions, transactions_in
 EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 PREPARED, COMPLETE = TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT
 NONE = ErrorCode.NONE
-
-
-@pytest.fixture
-async def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, files: FaultyFiles) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path, files=files) as rig:
-        yield rig
-        files.heal()
 
 
 def stored_states(log: PartitionLog) -> list[list[int]]:

@@ -1,21 +1,10 @@
 """A transaction that uses up the epochs of its producer id gets a new producer id."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from odradek.coordinator.metadata.producer_ids import BLOCK_SIZE
 from odradek.protocol.errors import ErrorCode
-from tests.support.transactions import Transactions, transactions_in
+from tests.support.transactions import Transactions
 
 NOT_SYNCED_YET = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path) as rig:
-        yield rig
 
 
 def use_up_the_block(rig: Transactions) -> int:

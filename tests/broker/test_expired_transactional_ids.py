@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,8 @@ NONE = ErrorCode.NONE
 
 
 @pytest.fixture
-async def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, files: FaultyFiles) -> AsyncIterator[Transactions]:
-    settings = {"transaction_two_phase_commit_enable": "true"}
-    async with transactions_in(tmp_path, files=files, **settings) as rig:
-        yield rig
-        files.heal()
+def rig_settings() -> dict[str, str]:
+    return {"transaction_two_phase_commit_enable": "true"}
 
 
 def ids(rig: Transactions) -> set[str]:

@@ -42,18 +42,6 @@ PARTITIONS = 6
 # -- a full disk -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, files: FaultyFiles) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path, files=files) as rig:
-        yield rig
-        files.heal()
-
-
 Step = Callable[[Producer], Awaitable[ErrorCode]]
 
 # The requests of one transaction; by write: what the client gets if that write is refused.

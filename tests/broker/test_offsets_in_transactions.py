@@ -1,6 +1,5 @@
 """Offsets that a transaction commits for a group: pending until its marker, then valid or gone."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,6 @@ NONE = ErrorCode.NONE
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 NO_OFFSET = (-1, NONE)
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path) as rig:
-        yield rig
 
 
 async def pending(rig: Transactions, *offsets: int, **member: Any) -> Producer:

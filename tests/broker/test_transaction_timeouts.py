@@ -1,6 +1,5 @@
 """Transactions that are older than their timeout are aborted, and their producers fenced."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ NONE = ErrorCode.NONE
 EPOCH, FENCED = ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED
 WRONG_STATE = ErrorCode.INVALID_TXN_STATE
 ABORTABLE = ErrorCode.TRANSACTION_ABORTABLE
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path) as rig:
-        yield rig
 
 
 def state_of(rig: Transactions, transactional_id: str = "shop") -> str:

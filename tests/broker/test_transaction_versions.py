@@ -1,8 +1,5 @@
 """transaction.version and the verification of partitions change while transactions are open."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from odradek.coordinator.producer import ProducerIdAndEpoch
@@ -16,17 +13,11 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from odradek.storage.log import PartitionLog
 from tests.support.log_box import records_from
-from tests.support.transactions import Transactions, transactions_in
+from tests.support.transactions import Transactions
 
 NONE = ErrorCode.NONE
 BROKER_RESOURCE = 4
 VERIFICATION = "transaction.partition.verification.enable"
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Transactions]:
-    async with transactions_in(tmp_path) as rig:
-        yield rig
 
 
 async def verify_old_producers(rig: Transactions, value: str) -> None:
