@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 # The tests start hundreds of Python processes, which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The fast tests wait mostly for a disk on which small files are made, synced and deleted. Their
+# directories are in memory if it has room and may hold programs. `make long` runs them on the disk.
+MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
+	[ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 2000000 ] && echo TMPDIR=/dev/shm)
+
 .PHONY: help run check test long bench docs clean
 
 help:
@@ -33,7 +38,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -n 2 -m "not slow and not java"
+	$(MEMORY) $(BIN)/pytest -q -n 2 -m "not slow and not java"
 
 test: check
 	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 -m "slow or java"
