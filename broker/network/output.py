@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 from typing import Protocol
 
 from odradek.storage.files import OpenFile
@@ -12,6 +13,8 @@ from odradek.storage.files import OpenFile
 # SO_SNDBUF of a connection from this machine. The system's own tuning grows the buffer to
 # megabytes. The client then copies faster than the broker sends, sleeps after each packet, and the
 # broker pays for waking it. With a small buffer the broker waits, and the client reads on.
+# A client with a small receive window, as Java's consumer has, is left to the system: it cannot be
+# flooded, and a large buffer takes its answer at once, so that the broker need not wait.
 LOCAL_SEND_BYTES = 256 * 1024
 
 
@@ -49,8 +52,20 @@ class PlainOutput(socket.socket):
         """
         super().__init__(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        if local_send_bytes is not None and peer and own and peer[0] == own[0]:
+        is_local = peer and own and peer[0] == own[0]
+        if local_send_bytes is not None and is_local and largest_window(self) > local_send_bytes:
             self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, local_send_bytes)
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
         return os.sendfile(self.fileno(), file.fd, position, count)
+
+
+def largest_window(client: socket.socket) -> int:
+    """The largest receive window, in bytes, that the client can announce (RFC 7323).
+
+    On systems without Linux's TCP_INFO it is taken for unlimited.
+    """
+    if sys.platform != "linux":
+        return sys.maxsize
+    scales = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 7)[6]  # both, 4 bits each
+    return 0xFFFF << (scales & 0xF if sys.byteorder == "little" else scales >> 4)

@@ -17,10 +17,15 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux doubles S
 ANOTHER_HOST = "127.0.0.2"  # differs from the address of the broker
 
 
-async def send_buffer_bytes(directory: Path, own_host: str, settings: Mapping[str, str]) -> int:
+async def send_buffer_bytes(
+    directory: Path,
+    own_host: str,
+    settings: Mapping[str, str],
+    receive_buffer_bytes: int | None = None,
+) -> int:
     async with broker_in_loop([directory], Files(), **settings) as broker:
         connections = broker._running._server.connections
-        with WireClient(broker.port, own_host=own_host):
+        with WireClient(broker.port, own_host=own_host, receive_buffer_bytes=receive_buffer_bytes):
             await until(lambda: connections)
             (connection,) = connections
             size: int = connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
@@ -29,6 +34,13 @@ async def send_buffer_bytes(directory: Path, own_host: str, settings: Mapping[st
 
 async def test_a_client_on_this_machine_gets_a_small_buffer(tmp_path: Path) -> None:
     assert await send_buffer_bytes(tmp_path, "127.0.0.1", {}) == granted_bytes(LOCAL_SEND_BYTES)
+
+
+async def test_the_buffer_of_a_local_client_with_a_small_window_is_left_to_the_system(
+    tmp_path: Path,
+) -> None:
+    found = await send_buffer_bytes(tmp_path, "127.0.0.1", {}, receive_buffer_bytes=65536)
+    assert found == untouched_bytes(65536)
 
 
 async def test_the_buffer_of_another_client_is_left_to_the_system(tmp_path: Path) -> None:
@@ -48,11 +60,11 @@ def granted_bytes(size: int) -> int:
         return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
-def untouched_bytes() -> int:
+def untouched_bytes(receive_buffer_bytes: int | None = None) -> int:
     """The buffer of an accepted connection that nobody has set."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        socket.create_connection(listening.getsockname()),
-        listening.accept()[0] as accepted,
-    ):
-        return accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as client:
+        if receive_buffer_bytes is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        client.connect(listening.getsockname())
+        with listening.accept()[0] as accepted:
+            return accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)

@@ -31,11 +31,20 @@ class WireClient:
         client_id: str = "wire",
         timeout_s: float = TIMEOUT_SECONDS,
         own_host: str | None = None,
+        receive_buffer_bytes: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`own_host` is the address by which the broker knows this client."""
-        own_address = None if own_host is None else (own_host, 0)
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s, own_address)
+        """`own_host` is the address by which the broker knows this client.
+
+        `receive_buffer_bytes`: SO_RCVBUF, which Java's consumer sets to 64 KiB.
+        """
+        self.socket = socket.socket()
+        self.socket.settimeout(timeout_s)
+        if own_host is not None:
+            self.socket.bind((own_host, 0))
+        if receive_buffer_bytes is not None:  # before connecting: it limits the window
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self.socket.connect(("127.0.0.1", port))
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
