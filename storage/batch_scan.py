@@ -85,6 +85,22 @@ def scan_headers(
         yield batch.position, batch.header
 
 
+def header_at(files: Files, file: OpenFile, position: int, end: int) -> BatchHeader | None:
+    """The header of the batch at `position`; None if no whole batch begins there before `end`.
+
+    As the first of `scan_headers`, without reading more than the header.
+    """
+    if position + HEADER_BYTES <= end:
+        data = files.pread(file, HEADER_BYTES, position)
+        if len(data) == HEADER_BYTES and data[MAGIC_POSITION] == MAGIC_V2:
+            header = read_header(data)
+            check_structure(file, position, header)
+            return header if position + header.size_bytes <= end else None
+    for _, header in scan_headers(files, file, position, end):
+        return header
+    return None
+
+
 def scan_checked(
     files: Files, file: OpenFile, start: int, end: int, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[ScannedBatch]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from odradek.protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 
-from .batch_scan import CorruptBatchError, read_batches, scan_headers
+from .batch_scan import CorruptBatchError, header_at, read_batches, scan_headers
 from .filenames import FileKind, FileState, segment_file
 from .files import Files, OpenFile
 from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError
@@ -477,9 +477,13 @@ class Segment:
 
     def batch_at(self, position: int) -> FoundBatch:
         """The batch that begins at `position`. Raises CorruptBatchError."""
-        for at, header in scan_headers(self.files, self.file, position, self.size_bytes):
-            return FoundBatch(at, header)
-        raise CorruptBatchError(self.file, position, "no batch begins here")
+        header = self._header_at(position)
+        if header is None:
+            raise CorruptBatchError(self.file, position, "no batch begins here")
+        return FoundBatch(position, header)
+
+    def _header_at(self, position: int) -> BatchHeader | None:
+        return header_at(self.files, self.file, position, self.size_bytes)
 
     def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers, from the batch that holds `offset` or an earlier one on."""
@@ -515,11 +519,10 @@ class Segment:
     def _ends_with(self, position: int, offset: int) -> bool:
         """Whether a batch at `position` ends with `offset`."""
         try:
-            for _, header in scan_headers(self.files, self.file, position, self.size_bytes):
-                return header.last_offset == offset
+            header = self._header_at(position)
         except CorruptBatchError:
-            pass
-        return False
+            return False
+        return header is not None and header.last_offset == offset
 
     def whole_batches(self, start: int, max_bytes: int) -> WholeBatches | None:
         """Whole batches from the one at `start` on that fit into `max_bytes`.
@@ -528,10 +531,9 @@ class Segment:
         """
         entry = self.offset_index.before_position(start + max_bytes)
         if entry.position > start:
-            for _, header in scan_headers(self.files, self.file, entry.position, self.size_bytes):
-                if header.last_offset == entry.offset:
-                    return WholeBatches(entry.position - start, header.base_offset)
-                break
+            header = self._header_at(entry.position)
+            if header is not None and header.last_offset == entry.offset:
+                return WholeBatches(entry.position - start, header.base_offset)
         size = next_offset = 0
         for position, header in scan_headers(self.files, self.file, start, self.size_bytes):
             end = position + header.batch_length + LOG_OVERHEAD - start
