@@ -63,9 +63,9 @@ class PlainOutput(socket.socket):
 def largest_window(client: socket.socket) -> int:
     """The largest receive window, in bytes, that the client can announce (RFC 7323).
 
-    On systems without Linux's TCP_INFO it is taken for unlimited.
+    Without Linux's TCP_INFO, or on a socket that is not TCP, it is taken for unlimited.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or client.family == socket.AF_UNIX:
         return sys.maxsize
     scales = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 7)[6]  # both, 4 bits each
     return 0xFFFF << (scales & 0xF if sys.byteorder == "little" else scales >> 4)
