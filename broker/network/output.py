@@ -13,8 +13,8 @@ from odradek.storage.files import OpenFile
 # SO_SNDBUF of a connection from this machine. The system's own tuning grows the buffer to
 # megabytes. The client then copies faster than the broker sends, sleeps after each packet, and the
 # broker pays for waking it. With a small buffer the broker waits, and the client reads on.
-# A client with a small receive window, as Java's consumer has, is left to the system: it cannot be
-# flooded, and a large buffer takes its answer at once, so that the broker need not wait.
+# A client with a small receive window, as Java's consumer has by default, is left to the system: it
+# cannot be flooded, and a large buffer takes its answer at once, so that the broker need not wait.
 LOCAL_SEND_BYTES = 256 * 1024
 
 
