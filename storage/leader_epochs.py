@@ -4,9 +4,12 @@ A broker that becomes leader of a partition gets a new epoch and writes it into 
 appends. A reader that is at offset o of epoch e can ask where epoch e ends, which is where the next
 one begins, and so learns whether the log was truncated before its position (KIP-101, KIP-320).
 
-Epochs and start offsets both ascend. A new epoch is written to the file before a batch of it is
-written to the log. Truncated entries stay in the file until the next `flush` and may come back
-after a crash; then they are truncated again.
+Epochs and start offsets both ascend. `flush` writes the file. The log calls it before each sync, so
+the file has the epochs of all synced batches; recovery reads the others again and finds their
+epochs there. An epoch without a batch is not written: the file of a log to which nothing is
+appended stays as it is, and a start with thousands of logs creates no file. Truncated entries stay
+in the file until the next `flush` and may come back after a crash; then they are truncated again.
+Kafka writes each new epoch at once.
 
 Kafka: LeaderEpochFileCache.
 """
@@ -45,10 +48,9 @@ class LeaderEpochs:
         self.path = path
         self._files = files
         self._entries: list[EpochEntry] = []
-        self._is_changed = False  # since the file was written
-        self._lacks_latest_epoch = False  # the file does
         for epoch, start_offset in read_epochs(files, path):
             self._insert(EpochEntry(epoch, start_offset))
+        self._stored = tuple(self._entries)  # what the file has
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -62,17 +64,15 @@ class LeaderEpochs:
     def earliest(self) -> EpochEntry | None:
         return self._entries[0] if self._entries else None
 
-    def assign(self, epoch: int, start_offset: int, *, sync: bool = True) -> bool:
-        """Record that batches from `start_offset` on have this epoch, and write the file.
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Record that batches from `start_offset` on have this epoch.
 
-        Returns whether the file was written; nothing is written if `epoch` is the latest one
-        already. Entries that contradict the new one are dropped. Raises ValueError, OSError.
+        Nothing changes if `epoch` is the latest one already. Entries that contradict the new one
+        are dropped. Raises ValueError.
         """
         latest = self._entries[-1] if self._entries else None
         if not latest or latest.epoch != epoch or latest.start_offset > start_offset:
             self._insert(EpochEntry(epoch, start_offset))
-            self._is_changed = self._lacks_latest_epoch = True
-        return self._lacks_latest_epoch and self.flush(sync=sync)
 
     def _insert(self, new: EpochEntry) -> None:
         if new.epoch < 0 or new.start_offset < 0:
@@ -104,9 +104,8 @@ class LeaderEpochs:
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that start at `end_offset` or later. `flush` writes the file."""
         keep = bisect_left(self._entries, end_offset, key=_START)
-        if end_offset >= 0 and keep < len(self._entries):
+        if end_offset >= 0:
             del self._entries[keep:]
-            self._is_changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop epochs before `start_offset`; the one that holds it starts there.
@@ -116,22 +115,20 @@ class LeaderEpochs:
         dropped = bisect_right(self._entries, start_offset, key=_START)
         if dropped:
             first = EpochEntry(self._entries[dropped - 1].epoch, start_offset)
-            if [first] != self._entries[:dropped]:
-                self._entries[:dropped] = [first]
-                self._is_changed = True
+            self._entries[:dropped] = [first]
 
     def clear(self) -> None:
         """Drop all epochs. `flush` writes the file."""
-        self._is_changed = self._is_changed or bool(self._entries)
         self._entries.clear()
 
-    def flush(self, *, sync: bool = True) -> bool:
-        """Write the file if the entries have changed; return whether they had."""
-        if self._is_changed:
-            write_epochs(self._files, self.path, self._entries, sync=sync)
-            self._is_changed = self._lacks_latest_epoch = False
-            return True
-        return False
+    def flush(self, log_end_offset: int, *, sync: bool = True) -> bool:
+        """Write the epochs that have batches, if the file lacks any; return whether it did."""
+        begun = tuple(entry for entry in self._entries if entry.start_offset < log_end_offset)
+        if begun == self._stored:
+            return False
+        write_epochs(self._files, self.path, begun, sync=sync)
+        self._stored = begun
+        return True
 
 
 def _ascend(earlier: EpochEntry, later: EpochEntry) -> bool:

@@ -184,11 +184,8 @@ class PartitionLog:
     def become_leader(self, leader_epoch: int) -> None:
         """Write this epoch into records appended from now on. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
-        with self._reporting("write its leader epochs"):
-            # Not synced, because recovery rebuilds a lost file from the batches.
-            self.epochs.assign(leader_epoch, self.log_end_offset, sync=False)
+        self.epochs.assign(leader_epoch, self.log_end_offset)
         self.leader_epoch = leader_epoch
-        self._unsynced.add(self.epochs.path)
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Store the id of the log's topic in partition.metadata.
@@ -364,8 +361,8 @@ class PartitionLog:
         offset, leader_epoch = self.log_end_offset, self.leader_epoch
         last_offset, timestamp_ms = offset + header.last_offset_delta, header.max_timestamp
         try:
-            if leader_epoch >= 0 and self.epochs.assign(leader_epoch, offset, sync=False):
-                self._unsynced.add(self.epochs.path)
+            if leader_epoch >= 0:
+                self.epochs.assign(leader_epoch, offset)
             file = segment.file
             prefix = batch_prefix(offset, header.batch_length, leader_epoch)
             try:
@@ -479,9 +476,14 @@ class PartitionLog:
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
         with self._reporting("write its indexes"):
+            self._write_epochs()
             return self._unsynced.plan(
                 self.segments, self.directory, self.recovery_point, end_offset
             )
+
+    def _write_epochs(self) -> None:
+        if self.epochs.flush(self.log_end_offset, sync=False):
+            self._unsynced.add(self.epochs.path)
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """Move the recovery point after `plan.run()`, and let readers see synced records.
@@ -740,7 +742,7 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         self._hidden_ends.truncate_to(offset)
         self.epochs.truncate_from_end(offset)
-        self.epochs.flush()
+        self.epochs.flush(offset)
         rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
         recall_recent_batches(self.producers, self.segments, offset)
 
@@ -761,7 +763,7 @@ class PartitionLog:
         self.high_watermark = self.recovery_point = offset
         self._hidden_ends = HiddenEnds()
         self.epochs.clear()
-        self.epochs.flush()
+        self.epochs.flush(offset)
         self.producers.truncate_fully_and_start_at(offset)
 
     # --- closing, offline, moving
@@ -773,7 +775,6 @@ class PartitionLog:
         with self._reporting("close"):
             if self.segments.active.is_appendable:
                 self._seal(self.segments.active)
-            self.epochs.flush()
             snapshot = self.producers.take_snapshot(sync=False)
         if snapshot is not None:
             self._unsynced.add(snapshot)

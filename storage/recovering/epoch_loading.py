@@ -44,7 +44,7 @@ def epochs_from_batches(segments: SegmentList, epochs: LeaderEpochs) -> None:
 
 
 def note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
-    """Add the epoch of a batch, without a sync."""
+    """Add the epoch of a batch."""
     latest = epochs.latest
     if header.partition_leader_epoch > (latest.epoch if latest else -1):
-        epochs.assign(header.partition_leader_epoch, header.base_offset, sync=False)
+        epochs.assign(header.partition_leader_epoch, header.base_offset)

@@ -59,7 +59,7 @@ def load_log(source: LogSource) -> LoadedLog:
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(source.log_start_offset)
     if not source.had_clean_shutdown:
-        epochs.flush(sync=False)
+        epochs.flush(end_offset, sync=False)
     log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     producers = source.new_producers()
     producers.remove_stray_snapshots(segments.base_offsets)

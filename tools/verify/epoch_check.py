@@ -13,10 +13,17 @@ _REBUILT = "it is rebuilt from the batches"
 
 
 class EpochCheck:
-    """The leader-epoch-checkpoint of one log. `add` must be called for each batch of the log."""
+    """The leader-epoch-checkpoint of one log. `add` must be called for each batch of the log.
 
-    def __init__(self, files: Files, path: Path, log_start_offset: int, findings: Findings) -> None:
+    `end_offset`: the end of the batches whose epochs the file must have. The next start finds the
+    later ones in the batches.
+    """
+
+    def __init__(
+        self, files: Files, path: Path, log_start_offset: int, end_offset: int, findings: Findings
+    ) -> None:
         self._path = path
+        self._end_offset = end_offset
         self._findings = findings
         self._log_start_offset = log_start_offset
         self._wrong = Tally()
@@ -38,6 +45,8 @@ class EpochCheck:
     def add(self, batch: RawBatch) -> None:
         """Compare the next batch of the log with the checkpoint."""
         if batch.is_message or batch.header.partition_leader_epoch < 0:
+            return
+        if batch.offset >= self._end_offset:
             return
         self._has_epochs = True
         if not self._epochs or batch.last_offset < self._log_start_offset:

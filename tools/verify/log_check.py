@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from odradek.protocol.primitives import INT64_MAX
 from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
     FileKind,
@@ -49,7 +50,11 @@ class LogCheck:
             findings=findings,
             progress=progress,
             epochs=EpochCheck(
-                files, directory / LEADER_EPOCH_CHECKPOINT, facts.log_start_offset, findings
+                files,
+                directory / LEADER_EPOCH_CHECKPOINT,
+                facts.log_start_offset,
+                INT64_MAX if facts.stopped_cleanly else facts.recovery_point,
+                findings,
             ),
             reader=reader,
             transactions=LogTransactions(directory, max(first, facts.log_start_offset), findings),
