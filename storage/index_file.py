@@ -131,13 +131,12 @@ class IndexFile:
     def become_active(self) -> None:
         """Load the entries and extend the file to its full size, to append to it."""
         self._load()
-        self._resize(self._full_bytes())
+        self._resize(self._open(), self._full_bytes())
 
     def trim(self) -> None:
         """Truncate the file to its entries and release memory and descriptor."""
         if self._loaded is not None:
-            self.write_out()
-            self._resize(self.size_bytes)
+            self._resize(self.write_out(), self.size_bytes)
         self.release()
 
     def release(self) -> None:
@@ -157,7 +156,7 @@ class IndexFile:
         self._loaded = _Entries(array(self.key_code), array(self.value_code))
         self._written = 0
         self._files.truncate(file, 0)
-        self._resize(self._full_bytes())
+        self._resize(file, self._full_bytes())
 
     def write_out(self) -> OpenFile:
         """Write the entries that are only in memory; return the file, to be synced."""
@@ -293,9 +292,9 @@ class IndexFile:
     def _full_bytes(self) -> int:
         return self._max_bytes // self.entry.size * self.entry.size
 
-    def _resize(self, size: int) -> None:
+    def _resize(self, file: OpenFile, size: int) -> None:
         self._is_changed = True
-        self._files.preallocate(self._open(), size)
+        self._files.preallocate(file, size)
         self._length, self._tail, self._block = size, None, None
 
     def _check_length(self) -> None:

@@ -55,8 +55,9 @@ def rebuild_producer_state(
             if segment.base_offset in last_two:
                 producers.take_snapshot(sync=False)
             _replay_segment(producers, segment, start, end_offset)
+        producers.map_end_offset = end_offset
+        producers.take_snapshot(sync=False)
     producers.map_end_offset = end_offset
-    producers.take_snapshot(sync=False)
 
 
 def _replay_segment(

@@ -22,6 +22,7 @@ is flushed, so the next start reads from there again.
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.filenames import FileKind, SegmentFileName
 from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
 from odradek.storage.segment_list import SegmentList
 from odradek.storage.segment_settings import SegmentSettings
@@ -52,17 +53,20 @@ def load_log(source: LogSource) -> LoadedLog:
     segments = load_segments(source, names)
     split_overflowing(source, segments)
     epochs = load_epochs(source, segments)
+    producers = None
     if not source.had_clean_shutdown and source.recovered is None:
-        recover_unflushed(source, segments, epochs)
-    end_offset = _check_end(source, segments, epochs)
+        producers = recover_unflushed(source, segments, epochs)
+    end_offset = _check_end(source, segments, epochs, producers)
     _check_txn_indexes(source, segments, names)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(source.log_start_offset)
     if not source.had_clean_shutdown:
         epochs.flush(end_offset, sync=False)
     log_start_offset = max(source.log_start_offset, segments[0].base_offset)
-    producers = source.new_producers()
+    if producers is None or producers.map_end_offset != end_offset:
+        producers = source.new_producers()
     producers.remove_stray_snapshots(segments.base_offsets)
+    producers.remove_expired(source.now_ms)
     rebuild_producer_state(producers, segments, log_start_offset, end_offset, source.now_ms)
     if source.recovered is not None:
         adopt_recent_batches(producers, source.recovered)
@@ -86,10 +90,21 @@ def load_log(source: LogSource) -> LoadedLog:
     )
 
 
-def _check_end(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> int:
-    """Return the log end offset. Creates a segment there if the log is empty or too short."""
+def _check_end(
+    source: LogSource,
+    segments: SegmentList,
+    epochs: LeaderEpochs,
+    producers: ProducerStates | None,
+) -> int:
+    """Return the log end offset. Creates a segment there if the log is empty or too short.
+
+    `producers`: the state at the end of the last batch, if the batches have been read.
+    """
     if len(segments):
-        end_offset = _end_of_last_segment(source, segments, epochs)
+        if producers is None:
+            end_offset = _end_of_last_segment(source, segments, epochs)
+        else:
+            end_offset = max(producers.map_end_offset, segments.active.base_offset)
         if end_offset >= source.log_start_offset:
             return end_offset
         source.report(

@@ -45,4 +45,6 @@ def recover(task: RecoveryTask, files: Files, report: Callable[[str], None]) -> 
         deletions=Deletions(),  # the next open removes the files that are no longer needed
         report=report,
     )
-    return recent_batches(load_log(source).producers)
+    producers = load_log(source).producers
+    producers.take_snapshot(sync=False)  # so that the next open need not read the batches
+    return recent_batches(producers)

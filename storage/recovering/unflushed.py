@@ -28,14 +28,19 @@ _logger = logging.getLogger(__name__)
 PROGRESS_LINES = 20  # of the reports on a recovery, however long it is
 
 
-def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEpochs) -> None:
-    """Read all unflushed batches and cut the log before the first corrupt one. Raises OSError."""
+def recover_unflushed(
+    source: LogSource, segments: SegmentList, epochs: LeaderEpochs
+) -> ProducerStates:
+    """Read all unflushed batches and cut the log before the first corrupt one. Raises OSError.
+
+    Returns the producer state at the end of the last batch.
+    """
+    producers = source.new_producers()
     if not len(segments):
-        return
+        return producers
     unflushed = segments.between(_first_unflushed(source))
     if epochs.latest is None:
         epochs_from_batches(SegmentList(s for s in segments if s not in unflushed), epochs)
-    producers = source.new_producers()
     first = unflushed[0].base_offset
     rebuild_producer_state(producers, segments, source.log_start_offset, first, source.now_ms)
     for done, segment in enumerate(unflushed):
@@ -44,12 +49,14 @@ def recover_unflushed(source: LogSource, segments: SegmentList, epochs: LeaderEp
                 f"{source.directory}: recovering segment {segment.base_offset}, "
                 f"{done} of {len(unflushed)} done"
             )
+        if done:
+            producers.take_snapshot(sync=False)
         cut_bytes = recover_segment(segment, epochs, producers)
-        producers.take_snapshot(sync=False)
         if cut_bytes:
             source.report(f"{segment}: {cut_bytes} corrupt bytes at the end were cut")
             drop_segments(source, segments, unflushed[done + 1 :])
-            return
+            break
+    return producers
 
 
 def should_report(done: int, count: int) -> bool:

@@ -175,7 +175,7 @@ def complaints(minutes: Sequence[Minute]) -> list[str]:
     for figure, factor, addend in (
         ("memory_mb", 1.02, 1.0),
         ("open_files", 1.05, 10),
-        ("p99_ms", 1.5, 5.0),
+        ("p99_ms", 2.0, 10.0),
     ):
         before, after = middle(earlier, figure), middle(later, figure)
         if after > before * factor + addend:
