@@ -357,8 +357,11 @@ OPERATIONS = [
     Operation(
         name="Retention of all segments",
         run=retention_of_all,
-        allowed=NEW_SEGMENT,
-        reason="The log rolls first, as for a Produce. Once for a log that is not written to.",
+        allowed="create .index, .log, .timeindex, leader-epoch-checkpoint; ftruncate .index, "
+        ".timeindex, leader-epoch-checkpoint; rename leader-epoch-checkpoint; unlink .index, .log, "
+        ".timeindex, .txnindex",
+        reason="The log rolls first, as for a Produce. Once for a log that is not written to. "
+        "The first sync of a leader epoch writes its file.",
     ),
     Operation(name="CreateTopics", run=create_topics),
     Operation(name="CreatePartitions", run=create_partitions),
