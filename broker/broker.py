@@ -442,12 +442,7 @@ class Broker:
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
         await self.topic_admin.close()
-        self.log_mover.close()
-        await self.log_recovery.close()
-        await self.log_cleaner.close()
-        await self.record_walks.close()
-        await self.background.wait()
-        self.is_closing = True
+        await self._end_background_work()
         now_ms = self.now_ms()
         try:
             self.controller.fence_broker(now_ms)
@@ -455,6 +450,15 @@ class Broker:
             logger.error("the metadata log does not record that the broker stopped: %s", error)
         await self.disk.run(self.log_manager.close, now_ms=now_ms, broker_epoch=self.broker_epoch)
         self.disk.close()
+
+    async def _end_background_work(self) -> None:
+        """End what works on the logs beside requests, so that they can be closed."""
+        self.log_mover.close()
+        await self.log_recovery.close()
+        await self.log_cleaner.close()
+        await self.record_walks.close()
+        await self.background.wait()
+        self.is_closing = True
 
     # -- what handlers ask ------------------------------------------------------------------------
 

@@ -110,12 +110,7 @@ class WorkerBroker(Broker):
 
     async def close_logs(self) -> list[Path]:
         """Flush and close the logs. Returns the directories in which all were closed cleanly."""
-        self.log_mover.close()
-        await self.log_recovery.close()
-        await self.log_cleaner.close()
-        await self.record_walks.close()
-        await self.background.wait()
-        self.is_closing = True
+        await self._end_background_work()
         clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.now_ms())
         self.disk.close()
         return [directory.path for directory in clean]
