@@ -199,6 +199,10 @@ class LogManager:
     def _has_logs(self, directory: DataDirectory) -> bool:
         return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
 
+    def directory_at(self, path: Path) -> DataDirectory | None:
+        """The log directory with this path, if it is online."""
+        return next((each for each in self.directories if each.path == path), None)
+
     def directory_of(self, log: PartitionLog) -> DataDirectory:
         """The log directory of an open log."""
         return self._table.locations[log.key]
@@ -223,7 +227,7 @@ class LogManager:
     ) -> PartitionLog:
         """Load or create __cluster_metadata-0. Raises OSError, ApiError, DirectoryError."""
         wanted = self._config.metadata_directory.absolute()
-        home = next((each for each in self.directories if each.path == wanted), None)
+        home = self.directory_at(wanted)
         if home is None:
             raise DirectoryError(f"the metadata directory is offline: {self.offline[wanted]}")
         # Kafka stores no recovery point of this log and reads all of it at every start.
@@ -602,6 +606,12 @@ class LogManager:
             self.on_abandoned(found)
         directory.unlock()
         self.on_offline(directory)
+
+    def take_offline_at(self, path: Path, reason: str) -> None:
+        """As `take_offline`, for a directory that has failed in another process."""
+        directory = self.directory_at(path)
+        if directory is not None:
+            self.take_offline(directory, reason)
 
     # --- closing
 

@@ -199,7 +199,7 @@ class WorkerLink:
                 progress.note_serving(self.process)
                 self._log_addresses()
             case DirectoryFailed():
-                self._take_offline(message)
+                self._broker.log_manager.take_offline_at(message.path, message.reason)
             case Stopped():
                 self._has_stopped = True
                 directories = self._broker.log_manager.directories
@@ -211,12 +211,6 @@ class WorkerLink:
             pid = self._child.pid if self._child is not None else 0
             where = (item.listener.name, item.listener.host or "*", item.port)
             logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
-
-    def _take_offline(self, failed: DirectoryFailed) -> None:
-        manager = self._broker.log_manager
-        for directory in list(manager.directories):
-            if directory.path == failed.path:
-                manager.take_offline(directory, failed.reason)
 
     async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
         broker, partition = self._broker, asked.partition
@@ -231,7 +225,7 @@ class WorkerLink:
     async def _write_checkpoint(self, part: CheckpointPart) -> None:
         """Write the worker's part before its next message is read: it may need it on the disk."""
         manager = self._broker.log_manager
-        directory = next((e for e in manager.directories if e.path == part.path.parent), None)
+        directory = manager.directory_at(part.path.parent)
         if directory is None:
             return
         write = manager.checkpoint_files.write

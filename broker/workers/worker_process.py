@@ -138,7 +138,7 @@ class Worker:
             case MetadataBatches():
                 self._appended.put_nowait(message)
             case DirectoryFailed():
-                self._take_offline(message)
+                self._broker.log_manager.take_offline_at(message.path, message.reason)
             case StopWorker():
                 self._stop_asked.set()
 
@@ -213,12 +213,6 @@ class Worker:
             if manager.directory_of(log) is directory:
                 log.notify_waiters()
         self._channel.send(DirectoryFailed(directory.path, str(directory.offline_reason)))
-
-    def _take_offline(self, failed: DirectoryFailed) -> None:
-        manager = self._broker.log_manager
-        for directory in list(manager.directories):
-            if directory.path == failed.path:
-                manager.take_offline(directory, failed.reason)
 
 
 def exit_now(code: int) -> NoReturn:
