@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of
-from odradek.broker.network.listeners import BoundListener, bind_listeners
+from odradek.broker.network.listeners import BoundListener, bind_process
 from odradek.broker.network.server import Server
 from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher, Handler
@@ -38,9 +38,7 @@ logger = logging.getLogger("odradek")
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
-    http_listener = config.http_listener
-    bound = bind_listeners([*config.open_listeners, *([http_listener] if http_listener else [])])
-    http = bound.pop() if http_listener else None
+    bound, http = bind_process(config)
     if not config.odradek_workers:
         return open_broker(config, bound, http=http, files=files)
     return await _open_with_workers(config, bound, http)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 
 UNKNOWN_ADDRESS = ("unknown", 0)
@@ -35,6 +36,21 @@ class BoundListener(Struct, frozen=True):
         """Release the port."""
         for sock in self.sockets:
             sock.close()
+
+
+def bind_process(
+    config: BrokerConfig, process: int = 0
+) -> tuple[list[BoundListener], BoundListener | None]:
+    """Bind the ports of the broker's own process (0), or of a worker; all of them, or none.
+
+    Returns its listeners, and its odradek.http.listener, if that is set. Raises ListenError.
+    """
+    http = config.http_listener
+    listeners = [*config.open_listeners, *([http] if http else [])]
+    bound = bind_listeners(
+        each._replace(port=config.port_of_process(each.port, process)) for each in listeners
+    )
+    return bound, bound.pop() if http else None
 
 
 def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:

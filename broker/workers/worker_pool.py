@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from odradek.broker.broker import Broker
-from odradek.broker.network.listeners import ListenError, bind_listeners
+from odradek.broker.network.listeners import ListenError, bind_process
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.config.broker_config import BrokerConfig
 from odradek.storage.directories.data_directory import DataDirectory
@@ -31,15 +31,11 @@ STOP_S = 60.0
 
 def bind_workers(config: BrokerConfig) -> list[WorkerSockets]:
     """Bind the ports of all workers, or none. Raises ListenError."""
-    http = config.http_listener
-    listeners = [*config.open_listeners, *([http] if http else [])]
     sockets: list[WorkerSockets] = []
     try:
         for process in range(1, config.odradek_workers + 1):
-            bound = bind_listeners(
-                each._replace(port=config.port_of_process(each.port, process)) for each in listeners
-            )
-            sockets.append(WorkerSockets(http=bound.pop() if http else None, bound=bound))
+            bound, http = bind_process(config, process)
+            sockets.append(WorkerSockets(bound=bound, http=http))
     except ListenError:
         for each in sockets:
             each.close()

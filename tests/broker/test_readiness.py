@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.maintenance.workers import worker_process
-from odradek.broker.network.listeners import bind_listeners
+from odradek.broker.network.listeners import bind_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.storage.directories import found_log
@@ -35,8 +35,8 @@ def config_in(root: Path, directories: str = "data") -> BrokerConfig:
 @asynccontextmanager
 async def running(config: BrokerConfig) -> AsyncIterator[tuple[RunningBroker, int]]:
     """A broker that serves, and the port of its HTTP listener."""
-    assert config.http_listener is not None
-    *bound, http = bind_listeners([*config.open_listeners, config.http_listener])
+    bound, http = bind_process(config)
+    assert http is not None
     broker = open_broker(config, bound, http=http)
     try:
         yield broker, http.port
