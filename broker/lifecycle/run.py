@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import resource
 import signal
@@ -15,16 +14,11 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.storage.directories.data_directory import DirectoryError
 
+from .garbage_collection import spare_startup_objects
 from .parent_process import ParentWatch, print_address
 from .preflight import RefusedToStartError
 from .running import start_broker
 from .service_manager import ServiceManager
-
-# The objects of a request contain no reference cycles, so they are freed without the collector.
-# Objects that stay (group members, for example) are no garbage, and a full collection scans all of
-# them, which takes tens of milliseconds. So the youngest generation is collected about a third as
-# often as by default, and a full collection runs about a seventh as often.
-GC_THRESHOLDS = (2000, 5, 50)
 
 
 class StartError(Exception):
@@ -62,10 +56,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:
         raise StartError(str(error), exit_code=1) from error
-    # Objects made by startup stay until the process ends: the collector can skip them.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    spare_startup_objects()
     failure = running.broker.failure
     failure.add_done_callback(lambda _: stop.set())
     parent = ParentWatch(loop, stop.set) if for_parent else None

@@ -12,7 +12,6 @@ the broker's own process stops its workers.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvloop
 
+from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
 from odradek.broker.lifecycle.log_lines import configure_logging
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
 from odradek.broker.network.listeners import BoundListener
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.workers")
 
 STDERR = 2
-# As in lifecycle/run.py, which says why.
-GC_THRESHOLDS = (2000, 5, 50)
 
 
 class Worker:
@@ -229,9 +227,7 @@ async def run(descriptor: int) -> None:
         assert isinstance(start, StartWorker)
         configure_logging(start.log_format, f"worker {start.process}: ")
         worker = Worker(channel, start)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        spare_startup_objects()
         await worker.run()
     except ChannelClosedError:
         exit_now(0)
