@@ -45,7 +45,6 @@ from .worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek.workers")
 
-STDERR = 2
 COMMAND = (sys.executable, "-P", "-m", "odradek.broker.workers.worker_process")
 
 
@@ -130,7 +129,7 @@ class WorkerLink:
             return subprocess.Popen(
                 (*COMMAND, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
-                stdout=STDERR,  # standard output may be read by whoever has started the broker
+                stdout=sys.stderr,  # standard output may be read by whoever has started the broker
                 pass_fds=inherited,
             )
         finally:
