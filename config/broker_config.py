@@ -317,6 +317,10 @@ def _check_workers(config: BrokerConfig) -> None:
         return
     if config.node_id + workers > INT_MAX:
         raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
+    interval_ms, timeout_ms = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
+    if not 0 < interval_ms < timeout_ms:
+        text = f"must be more than broker.heartbeat.interval.ms ({interval_ms}), which is positive"
+        raise invalid_value("broker.session.timeout.ms", timeout_ms, text)
     http = config.http_listener
     listeners = (*config.all_listeners, *([http] if http else []))
     used: dict[int, str] = {}

@@ -38,10 +38,6 @@ unstable.feature.versions.enable BOOLEAN false internal
     Whether unfinished feature levels may be chosen.
 initial.broker.registration.timeout.ms INT 60000
     How long a broker tries to register with the controllers.
-broker.heartbeat.interval.ms INT 2000
-    Time between a broker's heartbeats to the controller.
-broker.session.timeout.ms INT 9000
-    A broker without heartbeats for this long is fenced.
 server.max.startup.time.ms LONG 9223372036854775807 0.. internal
     Maximum time of a start.
 sasl.mechanism.controller.protocol STRING GSSAPI

@@ -3,6 +3,6 @@
 Reading order: nodes (what clients see); messages, channel (between the processes).
 In a worker: worker_process, worker_broker, metadata_follower, forwarding, remote_transactions,
 remote_assignments.
-In the broker's own process: worker_pool, worker_link, progress, forwarding, verification,
-remote_markers.
+In the broker's own process: worker_pool, worker_link, heartbeats, progress, forwarding,
+verification, remote_markers.
 """

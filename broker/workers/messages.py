@@ -5,6 +5,7 @@
     to it             MetadataBatches...    what was appended to the log since
     from it           Applied...            it has done what the records say
     from it           Serving               it accepts connections
+    from it           Heartbeat...          it still works
     from it           CheckpointPart...     its part of a checkpoint file
     from it           ForwardedRequest, ForwardCancelled
     to it             ForwardedResponse     the reply to ForwardedRequest
@@ -81,6 +82,10 @@ class Applied(NamedTuple):
 
 class Serving(NamedTuple):
     """The worker accepts connections."""
+
+
+class Heartbeat(NamedTuple):
+    """The event loop of the worker still runs. See heartbeats.py."""
 
 
 class CheckpointPart(NamedTuple):

@@ -21,6 +21,7 @@ from odradek.storage.directories.data_directory import DataDirectory
 
 from .channel import Channel, ChannelClosedError
 from .forwarding import ForwardedRequests
+from .heartbeats import Heartbeats
 from .messages import (
     Applied,
     AssignDirectory,
@@ -71,6 +72,9 @@ class WorkerLink:
         self._channel: Channel | None = None
         self._next_offset: int | None = None  # of the metadata to send; None: it is starting
         self._sending: asyncio.Handle | None = None
+        self._heartbeats: Heartbeats | None = None  # since it serves
+        self._watch: asyncio.Task[None] | None = None
+        self._is_handling = False
         self._has_stopped = False
         self._clean: set[DataDirectory] = set()
 
@@ -110,7 +114,7 @@ class WorkerLink:
             self.send(StopWorker())
         try:
             while True:
-                await self._handle(await self._channel.receive())
+                await self._receive(self._channel)
         except ChannelClosedError:
             if not self._has_stopped:
                 child.kill()  # it may only have closed its end
@@ -118,6 +122,15 @@ class WorkerLink:
             logger.exception("worker %d is ended", self.process)
             child.kill()
         await self._end(child)
+
+    async def _receive(self, channel: Channel) -> None:
+        """Receive and handle one message. Each shows that the worker lives."""
+        message = await channel.receive()
+        self._is_handling = True
+        await self._handle(message)
+        self._is_handling = False
+        if self._heartbeats is not None:
+            self._heartbeats.heard()
 
     def _start_process(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         directories = self._broker.log_manager.directories
@@ -161,6 +174,10 @@ class WorkerLink:
         """Wait until the process has ended."""
         self._broker.worker_progress.note_ended(self.process)
         self._next_offset = None
+        if self._watch is not None:
+            self._watch.cancel()
+        self._heartbeats = self._watch = None
+        self._is_handling = False
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
@@ -197,6 +214,7 @@ class WorkerLink:
                 self.serves.set()
                 progress.note_serving(self.process)
                 self._log_addresses()
+                self._watch = asyncio.ensure_future(self._kill_if_silent())
             case DirectoryFailed():
                 self._broker.log_manager.take_offline_at(message.path, message.reason)
             case Stopped():
@@ -210,6 +228,26 @@ class WorkerLink:
             pid = self._child.pid if self._child is not None else 0
             where = (item.listener.name, item.listener.host or "*", item.port)
             logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
+
+    async def _kill_if_silent(self) -> None:
+        """End the process if it hangs.
+
+        Only a worker that serves is watched: before, it may take long to open its logs.
+        """
+        config, timer_ms = self._broker.config, self._broker.timer_ms
+        interval_ms, timeout_ms = (
+            config.broker_heartbeat_interval_ms,
+            config.broker_session_timeout_ms,
+        )
+        self._heartbeats = heartbeats = Heartbeats(interval_ms, timeout_ms, timer_ms())
+        while not heartbeats.is_silent(timer_ms()):
+            await asyncio.sleep(interval_ms / 1000)
+            if self._is_handling:  # its next messages are not read yet
+                heartbeats.heard()
+        logger.error(
+            "worker %d hangs: no heartbeat for %d ms; it is killed", self.process, timeout_ms
+        )
+        self.kill()
 
     async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
         broker, partition = self._broker, asked.partition

@@ -46,6 +46,7 @@ from .messages import (
     DirectoryFailed,
     Following,
     ForwardedResponse,
+    Heartbeat,
     MarkerWritten,
     MetadataBatches,
     Serving,
@@ -110,6 +111,7 @@ class Worker:
             for work in (
                 self._receive(),
                 self._follow(),
+                self._send_heartbeats(),
                 self._stop_when_asked(server, monitoring, periodic),
             )
         ]
@@ -167,6 +169,11 @@ class Worker:
         while True:
             await self._follower.apply(await self._appended.get())
             self._channel.send(Applied(self._broker.followed_to))
+
+    async def _send_heartbeats(self) -> None:
+        while True:
+            self._channel.send(Heartbeat())
+            await asyncio.sleep(self._broker.config.broker_heartbeat_interval_ms / 1000)
 
     async def _stop_when_asked(
         self, server: Server, monitoring: Monitoring | None, periodic: PeriodicTasks

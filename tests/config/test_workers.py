@@ -32,3 +32,9 @@ def test_ports_that_clash_or_do_not_exist_are_refused(listeners: str, problem: s
 def test_a_node_id_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"node\.id"):
         config(odradek_workers="2", node_id=str(2**31 - 2))
+
+
+def test_a_session_timeout_within_one_heartbeat_interval_is_refused() -> None:
+    assert config(broker_session_timeout_ms="2000")  # nothing uses it without workers
+    with pytest.raises(ConfigError, match=r"more than broker\.heartbeat\.interval\.ms"):
+        config(odradek_workers="1", broker_session_timeout_ms="2000")

@@ -76,6 +76,37 @@ def test_a_killed_worker_is_started_again_and_keeps_its_records(broker: BrokerWi
     assert (broker.data / CLEAN_SHUTDOWN).exists()
 
 
+def test_a_worker_that_hangs_is_started_again(tmp_path: Path) -> None:
+    timeouts = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "4000"}
+    broker = BrokerWithWorkers(tmp_path / "broker", overrides=timeouts).start()
+    try:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        new_topic(admin, "orders")
+        produce(broker.bootstrap, "orders", VALUES)
+        partitions = admin.list_topics("orders", timeout=30).topics["orders"].partitions
+        [other, *_] = [index for index, each in partitions.items() if each.leader == 2]
+        hanging = broker.worker_pid(1)
+        os.kill(hanging, signal.SIGSTOP)
+        produce_to(broker.bootstrap_of(2), "orders", other)
+        assert is_running(hanging)  # the other worker does not wait for it
+        produce(broker.bootstrap, "orders", ["zzz"] * PARTITIONS)
+        assert broker.worker_pid(1) != hanging
+        values = [*VALUES, "other", *["zzz"] * PARTITIONS]
+        assert values_in(broker.bootstrap, "orders", len(values)) == sorted(values)
+    finally:
+        assert broker.terminate() == 0
+    assert broker.crashes_in_log() == []
+
+
+def produce_to(bootstrap: str, topic: str, partition: int) -> None:
+    """Produce one record to a partition."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    errors: list[KafkaError | None] = []
+    producer.produce(topic, "other", partition=partition, on_delivery=lambda e, _: errors.append(e))
+    assert producer.flush(30) == 0
+    assert errors == [None]
+
+
 def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithWorkers) -> None:
     os.kill(broker.worker_pid(1), signal.SIGKILL)
     wait_until(lambda: "ended with -9" in broker.log_text())
