@@ -72,6 +72,7 @@ async def _open_with_workers(
 ) -> RunningBroker:
     """As `open_broker`, with worker processes, which serve before this process does."""
     # Imported here, because most brokers have no workers.
+    from odradek.broker.workers.named_leaders import naming_leaders
     from odradek.broker.workers.worker_pool import WorkerPool, bind_workers
 
     with _closed_on_error(*bound, http):
@@ -86,7 +87,7 @@ async def _open_with_workers(
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
-    return RunningBroker(broker, bound, HANDLERS, http, workers)
+    return RunningBroker(broker, bound, naming_leaders(HANDLERS), http, workers)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from odradek.protocol.schema import DecodeError, Splices
 
 from .channel import Channel
 from .messages import ForwardCancelled, ForwardedRequest, ForwardedResponse
+from .named_leaders import naming_leaders
 
 logger = logging.getLogger("odradek.workers")
 
@@ -75,7 +76,7 @@ def no_transactions(
 
 
 WORKER_HANDLERS: Mapping[ApiKey, Handler] = {
-    **HANDLERS,
+    **naming_leaders(HANDLERS),
     ApiKey.LIST_GROUPS: no_groups,
     ApiKey.LIST_TRANSACTIONS: no_transactions,
 }

@@ -1,10 +1,11 @@
 """A broker with two workers, seen by unmodified clients."""
 
 import uuid
+from base64 import b64decode
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -17,6 +18,13 @@ from confluent_kafka.admin import (
 from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from odradek.protocol.messages.node_endpoint import NodeEndpoint
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProduceRequest,
@@ -181,21 +189,52 @@ def test_only_its_worker_writes_to_a_partition(
 ) -> None:
     leader = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].leader
     batch = build_batch([Record(None, b"one", 1)])
+    data = [ProducePartitionData(index=0, records=batch)]
     request = ProduceRequest(
-        acks=1,
-        timeout_ms=1000,
-        topic_data=[
-            ProduceTopicData(
-                name=topic, partition_data=[ProducePartitionData(index=0, records=batch)]
-            )
-        ],
+        acks=1, timeout_ms=1000, topic_data=[ProduceTopicData(name=topic, partition_data=data)]
     )
-    codes = []
     for node in range(3):
-        port = int(broker.bootstrap_of(node).split(":")[1])
-        with WireClient(port) as client:
-            response = client.ask(request, ProduceResponse, 9)
-        codes.append(response.responses[0].partition_responses[0].error_code)
-    wanted = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
-    wanted[leader] = ErrorCode.NONE
-    assert codes == wanted
+        with WireClient(port_of(broker, node)) as client:
+            response = client.ask(request, ProduceResponse, 10)
+        [answer] = response.responses[0].partition_responses
+        if node == leader:
+            assert answer.error_code == ErrorCode.NONE
+            assert response.node_endpoints == []
+        else:
+            assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert answer.current_leader.leader_id == leader
+            assert answer.current_leader.leader_epoch == 0
+            assert addresses(response.node_endpoints) == {leader: broker.bootstrap_of(leader)}
+
+
+def test_a_fetch_from_another_node_is_told_the_leader(
+    broker: BrokerWithWorkers, admin: AdminClient, topic: str
+) -> None:
+    described = admin.describe_topics(TopicCollection([topic]))[topic].result(30)
+    topic_id = b64decode(f"{described.topic_id}==", altchars=b"-_")
+    leaders = [each.leader.id for each in described.partitions]
+    partitions = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1)
+        for index in range(PARTITIONS)
+    ]
+    request = FetchRequest(
+        max_wait_ms=10_000,
+        min_bytes=1,
+        topics=[FetchTopic(topic_id=topic_id, partitions=partitions)],
+        forgotten_topics_data=[],
+    )
+    with WireClient(port_of(broker, 1)) as client:
+        response = client.ask(request, FetchResponse, 16)
+    answers = response.responses[0].partitions
+    assert [each.current_leader.leader_id for each in answers] == [
+        leader if leader == 2 else -1 for leader in leaders
+    ]
+    assert addresses(response.node_endpoints) == {2: broker.bootstrap_of(2)}
+
+
+def port_of(broker: BrokerWithWorkers, node: int) -> int:
+    return int(broker.bootstrap_of(node).split(":")[1])
+
+
+def addresses(endpoints: list[NodeEndpoint]) -> dict[int, str]:
+    return {each.node_id: f"{each.host}:{each.port}" for each in endpoints}

@@ -1,0 +1,126 @@
+"""Names the leader in answers of a process that does not serve the partition (KIP-951).
+
+A client then sends its request to that node at once, without asking for the metadata. Only brokers
+with workers have these handlers. Kafka: KafkaApis.getCurrentLeader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import Handler
+from odradek.coordinator.metadata.topics import Topic
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    FetchLeaderIdAndEpoch,
+    FetchResponse,
+)
+from odradek.protocol.messages.node_endpoint import NodeEndpoint
+from odradek.protocol.messages.produce import (
+    ProduceLeaderIdAndEpoch,
+    ProduceResponse,
+)
+
+Part = TypeVar("Part")
+Response = TypeVar("Response", ProduceResponse, FetchResponse)
+
+FIRST_PRODUCE_VERSION = 10
+FIRST_FETCH_VERSION = 16
+OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
+OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
+    """The handlers, with the leaders in the answers to Produce and Fetch."""
+    produce, fetch = handlers[ApiKey.PRODUCE], handlers[ApiKey.FETCH]
+    return {
+        **handlers,
+        ApiKey.PRODUCE: _with_leaders(produce, FIRST_PRODUCE_VERSION, _name_in_produce),
+        ApiKey.FETCH: _with_leaders(fetch, FIRST_FETCH_VERSION, _name_in_fetch),
+    }
+
+
+def _with_leaders(
+    handle: Handler, first_version: int, name: Callable[[RequestContext, Any], Any]
+) -> Handler:
+    @wraps(handle)
+    def serve(context: RequestContext, request: Any) -> Any:
+        response = handle(context, request)
+        if context.api_version < first_version or response.__class__ is bytearray:
+            return response
+        if isinstance(response, ProduceResponse | FetchResponse):
+            return name(context, response)
+        if asyncio.iscoroutine(response):
+            return name_later(context, response)
+        return response  # none, or a Fetch that waits: an error of this kind does not wait
+
+    async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
+        response = await pending
+        return None if response is None else name(context, response)
+
+    return serve
+
+
+def _name_in_produce(context: RequestContext, response: ProduceResponse) -> ProduceResponse:
+    leaders: set[int] = set()
+    for answered in response.responses:
+        partitions = answered.partition_responses
+        for position, partition in enumerate(partitions):
+            if partition.error_code in OF_PRODUCE:
+                topic = _topic(context, answered.name, answered.topic_id)
+                leader_id, epoch = _leader(context, topic, partition.index)
+                leaders.add(leader_id)
+                leader = ProduceLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                partitions[position] = _replace(partition, current_leader=leader)
+    return _with_endpoints(context, response, leaders)
+
+
+def _name_in_fetch(context: RequestContext, response: FetchResponse) -> FetchResponse:
+    leaders: set[int] = set()
+    for answered in response.responses:
+        partitions = answered.partitions
+        for position, partition in enumerate(partitions):
+            if partition.error_code in OF_FETCH:
+                topic = _topic(context, answered.topic, answered.topic_id)
+                leader_id, epoch = _leader(context, topic, partition.partition_index)
+                leaders.add(leader_id)
+                leader = FetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                partitions[position] = _replace(partition, current_leader=leader)
+    return _with_endpoints(context, response, leaders)
+
+
+def _topic(context: RequestContext, name: str, topic_id: bytes) -> Topic | None:
+    topics = context.broker.metadata.topics
+    return topics.get(name) if name else topics.by_id.get(topic_id)
+
+
+def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[int, int]:
+    """The node id and epoch of the leader that the metadata has; -1, -1: the topic is deleted."""
+    if topic is None or index not in topic.partitions:
+        return -1, -1
+    partition = topic.partitions[index]
+    node_id = context.broker.nodes.leader(partition.leader, topic.name, index)
+    return node_id, partition.leader_epoch
+
+
+def _with_endpoints(context: RequestContext, response: Response, leaders: set[int]) -> Response:
+    if not leaders:
+        return response
+    rack = context.broker.config.broker_rack
+    endpoints = [
+        NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=rack)
+        for node in context.nodes()
+        if node.id in leaders
+    ]
+    return _replace(response, node_endpoints=endpoints)
+
+
+def _replace(part: Part, **fields: object) -> Part:
+    return replace(part, **fields)  # type: ignore[type-var] # schema.py hides the base
