@@ -379,6 +379,7 @@ class Broker:
             effective_config=self.effective_config,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
+            worker_ids=self.nodes.worker_ids,
             now_ms=self.now_ms,
         )
 

@@ -18,6 +18,7 @@ from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
+    ConfigChange,
     ConfigResource,
     overrides_after,
 )
@@ -49,8 +50,13 @@ class ConfigAdmin:
         effective_config: EffectiveConfig,
         controller: Controller,
         metadata_sync: LogSync,
+        worker_ids: range,
         now_ms: Callable[[], int],
     ) -> None:
+        """`worker_ids`: the node ids of the broker's workers. They share its settings."""
+        # Sends changed levels to the worker with a node id; set if there are workers.
+        self.change_worker_levels: Callable[[int, Sequence[ConfigChange]], object] = _no_workers
+        self._worker_ids = worker_ids
         self._applied_config = applied_config
         self._effective_config = effective_config
         self._controller = controller
@@ -115,12 +121,15 @@ class ConfigAdmin:
 
     def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
         """Check and set the levels of loggers, which are not stored. Raises ApiError."""
-        self._check_node(alteration.resource.name, "node")
+        node_id = node_id_of(alteration.resource.name)
+        is_worker = node_id in self._worker_ids
+        if not is_worker:
+            self._check_node(alteration.resource.name, "node")
         log_levels.check_levels(alteration.changes)
-        if not validate_only:
+        if not validate_only and is_worker:
+            self.change_worker_levels(node_id, alteration.changes)
+        elif not validate_only:
             log_levels.change_levels(alteration.changes)
-            changes = (f"{change.name}={change.value}" for change in alteration.changes)
-            logger.warning("log levels: %s", ", ".join(changes))
 
     def _check_stored(self, alteration: Alteration) -> None:
         """Make the checks of a stored change that need the broker. Raises ApiError."""
@@ -144,8 +153,15 @@ class ConfigAdmin:
 
     def _check_node(self, name: str, what: str) -> None:
         ours = self._controller.node_id
+        if node_id_of(name) in self._worker_ids:
+            text = f"node {name} is a worker of broker {ours} and has the settings of broker {ours}"
+            raise _invalid(f"{text}: they are changed there")
         if node_id_of(name) != ours:
             raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
+
+
+def _no_workers(_node_id: int, _changes: Sequence[ConfigChange]) -> None:
+    """There are no workers whose levels could be changed."""
 
 
 def node_id_of(name: str) -> int:

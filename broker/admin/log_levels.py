@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from odradek.coordinator.metadata.config_changes import AlterOperation, ConfigChange
 from odradek.protocol.errors import ApiError, ErrorCode
 
+logger = logging.getLogger("odradek.config")
+
 TOP_LOGGER = "odradek"
 ROOT = "root"
 LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
@@ -19,12 +21,12 @@ def levels() -> dict[str, str]:
     """The effective level of each logger, by name."""
     loggers = logging.root.manager.loggerDict
     own = {
-        name: logger
-        for name, logger in loggers.items()
-        if isinstance(logger, logging.Logger) and name.partition(".")[0] == TOP_LOGGER
+        name: each
+        for name, each in loggers.items()
+        if isinstance(each, logging.Logger) and name.partition(".")[0] == TOP_LOGGER
     }
     named = {ROOT: logging.getLogger(TOP_LOGGER), **dict(sorted(own.items()))}
-    return {name: _level_name(logger.getEffectiveLevel()) for name, logger in named.items()}
+    return {name: _level_name(each.getEffectiveLevel()) for name, each in named.items()}
 
 
 def _level_name(level: int) -> str:
@@ -63,6 +65,8 @@ def _unknown_operation(operation: int) -> str:
 def change_levels(changes: Sequence[ConfigChange]) -> None:
     """Set levels; DELETE makes a logger inherit its parent's level again."""
     for change in changes:
-        logger = logging.getLogger(TOP_LOGGER if change.name == ROOT else change.name)
+        changed = logging.getLogger(TOP_LOGGER if change.name == ROOT else change.name)
         is_set = change.operation == AlterOperation.SET
-        logger.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
+        changed.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
+    changed_levels = (f"{change.name}={change.value}" for change in changes)
+    logger.warning("log levels: %s", ", ".join(changed_levels))

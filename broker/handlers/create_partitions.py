@@ -30,7 +30,13 @@ async def handle(
         for name, count in times.items()
         if count == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
-    wanted = [to_more_partitions(topic) for topic in request.topics if topic.name not in refused]
+    wanted: list[MorePartitions] = []
+    for topic in request.topics:
+        if topic.name not in refused:
+            try:
+                wanted.append(to_more_partitions(context, topic))
+            except ApiError as error:
+                refused[topic.name] = error
     results: Mapping[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
@@ -44,13 +50,17 @@ async def handle(
     return CreatePartitionsResponse(results=[answer(*result) for result in repeated_first])
 
 
-def to_more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
-    assignments = topic.assignments
-    return MorePartitions(
-        name=topic.name,
-        count=topic.count,
-        assignments=None if assignments is None else [item.broker_ids for item in assignments],
-    )
+def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
+    """Raises INVALID_REPLICA_ASSIGNMENT."""
+    assignments = None
+    if topic.assignments is not None:
+        existing = context.broker.metadata.topics.get(topic.name)
+        first = len(existing.partitions) if existing is not None else 0
+        assignments = [
+            context.broker.nodes.stored(item.broker_ids, topic.name, index)
+            for index, item in enumerate(topic.assignments, first)
+        ]
+    return MorePartitions(name=topic.name, count=topic.count, assignments=assignments)
 
 
 def answer(name: str, error: ApiError | None) -> CreatePartitionsTopicResult:

@@ -24,17 +24,18 @@ from odradek.protocol.messages.create_topics import (
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 FIRST_VERSION_WITH_CONFIGS = 5
+NOT_AUTHORIZED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     once = [name for name, count in times.items() if count == 1 and name != CLUSTER_METADATA_TOPIC]
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
-    refused = dict.fromkeys(
-        name
+    refused = {
+        name: NOT_AUTHORIZED
         for name in once
         if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
-    )
+    }
     describable = {
         name
         for name in once
@@ -42,7 +43,13 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, is_logged=False
         )
     }
-    wanted = [to_new_topic(topic) for topic in request.topics if topic.name not in refused]
+    wanted: list[NewTopic] = []
+    for topic in request.topics:
+        if topic.name not in refused:
+            try:
+                wanted.append(to_new_topic(context, topic))
+            except ApiError as error:
+                refused[topic.name] = error
     results: Mapping[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.topic_admin.create(
@@ -55,18 +62,22 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         answer(context, new_topics[name], result, is_describable=name in describable)
         for name, result in results.items()
     ]
-    not_authorized = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     return CreateTopicsResponse(
-        topics=[*created, *(failed(name, not_authorized) for name in refused)]
+        topics=[*created, *(failed(name, error) for name, error in refused.items())]
     )
 
 
-def to_new_topic(topic: CreateTopicsTopic) -> NewTopic:
+def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
+    """Raises INVALID_REPLICA_ASSIGNMENT."""
+    stored = context.broker.nodes.stored
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
-        assignments=[(item.partition_index, item.broker_ids) for item in topic.assignments],
+        assignments=[
+            (item.partition_index, stored(item.broker_ids, topic.name, item.partition_index))
+            for item in topic.assignments
+        ],
         configs={config.name: config.value for config in topic.configs},
     )
 

@@ -12,6 +12,7 @@
     from it           VerifyTransaction, answered by TransactionVerified
     to it             WriteMarker, answered by MarkerWritten
     from it           AssignDirectory, answered by DirectoryAssigned
+    to it             ChangeLogLevels
     both              DirectoryFailed       a log directory is offline
     to it             StopWorker
     from it           Stopped               its logs are closed; then it ends
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.broker.security.principal import Principal
+from odradek.coordinator.metadata.config_changes import ConfigChange
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.append import EndMarker
@@ -174,6 +176,12 @@ class DirectoryAssigned(NamedTuple):
     partition: TopicPartition
     code: ErrorCode
     message: str = ""
+
+
+class ChangeLogLevels(NamedTuple):
+    """A client changes the levels of the worker's loggers."""
+
+    changes: Sequence[ConfigChange]
 
 
 class DirectoryFailed(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.log_share import LogShare
 
 Ports = Mapping[str, int]  # by listener name
@@ -33,6 +34,12 @@ class Nodes:
         self._config = config
         self._share = share
         self._has_workers = share.workers > 0
+
+    @property
+    def worker_ids(self) -> range:
+        """The node ids of the workers."""
+        first = self._config.node_id + 1
+        return range(first, first + self._share.workers)
 
     def address(self, listener: Listener, local_host: str, process: int) -> tuple[str, int]:
         """Host and port at which clients of the listener are to connect to a process.
@@ -67,3 +74,22 @@ class Nodes:
         if not self._has_workers:
             return list(node_ids)
         return [self.leader(node_id, topic, partition) for node_id in node_ids]
+
+    def stored(self, node_ids: Sequence[int], topic: str, partition: int) -> Sequence[int]:
+        """The replicas for the metadata log where a client has named `node_ids`.
+
+        The reverse of `replicas`. Ids of no node are kept. Raises INVALID_REPLICA_ASSIGNMENT if the
+        id is that of another node than the one that serves the partition.
+        """
+        if not self._has_workers:
+            return node_ids
+        own_id = self._config.node_id
+        serving_id = own_id + self._share.owner(topic, partition)
+        others = {own_id, *self.worker_ids} - {serving_id}
+        if not others.isdisjoint(node_ids):
+            text = f"partition {partition} of {topic} is served by node {serving_id}"
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{text}; which worker serves a partition cannot be chosen (odradek.workers)",
+            )
+        return [own_id if node_id == serving_id else node_id for node_id in node_ids]

@@ -15,10 +15,11 @@ from odradek.broker.broker import Broker
 from odradek.broker.network.listeners import ListenError, bind_process
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.config_changes import ConfigChange
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 
-from .messages import DirectoryFailed, WriteMarker
+from .messages import ChangeLogLevels, DirectoryFailed, WriteMarker
 from .worker_link import WorkerLink
 from .worker_sockets import WorkerSockets
 
@@ -60,6 +61,7 @@ class WorkerPool:
         self._sockets = sockets
         assert broker.remote_markers is not None
         broker.remote_markers.send = self._send_marker
+        broker.config_admin.change_worker_levels = self._change_levels
         self._workers = [
             WorkerLink(broker, process, each, dispatcher, broker.remote_markers)
             for process, each in enumerate(sockets, 1)
@@ -127,6 +129,10 @@ class WorkerPool:
         if is_serving:
             self._workers[process - 1].send(marker)
         return is_serving
+
+    def _change_levels(self, node_id: int, changes: Sequence[ConfigChange]) -> None:
+        process = node_id - self._broker.node_id
+        self._workers[process - 1].send(ChangeLogLevels(changes))
 
     def _appended(self, _log: PartitionLog) -> None:
         for worker in self._workers:

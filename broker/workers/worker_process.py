@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvloop
 
+from odradek.broker.admin.log_levels import change_levels
 from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
 from odradek.broker.lifecycle.log_lines import configure_logging
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
@@ -41,6 +42,7 @@ from .channel import Channel, ChannelClosedError
 from .forwarding import Forwarder, WorkerDispatcher
 from .messages import (
     Applied,
+    ChangeLogLevels,
     CheckpointPart,
     DirectoryAssigned,
     DirectoryFailed,
@@ -137,6 +139,8 @@ class Worker:
                 self._assignments.answered(message)
             case MetadataBatches():
                 self._appended.put_nowait(message)
+            case ChangeLogLevels():
+                change_levels(message.changes)
             case DirectoryFailed():
                 self._broker.log_manager.take_offline_at(message.path, message.reason)
             case StopWorker():

@@ -33,7 +33,11 @@ class BrokerWithWorkers(BrokerProcess):
 
     def bootstrap_of(self, worker: int) -> str:
         """Where a worker listens."""
-        return f"127.0.0.1:{self.port + worker * TEST_PROCESSES}"
+        return f"127.0.0.1:{self.port_of(worker)}"
+
+    def port_of(self, node: int) -> int:
+        """The port of the broker itself, or of a worker."""
+        return self.port + node * TEST_PROCESSES
 
     def worker_pid(self, worker: int) -> int:
         """The process id of a worker, from the broker's log lines."""

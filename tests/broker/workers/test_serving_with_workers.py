@@ -194,7 +194,7 @@ def test_only_its_worker_writes_to_a_partition(
         acks=1, timeout_ms=1000, topic_data=[ProduceTopicData(name=topic, partition_data=data)]
     )
     for node in range(3):
-        with WireClient(port_of(broker, node)) as client:
+        with WireClient(broker.port_of(node)) as client:
             response = client.ask(request, ProduceResponse, 10)
         [answer] = response.responses[0].partition_responses
         if node == leader:
@@ -223,17 +223,13 @@ def test_a_fetch_from_another_node_is_told_the_leader(
         topics=[FetchTopic(topic_id=topic_id, partitions=partitions)],
         forgotten_topics_data=[],
     )
-    with WireClient(port_of(broker, 1)) as client:
+    with WireClient(broker.port_of(1)) as client:
         response = client.ask(request, FetchResponse, 16)
     answers = response.responses[0].partitions
     assert [each.current_leader.leader_id for each in answers] == [
         leader if leader == 2 else -1 for leader in leaders
     ]
     assert addresses(response.node_endpoints) == {2: broker.bootstrap_of(2)}
-
-
-def port_of(broker: BrokerWithWorkers, node: int) -> int:
-    return int(broker.bootstrap_of(node).split(":")[1])
 
 
 def addresses(endpoints: list[NodeEndpoint]) -> dict[int, str]:
