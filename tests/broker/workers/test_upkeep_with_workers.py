@@ -1,0 +1,137 @@
+"""What a worker does with its logs beside requests, and to clients that exceed their quota."""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from tests.support.broker_with_workers import (
+    PARTITIONS,
+    BrokerWithWorkers,
+    new_topic,
+    values_in,
+)
+from tests.support.quotas import alter_quota
+from tests.support.waiting import wait_until
+from tests.support.wire import WireClient
+
+pytestmark = pytest.mark.slow
+
+SEGMENT_BYTES = 1 << 20
+QUICKLY = {
+    "log.cleaner.backoff.ms": "200",
+    "log.retention.check.interval.ms": "200",
+    "log.initial.task.delay.ms": "100",
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithWorkers]:
+    made = BrokerWithWorkers(tmp_path_factory.mktemp("workers"), overrides=QUICKLY).start()
+    yield made
+    assert made.terminate() == 0
+    assert made.crashes_in_log() == []
+
+
+@pytest.fixture(scope="module")
+def admin(broker: BrokerWithWorkers) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def write_segments(broker: BrokerWithWorkers, topic: str) -> None:
+    """Write more than two segments to partitions 0 and 1, so to both workers, with few keys."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(100):
+        producer.produce(topic, os.urandom(50_000), key=str(number % 4), partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+def bytes_in(broker: BrokerWithWorkers, topic: str, partition: int) -> int:
+    directory = broker.data / f"{topic}-{partition}"
+    return sum(file.stat().st_size for file in directory.glob("*.log"))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
+        {"cleanup.policy": "delete", "retention.bytes": str(SEGMENT_BYTES)},
+    ],
+    ids=["compaction", "retention"],
+)
+def test_each_worker_deletes_what_its_logs_need_not_keep(
+    broker: BrokerWithWorkers, admin: AdminClient, policy: dict[str, str]
+) -> None:
+    topic = str(uuid.uuid4())
+    configs = {"segment.bytes": str(SEGMENT_BYTES), **policy}
+    admin.create_topics([NewTopic(topic, 2, 1, config=configs)])[topic].result(30)
+    write_segments(broker, topic)
+    wait_until(
+        lambda: all(bytes_in(broker, topic, index) < 2 * SEGMENT_BYTES for index in range(2))
+    )
+
+
+def throttle_ms(client: WireClient, topic: str, partition: int) -> int:
+    """Produce 10 kB; what the response says."""
+    batch = build_batch([Record(None, bytes(10_000), 1)])
+    data = [ProducePartitionData(index=partition, records=batch)]
+    request = ProduceRequest(
+        acks=1, timeout_ms=1000, topic_data=[ProduceTopicData(name=topic, partition_data=data)]
+    )
+    response = client.ask(request, ProduceResponse, 9)
+    assert response.responses[0].partition_responses[0].error_code == 0
+    return response.throttle_time_ms
+
+
+def test_each_worker_has_the_whole_quota_of_a_client(
+    broker: BrokerWithWorkers, admin: AdminClient
+) -> None:
+    topic = new_topic(admin, str(uuid.uuid4()))
+    partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions
+    name = str(uuid.uuid4())
+    # 11 samples of a second: the second request exceeds it.
+    alter_quota(broker.port, {"client-id": name}, producer_byte_rate=1_500.0)
+    for partition in (0, 1):
+        port = broker.port_of(partitions[partition].leader)
+        with WireClient(port, client_id=name) as client:
+            assert throttle_ms(client, topic, partition) == 0
+            assert throttle_ms(client, topic, partition) > 0
+
+
+def test_topics_come_and_go_while_others_are_written_to(
+    broker: BrokerWithWorkers, admin: AdminClient
+) -> None:
+    topic = new_topic(admin, str(uuid.uuid4()))
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    errors: list[KafkaError | None] = []
+    values: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        errors.append(error)
+
+    for number in range(20):
+        name = f"{topic}-{number}"
+        created = admin.create_topics([NewTopic(name, PARTITIONS, 1)])
+        for index in range(PARTITIONS):
+            values.append(f"{number}-{index}")
+            producer.produce(topic, values[-1], partition=index, on_delivery=delivered)
+        producer.poll(0)
+        created[name].result(30)
+        deleted = admin.delete_topics([name])
+        producer.poll(0)
+        deleted[name].result(30)
+    assert producer.flush(30) == 0
+    assert errors == [None] * len(values)
+    assert values_in(broker.bootstrap, topic, len(values)) == sorted(values)
+    assert list(admin.list_topics(timeout=30).topics).count(topic) == 1
