@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.filenames import (
@@ -182,6 +182,21 @@ def test_a_stop_by_control_c_is_clean(broker: BrokerWithWorkers) -> None:
         os.kill(pid, signal.SIGINT)  # as a terminal does
     assert broker.interrupt() == 0
     assert (broker.data / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_large_log_is_recovered_while_the_others_are_served(broker: BrokerWithWorkers) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for _ in range(90):  # more than is read before a worker serves (READ_AT_ONCE_BYTES)
+        producer.produce("orders", bytes(900_000), partition=0)
+    assert producer.flush(60) == 0
+    broker.kill()
+    broker.wait_for_workers()
+    broker.start()
+    assert "recovering 1 logs of 77 MiB while the others are served" in broker.log_text()
+    asked = {TopicPartition("orders", index): OffsetSpec.latest() for index in range(PARTITIONS)}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    found = [each.result(30).offset for each in admin.list_offsets(asked).values()]
+    assert found == [110, 20, 20, 20, 20, 20]
 
 
 @pytest.mark.java
