@@ -27,6 +27,7 @@ from tests.bench import (
     spark_writing,
     starting,
     transactions,
+    with_workers,
 )
 from tests.bench.figures import ODRADEK, Figures, Results, compared
 from tests.bench.two_brokers import Brokers, beside_bare, in_turns, running
@@ -113,6 +114,7 @@ OWN: Mapping[str, Work] = {
     **transactions.WORKLOADS,
     **authorizing.WORKLOADS,
     **{name: _ready(work) for name, work in metrics_cost.WORKLOADS.items()},
+    **{name: _ready(work) for name, work in with_workers.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_reading.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_archiving.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_writing.WORKLOADS.items()},
