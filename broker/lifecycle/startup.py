@@ -144,8 +144,11 @@ def load_logs(
     now_ms: int,
     *,
     large_may_wait: bool = False,
+    deletes_strays: bool = False,
 ) -> None:
     """Open every partition's log with its topic's configuration, and put stray logs aside.
+
+    With `deletes_strays` they are deleted: the metadata is known to be that of these logs.
 
     With `large_may_wait`, logs that take long to recover are recovered while the broker serves.
     Logs of internal topics are not, because they are replayed first; nor are logs that are being
@@ -170,6 +173,9 @@ def load_logs(
             for log in log_manager.elsewhere()
             if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
         ]
+    if deletes_strays:
+        log_manager.delete(strays, now_ms=now_ms)
+        return
     for topic, partition in strays:
         logger.warning(
             "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition

@@ -153,6 +153,7 @@ class WorkerLink:
         is_first = not self.serves.is_set()
         return StartWorker(
             process=self.process,
+            is_first=is_first,
             settings=dict(self._broker.effective_config.written.texts),
             log_format=log_format_in_use(),
             directories=[

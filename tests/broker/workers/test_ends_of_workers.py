@@ -150,6 +150,9 @@ def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorker
     new_topic(admin, "orders")
     produce(broker.bootstrap, "orders", ["one"] * PARTITIONS)
     assert values_in(broker.bootstrap, "orders", PARTITIONS) == ["one"] * PARTITIONS
+    # Nobody would ever delete a stray log.
+    assert len(list(broker.data.glob("orders-*-delete"))) == PARTITIONS
+    assert list(broker.data.glob("orders-*-stray")) == []
 
 
 def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
