@@ -111,8 +111,6 @@ class Broker:
     The constructor is a list of steps. Each step uses only what the steps before it have made.
     """
 
-    deletes_strays = False  # a worker that is started again does, see WorkerBroker
-
     def __init__(
         self,
         config: BrokerConfig,
@@ -245,12 +243,7 @@ class Broker:
         # Worker processes do not know files other than the system's own (some tests have others).
         may_wait = type(self.files) is Files
         load_logs(
-            self._topic_config,
-            self.log_manager,
-            self.metadata,
-            now_ms,
-            large_may_wait=may_wait,
-            deletes_strays=self.deletes_strays,
+            self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
         )
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
 

@@ -89,16 +89,19 @@ class LogManager:
         *,
         share: LogShare = ALL_LOGS,
         save_checkpoint: Callable[[Path, Offsets], None] | None = None,
+        is_restarted: bool = False,
     ) -> None:
         """`open` makes the manager of the process that has locked the directories.
 
         A worker uses the constructor. Its `save_checkpoint` sends its part of a checkpoint file to
-        that process.
+        that process. `is_restarted`: it was started again. At its first start, that process has
+        taken care of the deleted logs and the strays. Those that are found later were its own.
         """
         self.directories = opened.online
         self.offline = opened.offline
         self.cluster_id = opened.online[0].cluster_id
         self.share = share
+        self.is_restarted = is_restarted
         self.checkpoint_files = CheckpointFiles(save_checkpoint or partial(write_offsets, files))
         self.deletions = Deletions()
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
@@ -288,10 +291,7 @@ class LogManager:
                     self.checkpoint_files.found(directory.path / name, process, part)
 
     def _find_logs(self, now_ms: int) -> list[FoundLog]:
-        """Find the logs to load. Deleted ones are scheduled for removal, strays are kept.
-
-        Both are left to the process that has locked the directories.
-        """
+        """Find the logs to load. Deleted ones are scheduled for removal, strays are kept."""
         found: list[FoundLog] = []
         for directory in list(self.directories):
             try:
@@ -305,6 +305,9 @@ class LogManager:
             if not self.share.process:
                 self.deletions.add(contents.deleted, self._due_ms(now_ms))
                 self.strays += contents.strays
+            elif self.is_restarted:
+                deleted = [path for path in contents.deleted if self._serves(path)]
+                self.deletions.add(deleted, self._due_ms(now_ms))
         return found
 
     def _serves(self, path: Path) -> bool:

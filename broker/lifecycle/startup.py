@@ -144,11 +144,10 @@ def load_logs(
     now_ms: int,
     *,
     large_may_wait: bool = False,
-    deletes_strays: bool = False,
 ) -> None:
     """Open every partition's log with its topic's configuration, and put stray logs aside.
 
-    With `deletes_strays` they are deleted: the metadata is known to be that of these logs.
+    A worker that was started again deletes strays: their topics were deleted while it was away.
 
     With `large_may_wait`, logs that take long to recover are recovered while the broker serves.
     Logs of internal topics are not, because they are replayed first; nor are logs that are being
@@ -173,7 +172,7 @@ def load_logs(
             for log in log_manager.elsewhere()
             if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
         ]
-    if deletes_strays:
+    if log_manager.is_restarted:
         log_manager.delete(strays, now_ms=now_ms)
         return
     for topic, partition in strays:

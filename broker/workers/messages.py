@@ -47,14 +47,14 @@ class SharedDirectory(NamedTuple):
 class StartWorker(NamedTuple):
     """What a worker needs to start.
 
-    `is_first`: it has not served yet since the broker started. `settings` are the keys and values
-    of the configuration file. `ports` has the ports by listener name of every process, and
-    `sockets` the bound sockets of this one, as file descriptors. `http_sockets` are those of
-    odradek.http.listener, if that is set.
+    `is_restarted`: it has served before. `settings` are the keys and values of the configuration
+    file. `ports` has the ports by listener name of every process, and `sockets` the bound sockets
+    of this one, as file descriptors. `http_sockets` are those of odradek.http.listener, if that is
+    set.
     """
 
     process: int
-    is_first: bool
+    is_restarted: bool
     settings: Mapping[str, str]
     log_format: str
     directories: Sequence[SharedDirectory]

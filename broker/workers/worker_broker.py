@@ -49,9 +49,6 @@ class WorkerBroker(Broker):
     ) -> None:
         """`reading` is the metadata. `save_checkpoint` is called on any thread."""
         self._start = start
-        # At the first start, the broker's own process has put the strays of all workers aside. What
-        # is found later belongs to topics that were deleted while the worker was away.
-        self.deletes_strays = not start.is_first
         self._reading = reading
         self._save_checkpoint = save_checkpoint
         self._assignments = assignments
@@ -69,6 +66,7 @@ class WorkerBroker(Broker):
             opened,
             share=LogShare(self._start.process, self.config.odradek_workers),
             save_checkpoint=self._save_checkpoint,
+            is_restarted=self._start.is_restarted,
         )
         return self._reading
 

@@ -150,10 +150,10 @@ class WorkerLink:
 
     def _start_message(self) -> StartWorker:
         manager = self._broker.log_manager
-        is_first = not self.serves.is_set()
+        is_restarted = self.serves.is_set()
         return StartWorker(
             process=self.process,
-            is_first=is_first,
+            is_restarted=is_restarted,
             settings=dict(self._broker.effective_config.written.texts),
             log_format=log_format_in_use(),
             directories=[
@@ -161,7 +161,7 @@ class WorkerLink:
                     each.path,
                     each.cluster_id,
                     each.directory_id,
-                    each.had_clean_shutdown and is_first,
+                    each.had_clean_shutdown and not is_restarted,
                 )
                 for each in manager.directories
             ],

@@ -155,6 +155,20 @@ def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorker
     assert list(broker.data.glob("orders-*-stray")) == []
 
 
+def test_a_worker_removes_what_was_deleted_before_it_ended(tmp_path: Path) -> None:
+    delay = {"log.segment.delete.delay.ms": "2000"}
+    broker = BrokerWithWorkers(tmp_path / "broker", overrides=delay).start()
+    try:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        new_topic(admin, "orders")
+        admin.delete_topics(["orders"])["orders"].result(30)
+        os.kill(broker.worker_pid(1), signal.SIGKILL)
+        assert list(broker.data.glob("orders-*-delete"))
+        wait_until(lambda: not list(broker.data.glob("orders-*")))
+    finally:
+        assert broker.terminate() == 0
+
+
 def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
     broker.kill()
     broker.wait_for_workers()
