@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import socket
 import uuid
 from collections.abc import Mapping
@@ -43,6 +44,11 @@ class BrokerWithWorkers(BrokerProcess):
         """The process id of a worker, from the broker's log lines."""
         found = re.findall(rf"worker {worker} \(process (\d+)\) serves", self.log_text())
         return int(found[-1])
+
+    def kill_worker(self, worker: int) -> None:
+        """SIGKILL a worker, as soon as it serves again if it was killed before."""
+        wait_until(lambda: is_running(self.worker_pid(worker)))
+        os.kill(self.worker_pid(worker), signal.SIGKILL)
 
     def wait_for_workers(self) -> None:
         """Return when both workers have ended, after the broker's own process was killed."""
