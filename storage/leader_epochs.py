@@ -4,11 +4,12 @@ A broker that becomes leader of a partition gets a new epoch and writes it into 
 appends. A reader that is at offset o of epoch e can ask where epoch e ends, which is where the next
 one begins, and so learns whether the log was truncated before its position (KIP-101, KIP-320).
 
-Epochs and start offsets both ascend. `flush` writes the file. The log calls it before each sync, so
-the file has the epochs of all synced batches; recovery reads the others again and finds their
-epochs there. An epoch without a batch is not written: the file of a log to which nothing is
-appended stays as it is, and a start with thousands of logs creates no file. Truncated entries stay
-in the file until the next `flush` and may come back after a crash; then they are truncated again.
+Epochs and start offsets both ascend. `flush` writes the file. The log calls it when it gets its
+first epoch and before each sync, so the file has the epochs of all synced batches; recovery reads
+the others again and finds their epochs there. So a start with thousands of logs writes no such
+file.
+Truncated entries stay in the file until the next `flush` and may come back after a crash; then they
+are truncated again.
 Kafka writes each new epoch at once.
 
 Kafka: LeaderEpochFileCache.
@@ -59,6 +60,11 @@ class LeaderEpochs:
     @property
     def latest(self) -> EpochEntry | None:
         return self._entries[-1] if self._entries else None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the file has any epoch."""
+        return bool(self._stored)
 
     @property
     def earliest(self) -> EpochEntry | None:
@@ -121,13 +127,13 @@ class LeaderEpochs:
         """Drop all epochs. `flush` writes the file."""
         self._entries.clear()
 
-    def flush(self, log_end_offset: int, *, sync: bool = True) -> bool:
-        """Write the epochs that have batches, if the file lacks any; return whether it did."""
-        begun = tuple(entry for entry in self._entries if entry.start_offset < log_end_offset)
-        if begun == self._stored:
+    def flush(self, *, sync: bool = True) -> bool:
+        """Write the file if it has other entries; return whether it had."""
+        entries = tuple(self._entries)
+        if entries == self._stored:
             return False
-        write_epochs(self._files, self.path, begun, sync=sync)
-        self._stored = begun
+        write_epochs(self._files, self.path, entries, sync=sync)
+        self._stored = entries
         return True
 
 

@@ -185,6 +185,9 @@ class PartitionLog:
         """Write this epoch into records appended from now on. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         self.epochs.assign(leader_epoch, self.log_end_offset)
+        if not self.epochs.is_stored:
+            with self._reporting("write its leader epochs"):
+                self._write_epochs()
         self.leader_epoch = leader_epoch
 
     def assign_topic_id(self, topic_id: bytes) -> None:
@@ -482,7 +485,7 @@ class PartitionLog:
             )
 
     def _write_epochs(self) -> None:
-        if self.epochs.flush(self.log_end_offset, sync=False):
+        if self.epochs.flush(sync=False):
             self._unsynced.add(self.epochs.path)
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
@@ -742,7 +745,7 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         self._hidden_ends.truncate_to(offset)
         self.epochs.truncate_from_end(offset)
-        self.epochs.flush(offset)
+        self.epochs.flush()
         rebuild_producer_state(self.producers, self.segments, self.log_start_offset, offset, now_ms)
         recall_recent_batches(self.producers, self.segments, offset)
 
@@ -763,7 +766,7 @@ class PartitionLog:
         self.high_watermark = self.recovery_point = offset
         self._hidden_ends = HiddenEnds()
         self.epochs.clear()
-        self.epochs.flush(offset)
+        self.epochs.flush()
         self.producers.truncate_fully_and_start_at(offset)
 
     # --- closing, offline, moving

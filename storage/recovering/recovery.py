@@ -61,7 +61,7 @@ def load_log(source: LogSource) -> LoadedLog:
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(source.log_start_offset)
     if not source.had_clean_shutdown:
-        epochs.flush(end_offset, sync=False)
+        epochs.flush(sync=False)
     log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     if producers is None or producers.map_end_offset != end_offset:
         producers = source.new_producers()

@@ -34,12 +34,14 @@ def test_a_new_log_has_no_epochs(epochs: LeaderEpochs) -> None:
     assert epochs.end_offset_for(0, 100) == (-1, -1)
 
 
-def test_a_flush_writes_the_epochs_that_have_batches(epochs: LeaderEpochs) -> None:
-    fill(epochs, (0, 0), (2, 10))
-    assert epochs.flush(10)
+def test_a_flush_writes_the_epochs(epochs: LeaderEpochs) -> None:
+    fill(epochs, (0, 0))
+    assert not epochs.is_stored
+    assert epochs.flush()
+    assert epochs.is_stored
+    fill(epochs, (2, 10))
     assert on_disk(epochs) == [(0, 0)]
-    assert epochs.flush(11)
-    assert on_disk(epochs) == [(0, 0), (2, 10)]
+    assert epochs.flush()
     again = LeaderEpochs(Files(), epochs.path)
     assert again.entries == [EpochEntry(0, 0), EpochEntry(2, 10)]
 
@@ -49,15 +51,6 @@ def test_assigning_the_latest_epoch_again_changes_nothing(epochs: LeaderEpochs) 
     epochs.assign(3, 10)
     epochs.assign(3, 500)
     assert epochs.entries == [EpochEntry(3, 10)]
-
-
-def test_the_epochs_of_a_log_to_which_nothing_was_appended_are_not_written(
-    epochs: LeaderEpochs,
-) -> None:
-    for epoch in range(3):
-        epochs.assign(epoch, 0)
-        assert not epochs.flush(0)
-    assert not epochs.path.exists()
 
 
 def test_an_earlier_start_of_the_latest_epoch_moves_it(epochs: LeaderEpochs) -> None:
@@ -134,25 +127,25 @@ def test_truncating_the_start_moves_the_epoch_that_holds_it(epochs: LeaderEpochs
 
 
 def test_truncation_reaches_the_disk_with_the_next_flush(epochs: LeaderEpochs) -> None:
-    fill(epochs, (2, 5), (4, 10)).flush(20)
+    fill(epochs, (2, 5), (4, 10)).flush()
     epochs.truncate_from_end(10)
     assert on_disk(epochs) == [(2, 5), (4, 10)]
-    epochs.flush(10)
+    epochs.flush()
     assert on_disk(epochs) == [(2, 5)]
     epochs.truncate_from_start(8)
-    epochs.flush(10)
+    epochs.flush()
     assert on_disk(epochs) == [(2, 8)]
     epochs.clear()
-    epochs.flush(10)
+    epochs.flush()
     assert on_disk(epochs) == []
 
 
 def test_a_flush_without_changes_writes_nothing(epochs: LeaderEpochs) -> None:
-    fill(epochs, (2, 5)).flush(6)
+    fill(epochs, (2, 5)).flush()
     epochs.path.unlink()
     epochs.truncate_from_start(5)
     epochs.truncate_from_end(6)
-    assert not epochs.flush(6)
+    assert not epochs.flush()
     assert not epochs.path.exists()
 
 
@@ -170,8 +163,8 @@ def test_a_failed_write_is_tried_again_by_the_next_flush(tmp_path: Path) -> None
     epochs = LeaderEpochs(FailsOnce(), tmp_path / "c")
     epochs.assign(1, 0)
     with pytest.raises(OSError, match="No space"):
-        epochs.flush(1)
-    epochs.flush(1)
+        epochs.flush()
+    epochs.flush()
     assert on_disk(epochs) == [(1, 0)]
 
 
@@ -200,7 +193,7 @@ def test_epochs_and_offsets_always_ascend(
     for earlier, later in itertools.pairwise(entries):
         assert earlier.epoch < later.epoch
         assert earlier.start_offset < later.start_offset
-    epochs.flush(1000)
+    epochs.flush()
     assert on_disk(epochs) == entries
 
 
@@ -261,5 +254,5 @@ def test_after_any_steps_entries_and_answers_are_kafkas(
         assert epochs.entries == rules.entries
     for epoch in range(-1, 11):
         assert epochs.end_offset_for(epoch, 100) == rules.end_offset_for(epoch, 100)
-    epochs.flush(1000)
+    epochs.flush()
     assert on_disk(epochs) == rules.entries

@@ -112,7 +112,7 @@ def test_a_log_that_is_in_use(kafka: KafkasDumps, tmp_path: Path) -> None:
     log.append(batch_of(b"a"), now_ms=NOW_MS)
     log.append(batch_of(b"b", b"c"), now_ms=NOW_MS)
     box.tear(batch_of(b"torn")[:40])
-    assert compare_all(kafka, box.directory) == 3
+    assert compare_all(kafka, box.directory) > 3
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
