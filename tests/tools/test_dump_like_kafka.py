@@ -109,6 +109,7 @@ def test_a_log_of_many_segments(kafka: KafkasDumps, tmp_path: Path) -> None:
 def test_a_log_that_is_in_use(kafka: KafkasDumps, tmp_path: Path) -> None:
     box = LogBox(tmp_path, index_interval_bytes=50)
     log = box.open()
+    log.become_leader(0)
     log.append(batch_of(b"a"), now_ms=NOW_MS)
     log.append(batch_of(b"b", b"c"), now_ms=NOW_MS)
     box.tear(batch_of(b"torn")[:40])
