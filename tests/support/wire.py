@@ -39,12 +39,16 @@ class WireClient:
         `receive_buffer_bytes`: SO_RCVBUF, which Java's consumer sets to 64 KiB.
         """
         self.socket = socket.socket()
-        self.socket.settimeout(timeout_s)
-        if own_host is not None:
-            self.socket.bind((own_host, 0))
-        if receive_buffer_bytes is not None:  # before connecting: it limits the window
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        self.socket.connect(("127.0.0.1", port))
+        try:
+            self.socket.settimeout(timeout_s)
+            if own_host is not None:
+                self.socket.bind((own_host, 0))
+            if receive_buffer_bytes is not None:  # before connecting: it limits the window
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+            self.socket.connect(("127.0.0.1", port))
+        except OSError:
+            self.socket.close()
+            raise
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
