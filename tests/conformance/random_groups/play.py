@@ -27,7 +27,8 @@ LONGEST_ACT_S, RESOLVED_AGAIN_S = 6.0, 10.5
 # The brokers do some things in their own time: what does not come up again was that.
 TIMES_TO_DIFFER = 3
 ACT_STEPS = (10, 50)
-SETTLING_S = 0.05
+# Before the logs are compared, and how long they may differ on a slow machine.
+SETTLING_S, SETTLED_S = 0.05, 2.0
 
 
 @dataclass(slots=True)
@@ -151,8 +152,12 @@ class Theatre:
         return kafka, ours
 
     def _compare_logs(self, played: Played) -> None:
-        time.sleep(SETTLING_S)
-        lines = list(_log_differences(*self._left_in_logs(played)))
+        deadline = time.monotonic() + SETTLED_S
+        while True:
+            time.sleep(SETTLING_S)
+            lines = list(_log_differences(*self._left_in_logs(played)))
+            if not lines or time.monotonic() > deadline:
+                break
         if lines:
             played.duet.excuses.excuse_assignment()
             raise DifferenceError("\n  ".join(["in the log:", *lines]))
