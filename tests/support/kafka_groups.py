@@ -19,6 +19,12 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsResponse,
     CreateTopicsTopic,
 )
+from odradek.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.consumer_members_java import JavaMembers
 from tests.support.waiting import wait_until
@@ -32,13 +38,18 @@ GROUPS = ("mixed", "left", "lost", "changed")
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "300",
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
 }
 DESCRIBE_VERSION = 1
+
+# While a group's dead are put out. Afterwards the broker's timeout counts: whoever is away then is
+# still a member when the next broker is asked, on a slow machine, too.
+SHORT_SESSION_MS = 6000
+GROUP_RESOURCE = 32
+SET, DELETE = 0, 1
 
 
 # While Kafka starts: the groups are being loaded, or not yet.
@@ -104,6 +115,7 @@ def make_groups(broker: BrokerProcess) -> ConsumerGroupDescribeResponse:
     changed  a member that gave up partitions to another one
     """
     create_topics(broker)
+    set_session_timeout(broker, "mixed", SHORT_SESSION_MS)
     with JavaMembers(broker.bootstrap) as members:
         with JavaMembers(broker.bootstrap) as victims:
             victims.join("victim", "mixed", topics="orders")
@@ -126,6 +138,7 @@ def make_groups(broker: BrokerProcess) -> ConsumerGroupDescribeResponse:
         members.join("second", "changed", topics="orders")
         members.wait_for("second", 2)
         wait_until(lambda: is_settled(describe(broker)))
+        set_session_timeout(broker, "mixed", None)
         members.commit("names", 11)
         return describe(broker)
 
@@ -144,6 +157,22 @@ def create_topics(broker: BrokerProcess) -> None:
     with WireClient(broker.port) as client:
         answer = client.ask(request, CreateTopicsResponse, 7)
     assert not any(topic.error_code for topic in answer.topics), answer
+
+
+def set_session_timeout(broker: BrokerProcess, group: str, timeout_ms: int | None) -> None:
+    """Of one group, from the next heartbeats on. None: that of the broker."""
+    change = IncrementalAlterConfigsConfig(
+        name="consumer.session.timeout.ms",
+        config_operation=DELETE if timeout_ms is None else SET,
+        value=None if timeout_ms is None else str(timeout_ms),
+    )
+    resource = IncrementalAlterConfigsResource(
+        resource_type=GROUP_RESOURCE, resource_name=group, configs=[change]
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    with WireClient(broker.port) as client:
+        answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
+    assert not answer.responses[0].error_code, answer
 
 
 def is_settled(answer: ConsumerGroupDescribeResponse) -> bool:
