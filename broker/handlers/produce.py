@@ -29,6 +29,7 @@ from odradek.broker.requests.produce_answers import (
 from odradek.broker.requests.produced_batches import (
     ATTRIBUTES_LOW_BYTE,
     FIRST_VERSION_BY_ID,
+    FIRST_VERSION_WITH_ZSTD,
     batch_of,
     has_transactional_batch,
     owned,
@@ -76,7 +77,6 @@ from odradek.storage.topic_names import is_internal
 
 ADMIN_CLIENT_ID = "__admin_client"
 LAST_VERSION_WITH_MESSAGE_SETS = 2
-FIRST_VERSION_WITH_ZSTD = 7
 NO_TRANSACTIONAL_ID = ApiError(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "a transactional batch came without a transactional id",

@@ -11,10 +11,11 @@ from typing import NamedTuple
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.primitives import write_uvarint
 
+from .produced_batches import FIRST_VERSION_BY_ID
+
 FIRST_VERSION = 5  # the first with log start offsets
 FIRST_VERSION_WITH_MESSAGES = 8
 FIRST_FLEXIBLE_VERSION = 9
-FIRST_VERSION_BY_ID = 13
 NO_APPEND_TIME = -1  # the producer's timestamps are kept
 
 # Index, error code, base offset, log append time, log start offset.

@@ -20,6 +20,7 @@ from odradek.protocol.schema import SplicedRecords
 from .context import RequestContext
 
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
+FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
 
 

@@ -33,9 +33,8 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 from .accepted_produce import encode_accepted
 from .context import RequestContext
 from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
-from .produced_batches import FIRST_VERSION_BY_ID
+from .produced_batches import FIRST_VERSION_BY_ID, FIRST_VERSION_WITH_ZSTD
 
-FIRST_VERSION_WITH_ZSTD = 7
 NOT_OF_CLIENTS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
