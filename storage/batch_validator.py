@@ -60,6 +60,7 @@ from .record_walk import (
 _MAGIC_AND_CRC = struct.Struct(">bI")
 _COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
+_MAX_CODEC = int(CompressionType.ZSTD)
 _LENGTH_AT = 8
 _SMALLEST_LEGACY_BATCH_LENGTH = 14
 
@@ -121,23 +122,23 @@ def read_ordinary_batch(data: Buffer, rules: AppendRules, now_ms: int) -> BatchH
     size = len(data)
     if not HEADER_BYTES < size <= rules.max_message_bytes:
         return None
-    header = BatchHeader._make(HEADER.unpack_from(data))
-    codec, count = header.attributes, header.record_count  # no other attribute is set, see below
-    if (
-        header.magic == MAGIC_V2
-        and header.batch_length + LOG_OVERHEAD == size
-        and header.base_offset == 0
-        and 0 < count == header.last_offset_delta + 1
-        and 0 <= codec <= CompressionType.ZSTD
+    fields = HEADER.unpack_from(data)
+    base, length, _, magic, crc, codec, delta, _, max_ms, producer, _, sequence, count = fields
+    if (  # `codec` are the attributes, of which no other is set
+        magic == MAGIC_V2
+        and length + LOG_OVERHEAD == size
+        and base == 0
+        and 0 < count == delta + 1
+        and 0 <= codec <= _MAX_CODEC
         and (codec or count * SMALLEST_RECORD_BYTES <= size - HEADER_BYTES)
         and (rules.compression is None or codec == rules.compression)
-        and (header.producer_id < 0 or header.base_sequence >= 0)
-        and header.max_timestamp - now_ms <= rules.timestamp_after_max_ms
+        and (producer < 0 or sequence >= 0)
+        and max_ms - now_ms <= rules.timestamp_after_max_ms
         and not rules.read_records
         and not rules.log_append_time
-        and crc32c(memoryview(data)[CHECKED_POSITION:]) == header.crc
+        and crc32c(memoryview(data)[CHECKED_POSITION:]) == crc
     ):
-        return header
+        return BatchHeader._make(fields)
     return None
 
 
