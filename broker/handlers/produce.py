@@ -43,6 +43,7 @@ from odradek.broker.requests.produced_transactions import (
     verify_when_ended,
 )
 from odradek.broker.requests.quick_produce import append_quickly
+from odradek.broker.requests.single_batch import SingleBatch
 from odradek.broker.requests.transaction_verification import UnsyncedTransactionError, Verified
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -122,11 +123,13 @@ class LateBatch(NamedTuple):
 
 
 def handle(
-    context: RequestContext, request: ProduceRequest
+    context: RequestContext, request: ProduceRequest | SingleBatch
 ) -> bytearray | ProduceResponse | Awaitable[ProduceResponse | None] | None:
     answer = append_quickly(context, request)
     if answer is not None:
         return answer if request.acks else None
+    if isinstance(request, SingleBatch):
+        request = request.whole()
     if request.transactional_id is None:
         if has_transactional_batch(request):
             return append(context, request, NO_TRANSACTIONAL_ID)

@@ -20,6 +20,7 @@ NO_APPEND_TIME = -1  # the producer's timestamps are kept
 
 # Index, error code, base offset, log append time, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
+_OFFSETS = struct.Struct(">qqq")  # the last three of them
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
@@ -55,6 +56,12 @@ _WITH_MESSAGES = _PLAIN._replace(end_of_partition=_INT32.pack(0) + _INT16.pack(-
 _FLEXIBLE = _Layout(_write_compact, _write_compact, b"\x01\x00\x00", b"\x00", bytes(5))
 
 
+def _layout(version: int) -> _Layout:
+    if version >= FIRST_FLEXIBLE_VERSION:
+        return _FLEXIBLE
+    return _WITH_MESSAGES if version >= FIRST_VERSION_WITH_MESSAGES else _PLAIN
+
+
 def encode_accepted(
     request: ProduceRequest, version: int, stored: Iterable[tuple[int, int]]
 ) -> bytearray:
@@ -62,12 +69,7 @@ def encode_accepted(
 
     For versions from FIRST_VERSION on.
     """
-    layout = _PLAIN
-    if version >= FIRST_FLEXIBLE_VERSION:
-        layout = _FLEXIBLE
-    elif version >= FIRST_VERSION_WITH_MESSAGES:
-        layout = _WITH_MESSAGES
-    write_count, write_length, end_of_partition, end_of_topic, end = layout
+    write_count, write_length, end_of_partition, end_of_topic, end = _layout(version)
     out = bytearray()
     offsets = iter(stored)
     write_count(out, len(request.topic_data))
@@ -88,3 +90,21 @@ def encode_accepted(
         out += end_of_topic
     out += end
     return out
+
+
+class SingleAnswer:
+    """The response to requests with one batch for the same partition: only the offsets differ."""
+
+    __slots__ = ("_position", "_template")
+
+    def __init__(self, request: ProduceRequest, version: int) -> None:
+        """`request`: one of them."""
+        layout = _layout(version)
+        after = len(layout.end_of_partition) + len(layout.end_of_topic) + len(layout.end)
+        self._template = bytes(encode_accepted(request, version, [(0, 0)]))
+        self._position = len(self._template) - after - _OFFSETS.size
+
+    def encode(self, base_offset: int, log_start_offset: int) -> bytearray:
+        out = bytearray(self._template)
+        _OFFSETS.pack_into(out, self._position, base_offset, NO_APPEND_TIME, log_start_offset)
+        return out

@@ -38,9 +38,11 @@ from odradek.storage.log import PartitionLog
 from .context import RequestContext, ServedVersions
 from .lost_writes import retry_after_lost_write
 from .session import Session
+from .single_batch import SingleBatchReader
 
 Retry = Callable[[Message], Awaitable[Message]]
 Handler = Callable[[RequestContext, Any], Any]
+Decode = Callable[[memoryview, int], tuple[Any, int]]
 
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
@@ -67,7 +69,7 @@ class Route:
 
     key: ApiKey
     version: int
-    decode: Callable[[memoryview, int], tuple[Any, int]]
+    decode: Decode
     handle: Handler
     flexible_header: bool
     counts: RequestTraffic | None
@@ -301,7 +303,10 @@ class Dispatcher:
             codec = codec_for(request_class(handle), version)
             flexible = has_flexible_response_header(key, version in spec.flexible)
             counts = self._counts(key, version)
-            route = Route(key, version, codec.decode, handle, flexible, counts)
+            decode: Decode = codec.decode
+            if key is ApiKey.PRODUCE and flexible:
+                decode = SingleBatchReader(decode, version).read
+            route = Route(key, version, decode, handle, flexible, counts)
         self._routes[api_key, version] = route
         return route
 

@@ -1,6 +1,7 @@
 """The quick path of Produce, for requests in which nothing is out of the ordinary.
 
     quick      append_quickly           one pass of checks over all batches, then the writes
+               append_single            the same for a request with one batch
     careful    handlers/produce.py      every other request, from its start
 
 Nothing is written before all batches have passed, so the careful path finds everything unchanged.
@@ -25,6 +26,7 @@ from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
+    ProduceTopicData,
     ProduceTopicResponse,
 )
 from odradek.storage.log import PartitionLog
@@ -34,6 +36,7 @@ from .accepted_produce import encode_accepted
 from .context import RequestContext
 from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
 from .produced_batches import FIRST_VERSION_BY_ID, FIRST_VERSION_WITH_ZSTD
+from .single_batch import SingleBatch, Target
 
 NOT_OF_CLIENTS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
@@ -47,13 +50,15 @@ class CheckedBatch(NamedTuple):
 
 
 def append_quickly(
-    context: RequestContext, request: ProduceRequest
+    context: RequestContext, request: ProduceRequest | SingleBatch
 ) -> bytearray | ProduceResponse | None:
     """Append the batches of an ordinary request; None if the careful path must serve it.
 
     Returns the encoded response, also for acks=0. If a disk has failed, it returns a response with
     the errors, or raises RefusedRequestError for acks=0.
     """
+    if isinstance(request, SingleBatch):
+        return append_single(context, request)
     batches = check_all(context, request)
     if batches is None:
         return None
@@ -71,6 +76,45 @@ def append_quickly(
     return encode_accepted(request, context.api_version, stored)
 
 
+def append_single(
+    context: RequestContext, request: SingleBatch
+) -> bytearray | ProduceResponse | None:
+    """As `append_quickly`."""
+    broker, target = context.broker, request.target
+    if context.meter is not None or broker.disk_space.low:
+        return None
+    name = writable_name(context, target)
+    if name is None:
+        return None
+    log = broker.log_manager.find(name, target.index)
+    if log is None:
+        return None
+    header = log.check_ordinary(request.records, context.now_ms)
+    if header is None:
+        return None
+    try:
+        base_offset = log.append_ordinary(header, request.records)
+    except ApiError as error:
+        count_refusal(context, name)
+        return answer_with_errors(request.whole(), [(UNKNOWN_OFFSET, UNKNOWN_OFFSET)], {0: error})
+    return target.answer.encode(base_offset, log.log_start_offset)
+
+
+def writable_name(context: RequestContext, topic: ProduceTopicData | Target) -> str | None:
+    """The name of a topic that the client may write to; None if the careful path must decide."""
+    name = topic.name
+    if context.api_version >= FIRST_VERSION_BY_ID:
+        known = context.broker.metadata.topics.by_id.get(topic.topic_id)
+        if known is None:
+            return None
+        name = known.name
+    if name in NOT_OF_CLIENTS or not context.authorize(
+        AclOperation.WRITE, ResourceType.TOPIC, name, is_logged=False
+    ):
+        return None
+    return name
+
+
 def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedBatch] | None:
     """Check the whole request; None if anything about it is out of the ordinary."""
     broker, version = context.broker, context.api_version
@@ -84,15 +128,8 @@ def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedB
         return None
     batches: list[CheckedBatch] = []
     for topic in request.topic_data:
-        name = topic.name
-        if version >= FIRST_VERSION_BY_ID:
-            known = broker.metadata.topics.by_id.get(topic.topic_id)
-            if known is None:
-                return None
-            name = known.name
-        if name in NOT_OF_CLIENTS or not context.authorize(
-            AclOperation.WRITE, ResourceType.TOPIC, name, is_logged=False
-        ):
+        name = writable_name(context, topic)
+        if name is None:
             return None
         for partition in topic.partition_data:
             log, data = broker.log_manager.find(name, partition.index), partition.records

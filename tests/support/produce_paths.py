@@ -9,6 +9,7 @@ from odradek.broker.handlers import produce
 from odradek.broker.requests import quick_produce
 from odradek.broker.requests.accepted_produce import encode_accepted
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.single_batch import SingleBatch
 from odradek.protocol.batch_header import PREFIX_BYTES, batch_prefix
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.storage.log import PartitionLog
@@ -34,14 +35,21 @@ class BothPaths:
         self.count = 0
         monkeypatch.setattr(produce, "append_quickly", self._append)
 
-    def _append(self, context: RequestContext, request: ProduceRequest) -> bytearray | None:
+    def _append(
+        self, context: RequestContext, request: ProduceRequest | SingleBatch
+    ) -> bytearray | None:
         """Stand in for `append_quickly`."""
+        single = request.target if isinstance(request, SingleBatch) else None
+        if isinstance(request, SingleBatch):
+            request = request.whole()
         batches = quick_produce.check_all(context, request)
         if batches is None:
             return None
         self.count += 1
         stored = [(each.log.log_end_offset, each.log.log_start_offset) for each in batches]
         promised = encode_accepted(request, context.api_version, stored)
+        if single is not None:
+            assert single.answer.encode(*stored[0]) == promised
         response = serve_carefully(context, request)
         if request.acks:
             assert isinstance(response, ProduceResponse), "the careful path has to wait"
