@@ -38,6 +38,8 @@ from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refu
 from .produced_batches import FIRST_VERSION_BY_ID, FIRST_VERSION_WITH_ZSTD
 from .single_batch import SingleBatch, Target
 
+# To these the careful path refuses writes: internal topics by their name, and the metadata log
+# because it does not count as a partition. `LogManager.find` would return it.
 NOT_OF_CLIENTS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
