@@ -46,6 +46,7 @@ Decode = Callable[[memoryview, int], tuple[Any, int]]
 
 _SIZE = struct.Struct(">i")
 _RESPONSE_HEADER = struct.Struct(">ii")
+_FLEXIBLE_HEADER = struct.Struct(">iiB")  # and no tagged fields
 _KEY_AND_VERSION = struct.Struct(">hh")
 # These responses never depend on a coordinator's writes. Handlers that need fsyncs wait themselves.
 _INDEPENDENT_OF_COORDINATORS = (
@@ -76,9 +77,10 @@ class Route:
 
     def frame(self, body: bytearray, correlation_id: int) -> bytes:
         """Frame a response that a handler has encoded."""
-        header = b"\0" if self.flexible_header else b""
-        size = _SIZE.size + len(header) + len(body)
-        return _RESPONSE_HEADER.pack(size, correlation_id) + header + body
+        if self.flexible_header:
+            size = _FLEXIBLE_HEADER.size - _SIZE.size + len(body)
+            return _FLEXIBLE_HEADER.pack(size, correlation_id, 0) + body
+        return _RESPONSE_HEADER.pack(_SIZE.size + len(body), correlation_id) + body
 
 
 class Answer:

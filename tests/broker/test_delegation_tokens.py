@@ -35,6 +35,8 @@ APIS = (
 class Rules(Authorizer):
     """Allows what is listed as (user, operation, type, name)."""
 
+    has_rules = True
+
     def __init__(self, *allowed: tuple[str, str, str, str]) -> None:
         self.allowed = allowed
 
