@@ -15,6 +15,7 @@ from typing import Any
 
 from odradek.broker.requests.context import RequestContext, ServedVersions
 from odradek.broker.requests.dispatch import Handler, RefusedRequestError
+from odradek.broker.requests.single_batch import SingleBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message, VersionRange
@@ -63,6 +64,8 @@ class Faults:
     def _around(self, key: ApiKey, handle: Handler) -> Handler:
         @functools.wraps(handle)
         def handle_with_faults(context: RequestContext, request: Any) -> Any:
+            if isinstance(request, SingleBatch):
+                request = request.whole()
             if self._max_versions:
                 self._limit_versions(key, context)
             if errors := self._errors.get(key):
