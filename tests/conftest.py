@@ -1,5 +1,6 @@
 """The fixtures that tests of a whole broker share."""
 
+import gc
 import hashlib
 import os
 import shutil
@@ -29,6 +30,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.support.worker_sharing import OneSparkWorker  # pytest runs without xdist, too
 
     return OneSparkWorker(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from visiting modules and collected tests each time it runs."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
