@@ -1,15 +1,18 @@
 """What metrics cost: a broker that counts requests and serves /metrics, beside one that does not.
 
-Both get the same requests of one record, several in flight, in short turns. Their CPU times are
-compared turn by turn. Each round has new processes, because a process is a per cent faster or
-slower than another for its whole life.
+Both get the same requests, several in flight, in short turns: of one record, which is the most that
+counting can weigh, and of the Java producer's default batch. Their CPU times are compared turn by
+turn. Each round has new processes, because a process is one or two per cent faster or slower than
+another for its whole life.
 """
 
+import shutil
 import statistics
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from itertools import repeat
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.bench.figures import Figures
 from tests.bench.over_the_wire import batch_of, pipelined
@@ -19,31 +22,49 @@ from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient, request_frame
 
-TOPIC = "bench"
 TURNS = 40
-REQUESTS = 10_000
+
+
+class Load(NamedTuple):
+    """The records of a batch, one batch a request, and the requests of a turn."""
+
+    size_bytes: int
+    records: int
+    requests: int
+
+
+LOADS = {"one_record": Load(100, 1, 10_000), "16_KiB": Load(16_000, 16, 2_000)}
 
 
 def metrics_cost(scratch: Path, rounds: int, share: int) -> Figures:
-    """Per cent of the broker's CPU time, for requests of one record of 100 bytes."""
-    produce = produce_request(TOPIC, batch_of(100, 1), acks=1)
-    frames = {
-        "produce": request_frame(produce, PRODUCE_VERSION, 1, "bench"),
-        "fetch": request_frame(fetch_request(TOPIC, 0, 0, 1), FETCH_VERSION, 1, "bench"),
-    }
-    found: dict[str, list[float]] = {name: [] for name in frames}
+    """Per cent of the broker's CPU time, for requests of one record and of 16 KiB."""
+    found: dict[str, list[float]] = {}
     for number in range(rounds):
         with ExitStack() as stack:
             brokers = {}
             for name, http in (("plain", ""), ("counting", "127.0.0.1:0")):
                 directory = scratch / f"metrics-cost-{name}-{number}"
+                stack.callback(shutil.rmtree, directory)
                 broker = BrokerProcess(directory, {"odradek.http.listener": http})
                 stack.callback(broker.stop)
-                create_topic(broker.start().bootstrap, TOPIC)
+                broker.start()
+                for topic in LOADS:
+                    create_topic(broker.bootstrap, topic)
                 brokers[name] = broker
-            for name, frame in frames.items():
-                found[name] += _ratios(brokers, frame, REQUESTS // share)
-    return {f"{name}_percent": 100 * (statistics.median(each) - 1) for name, each in found.items()}
+            for topic, load in LOADS.items():
+                for name, frame in _frames(topic, load).items():
+                    ratios = _ratios(brokers, frame, load.requests // share)
+                    found.setdefault(f"{name}_{topic}_percent", []).extend(ratios)
+    return {name: 100 * (statistics.median(each) - 1) for name, each in found.items()}
+
+
+def _frames(topic: str, load: Load) -> dict[str, bytes]:
+    """A Produce of one batch, and a Fetch of the first one."""
+    produce = produce_request(topic, batch_of(load.size_bytes, load.records), acks=1)
+    return {
+        "produce": request_frame(produce, PRODUCE_VERSION, 1, "bench"),
+        "fetch": request_frame(fetch_request(topic, 0, 0, 1), FETCH_VERSION, 1, "bench"),
+    }
 
 
 def _ratios(brokers: Mapping[str, BrokerProcess], frame: bytes, requests: int) -> list[float]:
