@@ -14,6 +14,10 @@ any connection, overwrites them. An own buffer doubles as bytes arrive, whatever
 announces; a large one is kept until large frames stop coming. frame_memory.py limits what all
 buffers hold together.
 
+The event loop reads a socket up to 32 times in a row while bytes are there: from a client that
+sends large requests faster than they are served, many megabytes. So after so many bytes reading
+pauses for one turn of the loop, in which the others are served.
+
 The answers to all requests of one read are sent together, by one system call. They are sent earlier
 if the next request waits, or is answered with slices of files, or closes the connection.
 
@@ -65,6 +69,9 @@ SHARED_BYTES = 128 * 1024
 START_BYTES = 16 * 1024
 # The smallest size of an own buffer that is made while a request waits.
 WAITING_BYTES = 1024
+# A connection lets the others go first after so many bytes of reads that brought at least
+# START_BYTES.
+TURN_BYTES = 512 * 1024
 # A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
 # Answers that wait for those of the same read are sent when they have this size.
@@ -141,6 +148,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0  # index of the first byte that is not served yet
         self._end = 0  # index after the last byte that has arrived
         self._small_frames = 0
+        self._turn_bytes = 0  # of large reads, since the others were let go first
         self._waiting: asyncio.Future[object] | None = None
         self._is_held = False  # until its turn comes (GroupTurns), or its client is not throttled
         self._throttled: asyncio.TimerHandle | None = None
@@ -182,6 +190,10 @@ class Connection(asyncio.BufferedProtocol):
         self._end += nbytes
         self.last_active_ms = self._support.now_ms()
         self._serve()
+        if nbytes >= START_BYTES:
+            self._turn_bytes += nbytes
+            if self._turn_bytes >= TURN_BYTES:
+                self._let_others_go_first()
 
     def eof_received(self) -> bool:
         return False
@@ -350,6 +362,18 @@ class Connection(asyncio.BufferedProtocol):
         if hold:
             self._transport.pause_reading()
         else:
+            self._transport.resume_reading()
+
+    def _let_others_go_first(self) -> None:
+        """Read nothing for one turn of the loop."""
+        self._turn_bytes = 0
+        if self._paused or self._transport is None or self._transport.is_closing():
+            return
+        self._transport.pause_reading()
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not (self._paused or self._transport is None or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def _grow(self) -> bool:

@@ -18,6 +18,7 @@ from odradek.broker.network.connection import (
     ANSWERS_BYTES,
     SHARED_BYTES,
     START_BYTES,
+    TURN_BYTES,
     WAITING_BYTES,
     Connection,
 )
@@ -353,3 +354,23 @@ async def test_large_answers_to_the_requests_of_one_read_are_not_kept_together(
         made.answer = bytes(ANSWERS_BYTES // 2)
         wire.feed(1 << 20)
         assert sends == [ANSWERS_BYTES + 8] * 2
+
+
+async def test_a_client_that_sends_without_end_lets_the_others_go_first() -> None:
+    with house([request(PLAIN, 1 << 16, number) for number in range(40)]) as made:
+        (wire,) = made.wires
+        there = len(wire.left)
+        while wire.feed(1 << 16):
+            assert there - len(wire.left) <= TURN_BYTES + (1 << 16)
+        assert wire.left
+        await asyncio.sleep(0)
+        assert wire.feed(1 << 16)
+        await made.run_to_the_end()
+
+
+async def test_a_client_that_sends_small_requests_is_not_paused() -> None:
+    with house([request(PLAIN, 1000, number) for number in range(1000)]) as made:
+        (wire,) = made.wires
+        while wire.feed(START_BYTES - 1):
+            pass
+        assert len(wire.served) == 1000
