@@ -42,6 +42,22 @@ of the work, and `--keep` writes the figures into this page and its pictures.
 A target is a ratio to Kafka, or to *bare* where it says so.
 
 """
+_FIRST_VERSION = """
+## The first version
+
+Ratios to Kafka on the same machine, before the work on speed: of a quiet run, and of a busy one in
+brackets. Kafka's JVM had less time to compile its code there, which made it slower than above.
+
+| workload | throughput | CPU | latency |
+| --- | --- | --- | --- |
+| `producer_perf` | 1.38 (1.33) | 0.36 (0.48) | |
+| `java_defaults` | 1.23 (1.14) | 0.70 (0.69) | |
+| librdkafka, records of 100 bytes | 1.35 (1.12) | 0.28 (0.49) | |
+| `one_at_a_time` | | | p50 0.81 (0.78), p99 0.19 (0.15) |
+| `consumer_perf` | 1.16 (1.40) | 0.44 (0.34) | |
+| `fetch_warm` | 1.06 (1.11) | 0.98 (0.99) | |
+| `start_empty` | | | 0.15 (0.18); memory 0.03 |
+"""
 _NO_FIGURES = "No figures of this version have been kept yet.\n"
 
 
@@ -71,7 +87,7 @@ def _figures(machine: Mapping[str, str], results: Mapping[str, Results]) -> str:
     about = table(("machine", ""), machine.items())
     shown = [line.cells for name in TABLE if name in results for line in lines(name, results[name])]
     growth = _growth(results) if growth_chart.is_measured(results) else ""
-    return f"{about}\n{table(HEAD, shown)}{growth}"
+    return f"{about}\n{table(HEAD, shown)}{growth}{_FIRST_VERSION}"
 
 
 def _growth(results: Mapping[str, Results]) -> str:
