@@ -191,9 +191,10 @@ class Dispatcher:
         )
         handle, counts = route.handle, route.counts
         if counts is not None:
-            counts.untimed += 1
-            is_due = now_ms >= counts.timed_again_at_ms  # seldom, if the broker is busy
-            handle = partial(handle_timed, counts, handle) if is_due else handle
+            if now_ms < counts.timed_again_at_ms:  # most requests of a busy broker
+                counts.untimed += 1
+            else:
+                handle = partial(handle_timed, counts, handle)
         result = handle(context, request)
         if result.__class__ is bytearray:
             return route.frame(result, header.correlation_id)
@@ -204,17 +205,24 @@ class Dispatcher:
             result = self._metered(answer, meter, request, result)
             if result is None:
                 return answer
+        self._fill(answer, route, context, request, result)
+        return answer
+
+    def _fill(
+        self, answer: Answer, route: Route, context: RequestContext, request: Any, result: Any
+    ) -> None:
+        """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
             if self._broker.log_syncs.due:
                 due = self._broker.log_syncs.take_due()
                 answer.retry = partial(retry_after_lost_write, route.handle, context, request)
                 answer.pending = self._when_synced(answer, {due[log]: log for log in due})
-        else:
-            answer.pending = result
-            answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
+            return
+        answer.pending = result
+        answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
+        if answer.awaits_coordinator:
             answer.retry = partial(retry_after_lost_write, route.handle, context, request)
-        return answer
 
     def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
         """Check a frame of a client that is logging in, or whose login has a deadline.
