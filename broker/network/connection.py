@@ -148,7 +148,8 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0  # index of the first byte that is not served yet
         self._end = 0  # index after the last byte that has arrived
         self._small_frames = 0
-        self._turn_bytes = 0  # of large reads, since the others were let go first
+        self._turn_bytes = 0  # of large reads, since it has given way
+        self._gives_way = False  # reads nothing for one turn of the loop
         self._waiting: asyncio.Future[object] | None = None
         self._is_held = False  # until its turn comes (GroupTurns), or its client is not throttled
         self._throttled: asyncio.TimerHandle | None = None
@@ -193,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
         if nbytes >= START_BYTES:
             self._turn_bytes += nbytes
             if self._turn_bytes >= TURN_BYTES:
-                self._let_others_go_first()
+                self._give_way()
 
     def eof_received(self) -> bool:
         return False
@@ -353,10 +354,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._support.frame_memory.release(self)
 
     def _pause_or_resume(self) -> None:
-        """Stop reading while the buffer is full and may not grow."""
+        """Stop reading while it gives way, or the buffer is full and may not grow."""
+        if self._transport is None or self._transport.is_closing():
+            return
         full = self._start == 0 and self._end == len(self._view)
-        hold = full and not self._grow()
-        if hold == self._paused or self._transport is None or self._transport.is_closing():
+        hold = self._gives_way or (full and not self._grow())
+        if hold == self._paused:
             return
         self._paused = hold
         if hold:
@@ -364,17 +367,16 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    def _let_others_go_first(self) -> None:
-        """Read nothing for one turn of the loop."""
+    def _give_way(self) -> None:
+        """Read nothing for one turn of the loop, in which others are served."""
         self._turn_bytes = 0
-        if self._paused or self._transport is None or self._transport.is_closing():
-            return
-        self._transport.pause_reading()
+        self._gives_way = True
+        self._pause_or_resume()
         self._loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        if not (self._paused or self._transport is None or self._transport.is_closing()):
-            self._transport.resume_reading()
+        self._gives_way = False
+        self._pause_or_resume()
 
     def _grow(self) -> bool:
         """Double the buffer, up to the frame's size, if the memory is granted."""
