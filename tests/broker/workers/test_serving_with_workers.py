@@ -2,7 +2,6 @@
 
 import uuid
 from base64 import b64decode
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicCollection, TopicPartition
@@ -41,19 +40,6 @@ from tests.support.broker_with_workers import (
     values_in,
 )
 from tests.support.wire import WireClient
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithWorkers]:
-    made = BrokerWithWorkers(tmp_path_factory.mktemp("workers")).start()
-    yield made
-    assert made.terminate() == 0
-    assert made.crashes_in_log() == []
-
-
-@pytest.fixture
-def admin(broker: BrokerWithWorkers) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -37,16 +36,8 @@ QUICKLY = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithWorkers]:
-    made = BrokerWithWorkers(tmp_path_factory.mktemp("workers"), overrides=QUICKLY).start()
-    yield made
-    assert made.terminate() == 0
-    assert made.crashes_in_log() == []
-
-
-@pytest.fixture(scope="module")
-def admin(broker: BrokerWithWorkers) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+def overrides() -> dict[str, str]:
+    return QUICKLY
 
 
 def write_segments(broker: BrokerWithWorkers, topic: str) -> None:
