@@ -37,11 +37,6 @@ from odradek.protocol.messages.delete_records import (
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsTopic
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -67,6 +62,7 @@ from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from tests.support.config_requests import alter_configs_request
 from tests.support.contexts import request_context
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.slow_files import SlowFiles, calls_in, in_words
@@ -247,9 +243,7 @@ async def delete_topics(rig: Rig) -> None:
 
 
 async def alter_configs(rig: Rig) -> None:
-    config = IncrementalAlterConfigsConfig(name="retention.ms", config_operation=0, value="5")
-    resource = IncrementalAlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(2, "t", {"retention.ms": "5"})
     assert (await rig.ask(request, 1)).responses[0].error_code == 0
 
 

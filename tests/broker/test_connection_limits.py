@@ -16,15 +16,13 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.records.cluster_metadata import ClientQuotaRecord, EntityData
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
 from tests.support.broker_process import free_ports
+from tests.support.config_requests import alter_configs_request
 from tests.support.quotas import ALTER_VERSION, quota_request
 from tests.support.wire import WireClient
 
@@ -175,14 +173,8 @@ async def is_closed(client: WireClient) -> bool:
 
 async def alter(client: WireClient, **values: str) -> None:
     """Change settings of the broker over a connection that is open."""
-    configs = [
-        IncrementalAlterConfigsConfig(name=name.replace("_", "."), config_operation=0, value=value)
-        for name, value in values.items()
-    ]
-    resource = IncrementalAlterConfigsResource(
-        resource_type=BROKER, resource_name="0", configs=configs
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    changes = {name.replace("_", "."): value for name, value in values.items()}
+    request = alter_configs_request(BROKER, "0", changes)
     answer = await asyncio.to_thread(client.ask, request, IncrementalAlterConfigsResponse, 1)
     assert answer.responses[0].error_code == ErrorCode.NONE, answer
 

@@ -20,9 +20,6 @@ from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.update_features import (
@@ -32,6 +29,7 @@ from odradek.protocol.messages.update_features import (
 )
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop
+from tests.support.config_requests import alter_configs_request
 
 BROKER, GROUP = 4, 32
 UNSAFE_DOWNGRADE = 3
@@ -78,11 +76,7 @@ async def create_topic(broker: BrokerInLoop, name: str) -> None:
 
 async def alter(broker: BrokerInLoop, kind: int, resource: str, name: str, value: str) -> None:
     """Set one setting of a broker or a group."""
-    change = IncrementalAlterConfigsConfig(name=name, config_operation=0, value=value)
-    wish = IncrementalAlterConfigsResource(
-        resource_type=kind, resource_name=resource, configs=[change]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[wish], validate_only=False)
+    request = alter_configs_request(kind, resource, {name: value})
     answer = await broker.ask(request, IncrementalAlterConfigsResponse, 1)
     assert answer.responses[0].error_code == ErrorCode.NONE, answer
 

@@ -8,18 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.metadata.config_changes import AlterOperation
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from tests.support.broker_process import SERVE, BrokerProcess
+from tests.support.config_requests import alter_configs_request
 from tests.support.sasl import (
     PLAIN_MODULE,
     LoginRefusedError,
@@ -51,13 +46,7 @@ def secured(tmp_path: Path) -> Iterator[tuple[BrokerProcess, dict[str, int]]]:
 
 def alter(client: WireClient, name: str, value: str) -> tuple[bytes, int]:
     """Set a key of the broker. Returns the answer's bytes, and its error code."""
-    change = IncrementalAlterConfigsConfig(
-        name=name, config_operation=AlterOperation.SET, value=value
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=ConfigResourceType.BROKER, resource_name="0", configs=[change]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(ConfigResourceType.BROKER, "0", {name: value})
     client.send(client.frame_of(request, 0))
     answer = bytes(client.read_frame())
     return answer, int.from_bytes(answer[12:14])

@@ -23,12 +23,10 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from tests.support.broker_process import SERVE, BrokerProcess, against_apache_kafka
+from tests.support.config_requests import alter_configs_request
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own output")
@@ -189,9 +187,5 @@ def described(client: WireClient, names: list[str] | None) -> Any:
 
 
 def altered(client: WireClient, resource: str, name: str, value: str) -> Any:
-    config = IncrementalAlterConfigsConfig(name=name, config_operation=0, value=value)
-    wanted = IncrementalAlterConfigsResource(
-        resource_type=BROKER, resource_name=resource, configs=[config]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[wanted], validate_only=False)
+    request = alter_configs_request(BROKER, resource, {name: value})
     return client.ask(request, IncrementalAlterConfigsResponse, 1)

@@ -6,12 +6,8 @@ from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.storage.log import PartitionLog
+from tests.support.config_requests import alter_configs_request
 from tests.support.log_box import records_from
 from tests.support.transactions import Transactions
 
@@ -21,11 +17,7 @@ VERIFICATION = "transaction.partition.verification.enable"
 
 
 async def verify_old_producers(rig: Transactions, value: str) -> None:
-    setting = IncrementalAlterConfigsConfig(name=VERIFICATION, config_operation=0, value=value)
-    resource = IncrementalAlterConfigsResource(
-        resource_type=BROKER_RESOURCE, resource_name="", configs=[setting]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(BROKER_RESOURCE, "", {VERIFICATION: value})
     answer = await rig.ask(request, 1)
     assert answer.responses[0].error_code == NONE
 

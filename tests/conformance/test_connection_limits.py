@@ -13,12 +13,10 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import why_no_java
 from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient, request_frame
@@ -109,10 +107,6 @@ def test_connections_beyond_the_limit_of_a_listener_wait(
 
 
 def alter(client: WireClient, name: str, value: str) -> None:
-    config = IncrementalAlterConfigsConfig(name=name, config_operation=0, value=value)
-    resource = IncrementalAlterConfigsResource(
-        resource_type=BROKER, resource_name="", configs=[config]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(BROKER, "", {name: value})
     answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
     assert answer.responses[0].error_code == ErrorCode.NONE, answer

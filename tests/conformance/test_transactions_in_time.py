@@ -9,16 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesUpdate
 from tests.conformance.conversation import Conversation, advertised_versions
 from tests.conformance.transactional_producer import TransactionalProducer, new_producer
 from tests.conformance.transcript import Transcript, differences
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import why_no_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -180,11 +176,7 @@ def trust_old_producers(talk: Conversation) -> None:
     group = f"group-{one.transactional_id}"
     producer = one.start()
     for value in ("false", "true"):
-        setting = IncrementalAlterConfigsConfig(name=VERIFICATION, config_operation=0, value=value)
-        resource = IncrementalAlterConfigsResource(
-            resource_type=BROKER_RESOURCE, resource_name="", configs=[setting]
-        )
-        talk.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        talk.ask(alter_configs_request(BROKER_RESOURCE, "", {VERIFICATION: value}), 1)
         time.sleep(0.5)  # Kafka applies it after its answer
         one.write(producer, 0, 0)
         one.write(producer, 1, 0)

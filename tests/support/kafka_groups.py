@@ -20,12 +20,10 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsTopic,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.config_requests import alter_configs_request
 from tests.support.consumer_members_java import JavaMembers
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
@@ -49,7 +47,6 @@ DESCRIBE_VERSION = 1
 # still a member when the next broker is asked, on a slow machine, too.
 SHORT_SESSION_MS = 6000
 GROUP_RESOURCE = 32
-SET, DELETE = 0, 1
 
 
 # While Kafka starts: the groups are being loaded, or not yet.
@@ -161,15 +158,8 @@ def create_topics(broker: BrokerProcess) -> None:
 
 def set_session_timeout(broker: BrokerProcess, group: str, timeout_ms: int | None) -> None:
     """Of one group, from the next heartbeats on. None: that of the broker."""
-    change = IncrementalAlterConfigsConfig(
-        name="consumer.session.timeout.ms",
-        config_operation=DELETE if timeout_ms is None else SET,
-        value=None if timeout_ms is None else str(timeout_ms),
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=GROUP_RESOURCE, resource_name=group, configs=[change]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    text = None if timeout_ms is None else str(timeout_ms)
+    request = alter_configs_request(GROUP_RESOURCE, group, {"consumer.session.timeout.ms": text})
     with WireClient(broker.port) as client:
         answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
     assert not answer.responses[0].error_code, answer

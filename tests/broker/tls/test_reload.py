@@ -20,12 +20,10 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from tests.support.certificates import PASSWORD, Signed, TlsFiles, pkcs12_of
+from tests.support.config_requests import alter_configs_request
 from tests.support.tls_broker import TlsBroker, tls_broker
 from tests.support.wire import WireClient
 
@@ -162,12 +160,7 @@ async def test_certificates_that_expire_within_a_month_are_warned_of(
 
 def alter(broker: TlsBroker, **settings: str) -> str | None:
     """Set keys of this broker; the error message, if it is refused."""
-    configs = [
-        IncrementalAlterConfigsConfig(name=name, config_operation=0, value=value)
-        for name, value in settings.items()
-    ]
-    resource = IncrementalAlterConfigsResource(resource_type=4, resource_name="0", configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(4, "0", settings)
     with WireClient(broker.process.port) as client:
         answer = client.ask(request, IncrementalAlterConfigsResponse, 1).responses[0]
         return answer.error_message if answer.error_code else None

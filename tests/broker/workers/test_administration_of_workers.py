@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -30,31 +30,16 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from tests.support.broker_with_workers import BrokerWithWorkers, new_topic, produce
+from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import JAVA_TOOLS, TOOLS, why_no_java
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
 LOGGER = "odradek.cleaner"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerWithWorkers]:
-    made = BrokerWithWorkers(tmp_path_factory.mktemp("workers")).start()
-    yield made
-    assert made.terminate() == 0
-    assert made.crashes_in_log() == []
-
-
-@pytest.fixture(scope="module")
-def admin(broker: BrokerWithWorkers) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
 def set_of_broker(admin: AdminClient, node: int, name: str, value: str) -> None:
@@ -89,13 +74,7 @@ def level_at(broker: BrokerWithWorkers, node: int) -> str | None:
 
 
 def test_log_levels_are_those_of_one_node(broker: BrokerWithWorkers) -> None:
-    change = IncrementalAlterConfigsConfig(
-        name=LOGGER, config_operation=AlterConfigOpType.SET.value, value="ERROR"
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=ConfigResourceType.BROKER_LOGGER, resource_name="1", configs=[change]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(ConfigResourceType.BROKER_LOGGER, "1", {LOGGER: "ERROR"})
     with WireClient(broker.port_of(1)) as client:
         response = client.ask(request, IncrementalAlterConfigsResponse, 1)
     assert response.responses[0].error_code == ErrorCode.NONE

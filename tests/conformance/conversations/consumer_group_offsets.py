@@ -8,11 +8,6 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,
 )
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.metadata import MetadataResponseTopic
 from odradek.protocol.messages.offset_commit import (
@@ -31,6 +26,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 from tests.conformance.conversation import Conversation
+from tests.support.config_requests import alter_configs_request
 
 GROUP_RESOURCE = 32
 
@@ -101,13 +97,8 @@ def _join(talk: Conversation, group: str, member: str, topic: str, **words: Any)
 
 def _prepare(talk: Conversation, group: str) -> None:
     talk.wait_for_coordinator(group)
-    change = IncrementalAlterConfigsConfig(
-        name="consumer.assignment.interval.ms", config_operation=0, value="0"
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=GROUP_RESOURCE, resource_name=group, configs=[change]
-    )
-    talk.silently(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    change = {"consumer.assignment.interval.ms": "0"}
+    talk.silently(alter_configs_request(GROUP_RESOURCE, group, change), 1)
 
 
 def _commit(

@@ -19,17 +19,13 @@ from odradek.protocol.messages.create_partitions import (
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from tests.conformance.conversation import Conversation, patiently, unknown_id
+from tests.support.config_requests import alter_configs_request
 
 GROUP_RESOURCE = 32
 V1 = 1
@@ -68,13 +64,8 @@ def _join(group: str, member: str, *topics: str, **words: Any) -> ConsumerGroupH
 def _configure(talk: Conversation, group: str) -> None:
     """Have the group there, and its targets computed without delay."""
     talk.wait_for_coordinator(group)
-    change = IncrementalAlterConfigsConfig(
-        name="consumer.assignment.interval.ms", config_operation=0, value="0"
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=GROUP_RESOURCE, resource_name=group, configs=[change]
-    )
-    talk.silently(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+    change = {"consumer.assignment.interval.ms": "0"}
+    talk.silently(alter_configs_request(GROUP_RESOURCE, group, change), 1)
 
 
 def heartbeats_are_checked(talk: Conversation) -> None:

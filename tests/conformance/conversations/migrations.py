@@ -14,11 +14,6 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
-from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
-)
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupRequest
 from odradek.protocol.messages.list_groups import ListGroupsRequest
@@ -40,6 +35,7 @@ from odradek.protocol.records.consumer_protocol import (
     encode_versioned,
 )
 from tests.conformance.conversation import Conversation
+from tests.support.config_requests import alter_configs_request
 
 GROUP_RESOURCE = 32
 JOIN, SYNC, BEAT, LEAVE, COMMIT, DESCRIBE = 9, 5, 4, 5, 9, 6
@@ -72,13 +68,8 @@ class _Group:
         self.topic_id = talk.create_topic(name, PARTITIONS).topic_id
         self.protocols: Protocols = {"range": _subscribed(name)}
         talk.wait_for_coordinator(name)
-        change = IncrementalAlterConfigsConfig(
-            name="consumer.assignment.interval.ms", config_operation=0, value="0"
-        )
-        resource = IncrementalAlterConfigsResource(
-            resource_type=GROUP_RESOURCE, resource_name=name, configs=[change]
-        )
-        talk.silently(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        change = {"consumer.assignment.interval.ms": "0"}
+        talk.silently(alter_configs_request(GROUP_RESOURCE, name, change), 1)
 
     # -- the classic protocol ----------------------------------------------------------------------
 

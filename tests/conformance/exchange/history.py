@@ -27,9 +27,6 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.init_producer_id import (
@@ -62,6 +59,7 @@ from tests.conformance.exchange.kafka_only import (
 from tests.conformance.exchange.seen import NOT_YET, configs
 from tests.conformance.requests import BY_NAME, request_with
 from tests.support.broker_process import BrokerProcess
+from tests.support.config_requests import alter_configs_request
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
@@ -79,7 +77,6 @@ TOPICS = {
     "transactional": {},
     "cut": {},
 }
-SET, DELETE = 0, 1
 OFFSETS_VERSION = 8
 
 
@@ -254,17 +251,7 @@ class History:
     def _alter(
         self, client: WireClient, kind: int, name: str, settings: dict[str, str | None]
     ) -> None:
-        resource = IncrementalAlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=[
-                IncrementalAlterConfigsConfig(
-                    name=key, config_operation=DELETE if value is None else SET, value=value
-                )
-                for key, value in settings.items()
-            ],
-        )
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        request = alter_configs_request(kind, name, settings)
         [told] = client.ask(request, IncrementalAlterConfigsResponse, 1).responses
         assert told.error_code == ErrorCode.NONE, told
 

@@ -20,9 +20,6 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
 )
 from odradek.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsConfig,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.record import Record
@@ -31,6 +28,7 @@ from tests.conformance.exchange.house import House
 from tests.conformance.exchange.seen import seen
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import produce
+from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import why_no_java
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -44,7 +42,7 @@ pytestmark = [
 ]
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-BROKER, SET, DELETE = 4, 0, 1
+BROKER = 4
 # Kafka averages over eleven seconds: after two fetches of a mebibyte it waits for that long.
 RATE_OF_SOME_SECONDS = "150000"
 VALUE = bytes(400_000)
@@ -65,13 +63,7 @@ def logs(broker: BrokerProcess) -> dict[str, tuple[int, bool]]:
 
 
 def limit(broker: BrokerProcess, rate: str | None) -> None:
-    config = IncrementalAlterConfigsConfig(
-        name=RATE, config_operation=DELETE if rate is None else SET, value=rate
-    )
-    resource = IncrementalAlterConfigsResource(
-        resource_type=BROKER, resource_name="", configs=[config]
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    request = alter_configs_request(BROKER, "", {RATE: rate})
     with WireClient(broker.port) as client:
         [told] = client.ask(request, IncrementalAlterConfigsResponse, 1).responses
     assert told.error_code == 0, told
