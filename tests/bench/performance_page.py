@@ -42,6 +42,35 @@ of the work, and `--keep` writes the figures into this page and its pictures.
 A target is a ratio to Kafka, or to *bare* where it says so.
 
 """
+_SHORT = """
+## What falls short, and why
+
+- **The clients are the limit** of the throughput in `producer_perf`, `consumer_perf` and
+  `librdkafka_…`: odradek uses at most a third of one core there, the client the rest of the
+  machine.
+- **The machine is the limit** of `one_at_a_time` and `fetch_warm`: their targets for CPU, and for
+  the median of `one_at_a_time`, are below what the bare loop reaches. System calls and wake-ups
+  are most of their time (docs/decisions.md has a profile).
+- **CPU of large batches** (`producer_perf`, `produce_large_batches`): three fifths are what the
+  bare loop needs, too: the kernel's copies of the bytes in and out, and the checksum.
+  `consumer_perf` has smaller answers than `fetch_warm`, so requests weigh more.
+- **Requests of one record** (`tail`, `produce_200`, `produce_beside_idle`): 15 µs are a read, a
+  write, a send, and about 7 µs of Python. Kafka's code runs compiled, and on both cores.
+- **`produce_2000_partitions`**: a write for each record, 2.7 µs, and 6.7 µs of Python to check it,
+  to find its log and to answer. Kafka needs 6.5 µs in all once the JVM has compiled its code.
+- **`beside_writers`**: one event loop serves all. A request of 512 KiB takes about a millisecond
+  of it; Kafka has eight threads for requests.
+- **After a kill**, 2,000 partitions are recovered in 0.9 s, half a millisecond each: their files
+  are opened, their last segment is read, their indexes are made again.
+"""
+_GROWTH = """
+## Growth
+
+Each number has a fresh pair of brokers with one round to warm up. So Kafka's JVM has compiled less
+of its code than in the table above.
+
+![Throughput, CPU and memory by partitions and connections](growth.svg)
+"""
 _FIRST_VERSION = """
 ## The first version
 
@@ -87,13 +116,11 @@ def _figures(machine: Mapping[str, str], results: Mapping[str, Results]) -> str:
     about = table(("machine", ""), machine.items())
     shown = [line.cells for name in TABLE if name in results for line in lines(name, results[name])]
     growth = _growth(results) if growth_chart.is_measured(results) else ""
-    return f"{about}\n{table(HEAD, shown)}{growth}{_FIRST_VERSION}"
+    return f"{about}\n{table(HEAD, shown)}{_SHORT}{growth}{_FIRST_VERSION}"
 
 
 def _growth(results: Mapping[str, Results]) -> str:
-    text = (
-        "\n## Growth\n\n![Throughput, CPU and memory by partitions and connections](growth.svg)\n"
-    )
+    text = _GROWTH
     for workload, sizes_of in growth_chart.ROWS.items():
         rows = [
             [
