@@ -35,21 +35,27 @@ def main() -> None:
     wanted = set(filter(None, options.only.split(","))) or set(TABLE)
     if unknown := wanted - workloads.keys():
         parser.error(f"no workload: {', '.join(sorted(unknown))}")
+    if options.keep and options.only and (of_table := wanted & set(TABLE)):
+        parser.error(f"the table is kept as a whole, without --only: {', '.join(sorted(of_table))}")
     work = "a fifth" if options.quick else "all"
     here = machine() | {"measured": f"{work} of the work, {options.rounds} rounds"}
     print(*(f"{name}: {text}" for name, text in here.items()), sep="\n")
     print(as_text(HEAD), flush=True)
+    if options.keep and not options.only:
+        kept.begin_run(here)
     share = 5 if options.quick else 1
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         for name, results in measured(wanted, Path(scratch), options.rounds, share):
             for line in lines(name, results):
                 print(as_text(line.cells), flush=True)
-            if options.keep:
-                kept.keep(name, results, here)
+            if options.keep and name in TABLE:
+                kept.keep(name, results)
+            elif options.keep:
+                kept.keep_other(name, results, here)
     if options.keep:
-        results_by_name = kept.load().results
-        chart.write(results_by_name)
-        growth_chart.write(results_by_name)
+        newest = kept.load().newest
+        chart.write(newest)
+        growth_chart.write(newest)
         PERFORMANCE.write_text(MARK + performance_page())
 
 

@@ -1,11 +1,9 @@
 """docs/performance.md: what is measured and how, the targets, and the figures that were kept."""
 
-from collections.abc import Mapping
-
 from tests.bench import growth_chart
-from tests.bench.figures import KAFKA, ODRADEK, Results
+from tests.bench.figures import KAFKA, ODRADEK
 from tests.bench.growth import SIZES
-from tests.bench.kept import load
+from tests.bench.kept import Kept, Run, load
 from tests.bench.report import HEAD, lines, number
 from tests.bench.targets import TARGETS, in_words
 from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
@@ -67,7 +65,7 @@ _GROWTH = """
 ## Growth
 
 Each number has a fresh pair of brokers with one round to warm up. So Kafka's JVM has compiled less
-of its code than in the table above.
+of its code than in the table above. Cores: {machine}.
 
 ![Throughput, CPU and memory by partitions and connections](growth.svg)
 """
@@ -87,13 +85,17 @@ brackets. Kafka's JVM had less time to compile its code there, which made it slo
 | `fetch_warm` | 1.06 (1.11) | 0.98 (0.99) | |
 | `start_empty` | | | 0.15 (0.18); memory 0.03 |
 """
+_RUNS = """\
+The values are those of the last run, the ratios those of each run. A target is met if the median of
+the ratios meets it.
+
+"""
 _NO_FIGURES = "No figures of this version have been kept yet.\n"
 
 
 def performance_page() -> str:
     """The page."""
-    kept = load()
-    return _HOW + _workloads() + "\n## Figures\n\n" + _figures(kept.machine, kept.results)
+    return _HOW + _workloads() + "\n## Figures\n\n" + _figures(load())
 
 
 def _workloads() -> str:
@@ -110,17 +112,26 @@ def _targets(workload: str) -> str:
     )
 
 
-def _figures(machine: Mapping[str, str], results: Mapping[str, Results]) -> str:
-    if not results:
+def _figures(kept: Kept) -> str:
+    if not kept.runs:
         return _NO_FIGURES
-    about = table(("machine", ""), machine.items())
-    shown = [line.cells for name in TABLE if name in results for line in lines(name, results[name])]
-    growth = _growth(results) if growth_chart.is_measured(results) else ""
-    return f"{about}\n{table(HEAD, shown)}{_SHORT}{growth}{_FIRST_VERSION}"
+    names = kept.runs[0].machine
+    about = table(
+        ("run", *(str(number) for number in range(1, len(kept.runs) + 1))),
+        [(name, *(run.machine[name] for run in kept.runs)) for name in names],
+    )
+    shown = [
+        line.cells
+        for name in TABLE
+        for line in lines(name, *(run.results[name] for run in kept.runs))
+    ]
+    growth = _growth(kept.others) if growth_chart.is_measured(kept.others.results) else ""
+    return f"{_RUNS}{about}\n{table(HEAD, shown)}{_SHORT}{growth}{_FIRST_VERSION}"
 
 
-def _growth(results: Mapping[str, Results]) -> str:
-    text = _GROWTH
+def _growth(run: Run) -> str:
+    text = _GROWTH.format(machine=run.machine["cores"])
+    results = run.results
     for workload, sizes_of in growth_chart.ROWS.items():
         rows = [
             [

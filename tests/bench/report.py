@@ -1,5 +1,6 @@
 """The table of results: a line for each figure of odradek beside each other broker."""
 
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,14 +13,17 @@ _TO_THE_RIGHT = {2, 4, 5}
 
 
 class Line(NamedTuple):
-    """One comparison; without another broker `other` is empty."""
+    """One comparison, of one run or more; without another broker `other` is empty.
+
+    The values are those of the last run. The target is met if the median of the ratios meets it.
+    """
 
     workload: str
     figure: str
     value: float
     other: str = ""
     other_value: float = 0.0
-    ratio: float = 0.0
+    ratios: tuple[float, ...] = ()
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -27,24 +31,27 @@ class Line(NamedTuple):
         shown = (self.workload, self.figure, number(self.value))
         if not self.other:
             return (*shown, "", "", "", "", "")
-        shown = (*shown, self.other, number(self.other_value), f"{self.ratio:.2f}")
+        ratios = " · ".join(f"{ratio:.2f}" for ratio in self.ratios)
+        shown = (*shown, self.other, number(self.other_value), ratios)
         target = target_of(self.workload, self.figure, self.other)
         if target is None:
             return (*shown, "", "")
-        verdict = "met" if is_met(self.figure, self.ratio, target) else "missed"
+        is_reached = is_met(self.figure, statistics.median(self.ratios), target)
+        verdict = "met" if is_reached else "missed"
         return (*shown, in_words(self.figure, target), verdict)
 
 
-def lines(workload: str, results: Results) -> Iterator[Line]:
-    """The lines of a workload, figure by figure."""
-    others = [name for name in results if ratio_to(name) in results]
-    for figure, value in results[ODRADEK].items():
-        beside = [name for name in others if figure in results[name]]
+def lines(workload: str, *runs: Results) -> Iterator[Line]:
+    """The lines of a workload, figure by figure. `runs`: its results, the last ones last."""
+    last = runs[-1]
+    others = [name for name in last if ratio_to(name) in last]
+    for figure, value in last[ODRADEK].items():
+        beside = [name for name in others if figure in last[name]]
         if not beside:
             yield Line(workload, figure, value)
         for name in beside:
-            ratio = results[ratio_to(name)][figure]
-            yield Line(workload, figure, value, name, results[name][figure], ratio)
+            ratios = tuple(run[ratio_to(name)][figure] for run in runs)
+            yield Line(workload, figure, value, name, last[name][figure], ratios)
 
 
 def as_text(cells: Sequence[str]) -> str:

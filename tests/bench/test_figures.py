@@ -1,16 +1,17 @@
 """Medians, ratios and targets of the benchmarks."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.bench import chart, growth_chart, kept
-from tests.bench.figures import BARE, KAFKA, ODRADEK, compared, latencies, ratio_to
+from tests.bench.figures import BARE, KAFKA, ODRADEK, Results, compared, latencies, ratio_to
 from tests.bench.growth import SIZES
 from tests.bench.report import HEAD, as_text, lines
 from tests.bench.targets import TARGETS, in_words, is_met
 from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
+
+MACHINE = {"cores": "2", "load before": "0.1"}
 
 
 def test_a_ratio_is_the_median_of_the_ratios_of_each_round() -> None:
@@ -67,15 +68,38 @@ def test_targets_and_the_table_name_workloads_that_exist() -> None:
     assert [name for name, work in works.items() if not text_of(work)] == []
 
 
-def test_figures_of_another_machine_are_forgotten(
+def test_the_last_runs_are_kept_and_their_median_meets_the_target_or_not() -> None:
+    def run(ours: float) -> Results:
+        return compared({ODRADEK: [{"cpu_s_per_GB": ours}], KAFKA: [{"cpu_s_per_GB": 1.0}]})
+
+    (line,) = lines("fetch_warm", run(0.5), run(0.9), run(0.6))
+    assert line.cells[2:] == ("0.6", KAFKA, "1", "0.50 · 0.90 · 0.60", "≤ 0.6", "met")
+    (line,) = lines("fetch_warm", run(0.5), run(0.9), run(0.7))
+    assert line.cells[-1] == "missed"
+
+
+def test_the_oldest_run_is_forgotten_and_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "FILE", tmp_path / "figures.json")
-    kept.keep("one", {ODRADEK: {"s": 1.23456}}, {"cores": "2", "load before": "0.1"})
-    kept.keep("two", {ODRADEK: {"s": 2.0}}, {"cores": "2", "load before": "0.3"})
-    assert kept.load().results == {"one": {ODRADEK: {"s": 1.235}}, "two": {ODRADEK: {"s": 2.0}}}
-    kept.keep("three", {ODRADEK: {"s": 3.0}}, {"cores": "4", "load before": "0.1"})
-    assert json.loads(kept.FILE.read_text())["results"].keys() == {"three"}
+    kept.keep_other("growth", {ODRADEK: {"s": 1.23456}}, MACHINE)
+    for number in range(kept.RUNS_KEPT + 1):
+        kept.begin_run(MACHINE)
+        kept.keep("one", {ODRADEK: {"s": float(number)}})
+    runs = kept.load().runs
+    assert [run.results["one"][ODRADEK]["s"] for run in runs] == [1.0, 2.0, 3.0]
+    assert kept.load().newest == {"growth": {ODRADEK: {"s": 1.235}}, "one": {ODRADEK: {"s": 3.0}}}
+
+
+def test_other_figures_of_another_machine_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "FILE", tmp_path / "figures.json")
+    kept.keep_other("one", {ODRADEK: {"s": 1.0}}, MACHINE)
+    kept.keep_other("two", {ODRADEK: {"s": 2.0}}, MACHINE | {"load before": "0.3"})
+    assert kept.load().others.results.keys() == {"one", "two"}
+    kept.keep_other("three", {ODRADEK: {"s": 3.0}}, MACHINE | {"cores": "4"})
+    assert kept.load().others.results.keys() == {"three"}
 
 
 def test_the_pictures_are_drawn_from_results() -> None:
