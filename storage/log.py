@@ -377,7 +377,6 @@ class PartitionLog:
                 raise
         except OSError as error:
             raise self.failed("append", error) from error
-        self._slicer.remember(offset, segment, segment.size_bytes)
         if marker is not None:
             self._end_transaction(segment, marker, offset, timestamp_ms)
         elif header.producer_id >= 0:

@@ -1,9 +1,9 @@
 """Finds the slices of segment files that Fetch returns.
 
-Most readers continue where their last slice ended, or where a batch was appended. The file
-positions of a few such offsets are kept per log, so that they need no search. The two kinds are
-kept apart, because appends would soon replace the positions of readers. For other offsets the
-offset index and a few batch headers are read.
+Most readers continue where their last slice ended: in the middle of the log, or at its end, where
+they wait for the next batch. The file positions of a few such offsets are kept per log, so that
+they need no search. For other offsets the offset index and a few batch headers are read. That
+position is kept, too, because a reader that may not see the batch there yet will ask again.
 
 A slice ends at the end of a batch. Kafka may cut a batch in two; the consumer then fetches that
 batch again.
@@ -15,9 +15,7 @@ from .files import OpenFile
 from .segment import FoundBatch, Segment, WholeBatches
 from .segment_list import SegmentList
 
-POSITIONS_KEPT = 16  # of each kind
-
-_Positions = dict[int, tuple[Segment, int]]
+POSITIONS_KEPT = 16
 
 
 class RecordsSlice(SplicedRecords):
@@ -34,21 +32,15 @@ class RecordsSlice(SplicedRecords):
 class Slicer:
     """Cuts slices out of a log's segments."""
 
-    __slots__ = ("_appended", "_next_reads", "_segments")
+    __slots__ = ("_positions", "_segments")
 
     def __init__(self, segments: SegmentList) -> None:
         self._segments = segments
-        self._appended: _Positions = {}  # where batches were appended
-        self._next_reads: _Positions = {}  # where slices ended
-
-    def remember(self, offset: int, segment: Segment, position: int) -> None:
-        """Keep the position of a batch that was appended: a reader is likely to ask for it next."""
-        _keep(self._appended, offset, segment, position)
+        self._positions: dict[int, tuple[Segment, int]] = {}  # by offset
 
     def forget(self) -> None:
         """Drop all positions, because segments were removed or truncated."""
-        self._appended.clear()
-        self._next_reads.clear()
+        self._positions.clear()
 
     def cut(
         self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool
@@ -59,13 +51,15 @@ class Slicer:
         """
         if offset == end_offset:
             active = self._segments.active
+            self._keep(offset, active, active.size_bytes)
             return RecordsSlice(active.file, active.size_bytes, 0)
-        segment, position = self._next_reads.get(offset) or self._appended.get(offset) or (None, 0)
+        segment, position = self._positions.get(offset) or (None, 0)
         if segment is None or position >= segment.size_bytes:
             where = self._find(offset)
             if where is None:
                 return RecordsSlice(self._segments.active.file, 0, 0)
             segment, (position, _) = where
+            self._keep(offset, segment, position)
         size = segment.size_bytes - position
         if size > max_bytes:
             whole = segment.whole_batches(position, max_bytes)
@@ -75,9 +69,9 @@ class Slicer:
                     return RecordsSlice(segment.file, position, 0)
                 whole = WholeBatches(first.size_bytes, first.next_offset)
             size = whole.size_bytes
-            _keep(self._next_reads, whole.next_offset, segment, position + size)
+            self._keep(whole.next_offset, segment, position + size)
         elif segment is self._segments.active:
-            _keep(self._next_reads, end_offset, segment, segment.size_bytes)
+            self._keep(end_offset, segment, segment.size_bytes)
         return RecordsSlice(segment.file, position, size)
 
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
@@ -94,8 +88,7 @@ class Slicer:
             segment.check_end(offset)  # else records would be skipped silently
         return None
 
-
-def _keep(positions: _Positions, offset: int, segment: Segment, position: int) -> None:
-    positions[offset] = (segment, position)
-    if len(positions) > POSITIONS_KEPT:
-        del positions[next(iter(positions))]
+    def _keep(self, offset: int, segment: Segment, position: int) -> None:
+        self._positions[offset] = (segment, position)
+        if len(self._positions) > POSITIONS_KEPT:
+            del self._positions[next(iter(self._positions))]

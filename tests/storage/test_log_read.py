@@ -225,6 +225,31 @@ def test_epochs_follow_the_leader(tmp_path: Path) -> None:
     assert log.latest_offset() == (-1, 3, 4)
 
 
+def test_a_reader_that_waits_at_the_end_does_not_search_for_the_next_batch(tmp_path: Path) -> None:
+    files = CountingFiles()
+    log = LogBox(tmp_path, files=files, index_interval_bytes=0).open()
+    put(log, b"v")
+    assert not log.read(1, SIZE, at_least_one_batch=True).size_bytes
+    put(log, b"v")
+    put(log, b"v")
+    before = files.reads
+    assert log.read(1, 9 * SIZE, at_least_one_batch=True).size_bytes == 2 * SIZE
+    assert files.reads == before
+
+
+def test_a_reader_that_asks_again_does_not_search_again(tmp_path: Path) -> None:
+    files = CountingFiles()
+    log = LogBox(tmp_path, files=files, index_interval_bytes=0).open()
+    for _ in range(3):
+        put(log, b"v")
+    reads = []
+    for _ in range(2):
+        before = files.reads
+        assert log.read(1, 9 * SIZE, at_least_one_batch=True).size_bytes == 2 * SIZE
+        reads.append(files.reads - before)
+    assert reads[0] > reads[1] == 0
+
+
 def test_appends_do_not_make_a_reader_search_for_its_position(tmp_path: Path) -> None:
     files = CountingFiles()
     log = LogBox(tmp_path, files=files, index_interval_bytes=0).open()
