@@ -79,6 +79,43 @@ NO_EPOCH = -1
 class PartitionLog:
     """One partition's log. Offsets are plain attributes; only its own methods change them."""
 
+    # With more attributes than 30, Python would give each log a dict of its own.
+    __slots__ = (
+        "__weakref__",
+        "_files",
+        "_flush_messages",
+        "_hidden_ends",
+        "_limits",
+        "_offline_reason",
+        "_removal",
+        "_remover",
+        "_rules",
+        "_slicer",
+        "_unsynced",
+        "_validate_records",
+        "appended_bytes",
+        "config",
+        "directory",
+        "epochs",
+        "high_watermark",
+        "is_prepared",
+        "last_flush_ms",
+        "leader_epoch",
+        "log_end_offset",
+        "log_start_offset",
+        "on_append",
+        "on_disk_error",
+        "on_flush_due",
+        "on_roll",
+        "opened_end_offset",
+        "partition",
+        "producers",
+        "recovery_point",
+        "segments",
+        "topic",
+        "topic_id",
+    )
+
     def __init__(
         self,
         source: LogSource,

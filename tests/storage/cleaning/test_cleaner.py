@@ -376,7 +376,9 @@ def test_segments_keep_when_they_were_written_and_lose_their_snapshots(tmp_path:
     assert box.names(".snapshot") == [f"{3:020d}.snapshot"]
 
 
-def test_what_an_abandoned_round_left_does_not_undo_a_later_swap(tmp_path: Path) -> None:
+def test_what_an_abandoned_round_left_does_not_undo_a_later_swap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     box = box_at(tmp_path)
     log = box.open()
     for keys in ("ab", "ab", "ab"):
@@ -386,13 +388,13 @@ def test_what_an_abandoned_round_left_does_not_undo_a_later_swap(tmp_path: Path)
     box.path(0, ".log.cleaned").write_bytes(b"left")
     box.path(0, ".index.swap").write_bytes(b"left")
     seen: list[list[str]] = []
-    real = log.complete_replacement
+    real = PartitionLog.complete_replacement
 
-    def crash(*arguments: Any) -> bool:
+    def look_before(*arguments: Any) -> bool:
         seen.append([*box.names(".cleaned"), *box.names(".swap")])
         return real(*arguments)
 
-    log.complete_replacement = crash  # type: ignore[method-assign]  # to look in between
+    monkeypatch.setattr(PartitionLog, "complete_replacement", look_before)
     clean(log, NOW_MS)
     assert seen == [[f"{2:020d}{end}.swap" for end in (".index", ".log", ".timeindex")]]
 
