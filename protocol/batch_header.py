@@ -56,7 +56,7 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-_PREFIX = struct.Struct(">qii")
+PREFIX = struct.Struct(">qii")  # of these the first three
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _INT64 = struct.Struct(">q")
@@ -184,7 +184,7 @@ def check_crc(batch: Buffer, header: BatchHeader) -> None:
 
 def batch_prefix(base_offset: int, batch_length: int, partition_leader_epoch: int) -> bytes:
     """The first 16 bytes, which the broker writes; the producer's bytes from 16 on follow them."""
-    return _PREFIX.pack(base_offset, batch_length, partition_leader_epoch)
+    return PREFIX.pack(base_offset, batch_length, partition_leader_epoch)
 
 
 def stamp_log_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:

@@ -25,6 +25,8 @@ import struct
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
@@ -84,6 +86,20 @@ class CheckedBatch(NamedTuple):
     log_append_time_ms: int
 
 
+class OrdinaryBatch(Struct, frozen=True, gc=False):
+    """A batch that may be stored as it was sent, and what an append needs of its header.
+
+    `header` is None if the batch is not of an idempotent producer: a named tuple takes long to
+    make.
+    """
+
+    data: memoryview
+    batch_length: int
+    record_count: int
+    max_timestamp: int
+    header: BatchHeader | None
+
+
 def check_client_batch(
     data: Buffer, rules: AppendRules, now_ms: int, walked: WalkedRecords | None = None
 ) -> CheckedBatch:
@@ -112,12 +128,11 @@ def check_client_batch(
     return CheckedBatch(header, (view[PREFIX_BYTES:],), -1)
 
 
-def read_ordinary_batch(data: Buffer, rules: AppendRules, now_ms: int) -> BatchHeader | None:
+def read_ordinary_batch(data: memoryview, rules: AppendRules, now_ms: int) -> OrdinaryBatch | None:
     """Check a batch of a client in one pass: the quick twin of `check_client_batch`.
 
-    Returns its header if the batch may be stored as it was sent. Returns None if
-    `check_client_batch` must decide: the batch may be invalid, or its records must be read or
-    changed, or it is of a transaction.
+    Returns None if `check_client_batch` must decide: the batch may be invalid, or its records must
+    be read or changed, or it is of a transaction.
     """
     size = len(data)
     if not HEADER_BYTES < size <= rules.max_message_bytes:
@@ -136,9 +151,10 @@ def read_ordinary_batch(data: Buffer, rules: AppendRules, now_ms: int) -> BatchH
         and max_ms - now_ms <= rules.timestamp_after_max_ms
         and not rules.read_records
         and not rules.log_append_time
-        and crc32c(memoryview(data)[CHECKED_POSITION:]) == crc
+        and crc32c(data[CHECKED_POSITION:]) == crc
     ):
-        return BatchHeader._make(fields)
+        header = None if producer < 0 else BatchHeader._make(fields)
+        return OrdinaryBatch(data, length, count, max_ms, header)
     return None
 
 

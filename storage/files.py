@@ -247,8 +247,12 @@ class Files:
         On an error the append position does not move, although the file may have grown.
         """
         position = file.append_position
-        size = sum(map(len, buffers))
-        written = self._writev(file, buffers[:MAX_BUFFERS], position)
+        if len(buffers) == 1:  # a hot path
+            size = len(buffers[0])
+            written = self._writev(file, buffers, position)
+        else:
+            size = sum(map(len, buffers))
+            written = self._writev(file, buffers[:MAX_BUFFERS], position)
         if written != size:
             self._write_rest(file, buffers, written)
         file.append_position = position + size

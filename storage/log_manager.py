@@ -176,6 +176,10 @@ class LogManager:
         """The open log of a partition, or None."""
         return self._table.open.get((topic, partition))
 
+    def of_topic(self, topic: str) -> Mapping[int, PartitionLog]:
+        """The open logs of a topic, by partition."""
+        return self._table.by_topic.get(topic, {})
+
     def elsewhere(self) -> list[FoundLog]:
         """The logs in the directories that other processes serve."""
         return list(self._table.elsewhere.values())
@@ -628,7 +632,7 @@ class LogManager:
             if self._close_logs(directory, now_ms):
                 clean.append(directory)
                 self._checkpoints.write_all(directory)
-        self._table.open.clear()
+        self._table.close()
         return clean
 
     def close(self, *, now_ms: int, broker_epoch: int = -1) -> None:
@@ -642,7 +646,7 @@ class LogManager:
                 _logger.error("log directory %s was not closed cleanly: %s", directory.path, error)
             finally:
                 directory.unlock()
-        self._table.open.clear()
+        self._table.close()
 
     def _close_logs(self, directory: DataDirectory, now_ms: int) -> bool:
         """Close every log in it, even if some fail; return whether all were closed cleanly."""

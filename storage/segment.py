@@ -19,7 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from odradek.protocol.batch_header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+from odradek.protocol.compression import Buffer
 
 from .batch_scan import CorruptBatchError, header_at, read_batches, scan_headers
 from .filenames import FileKind, FileState, segment_file
@@ -49,7 +52,7 @@ class WholeBatches(NamedTuple):
     next_offset: int
 
 
-class RollLimits(NamedTuple):
+class RollLimits(Struct, frozen=True, gc=False):
     """The size and age at which the active segment is rolled."""
 
     segment_bytes: int
@@ -323,6 +326,22 @@ class Segment:
     def modified_ms(self) -> int:
         """The modification time of the log file."""
         return self.files.modified_ms(self.path(FileKind.LOG))
+
+    def append(self, buffers: Sequence[Buffer], last_offset: int, max_timestamp: int) -> int:
+        """Write a batch at the end of the file, and return its size. Raises OSError.
+
+        If that fails, the state does not change.
+        """
+        file = self._file or self.file
+        try:
+            size = self.files.append(file, buffers)
+        except OSError:
+            # If the truncation fails too, the next append overwrites the partial write.
+            with suppress(OSError):
+                self.files.truncate(file, self.size_bytes)
+            raise
+        self.note_append(size, last_offset, max_timestamp)
+        return size
 
     def note_append(self, size: int, last_offset: int, max_timestamp: int) -> None:
         """Update the state for a batch that was written at the end of the file."""

@@ -9,11 +9,14 @@ from .segment import Segment
 class SegmentList:
     """Sorted segments; the last one is active. Offsets are found by bisection."""
 
-    __slots__ = ("_base_offsets", "_segments")
+    __slots__ = ("_base_offsets", "_segments", "active")
+
+    active: Segment  # the one that is appended to; a plain attribute, because every append asks
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._segments = sorted(segments, key=lambda segment: segment.base_offset)
         self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._update_active()
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -24,11 +27,6 @@ class SegmentList:
 
     def __getitem__(self, index: int) -> Segment:
         return self._segments[index]
-
-    @property
-    def active(self) -> Segment:
-        """The segment that is appended to."""
-        return self._segments[-1]
 
     @property
     def base_offsets(self) -> list[int]:
@@ -46,11 +44,17 @@ class SegmentList:
         else:
             self._segments.insert(index, segment)
             self._base_offsets.insert(index, segment.base_offset)
+        self._update_active()
 
     def remove(self, segment: Segment) -> None:
         """Remove a segment. Raises ValueError if it is not in the list."""
         index = self._segments.index(segment)
         del self._segments[index], self._base_offsets[index]
+        self._update_active()
+
+    def _update_active(self) -> None:
+        if self._segments:
+            self.active = self._segments[-1]
 
     def holds(self, base_offset: int) -> bool:
         """Whether a segment begins exactly there."""

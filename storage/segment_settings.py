@@ -6,13 +6,17 @@ TopicConfig is imported here for type checking only.
 
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from .shared import shared
 
 if TYPE_CHECKING:
     from odradek.config.topic_config import TopicConfig
 
 
-class SegmentSettings(NamedTuple):
+class SegmentSettings(Struct, frozen=True, gc=False):
     """The settings of one segment. `jitter_ms` is how much earlier than segment.ms it is rolled."""
 
     index_interval_bytes: int
@@ -30,4 +34,5 @@ class SegmentSettings(NamedTuple):
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         if jitter_ms:
             jitter_ms = zlib.crc32(f"{directory.name}/{base_offset}".encode()) % jitter_ms
-        return cls(config.index_interval_bytes, config.segment_index_bytes, jitter_ms)
+        settings = cls(config.index_interval_bytes, config.segment_index_bytes, jitter_ms)
+        return settings if jitter_ms else shared(settings)

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
@@ -29,6 +27,7 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
     ProduceTopicResponse,
 )
+from odradek.storage.batch_validator import OrdinaryBatch
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 
@@ -43,12 +42,8 @@ from .single_batch import SingleBatch, Target
 NOT_OF_CLIENTS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
-class CheckedBatch(NamedTuple):
-    """A batch that its log will accept, unless the disk fails."""
-
-    log: PartitionLog
-    header: BatchHeader
-    data: memoryview
+# A log, and a batch that it will accept, unless the disk fails.
+CheckedBatch = tuple[PartitionLog, OrdinaryBatch]
 
 
 def append_quickly(
@@ -66,9 +61,9 @@ def append_quickly(
         return None
     stored: list[tuple[int, int]] = []  # base offset and log start offset of each batch
     errors: dict[int, ApiError] = {}  # by the number of the batch
-    for log, header, data in batches:
+    for log, batch in batches:
         try:
-            stored.append((log.append_ordinary(header, data), log.log_start_offset))
+            stored.append((log.append_ordinary(batch), log.log_start_offset))
         except ApiError as error:
             errors[len(stored)] = error
             stored.append((UNKNOWN_OFFSET, UNKNOWN_OFFSET))
@@ -91,11 +86,11 @@ def append_single(
     log = broker.log_manager.find(name, target.index)
     if log is None:
         return None
-    header = log.check_ordinary(request.records, context.now_ms)
-    if header is None:
+    batch = log.check_ordinary(request.records, context.now_ms)
+    if batch is None:
         return None
     try:
-        base_offset = log.append_ordinary(header, request.records)
+        base_offset = log.append_ordinary(batch)
     except ApiError as error:
         count_refusal(context, name)
         return answer_with_errors(request.whole(), [(UNKNOWN_OFFSET, UNKNOWN_OFFSET)], {0: error})
@@ -128,20 +123,22 @@ def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedB
         or broker.disk_space.low
     ):
         return None
+    now_ms = context.now_ms
     batches: list[CheckedBatch] = []
     for topic in request.topic_data:
         name = writable_name(context, topic)
         if name is None:
             return None
+        logs = broker.log_manager.of_topic(name)
         for partition in topic.partition_data:
-            log, data = broker.log_manager.find(name, partition.index), partition.records
+            log, data = logs.get(partition.index), partition.records
             if log is None or not isinstance(data, memoryview):
                 return None
-            header = log.check_ordinary(data, context.now_ms)
-            if header is None:
+            batch = log.check_ordinary(data, now_ms)
+            if batch is None:
                 return None
-            batches.append(CheckedBatch(log, header, data))
-    if len(batches) != 1 and len({batch.log for batch in batches}) != len(batches):
+            batches.append((log, batch))
+    if len(batches) != 1 and len({log for log, _ in batches}) != len(batches):
         return None  # a second batch to a log cannot be checked before the first one is stored
     return batches or None
 

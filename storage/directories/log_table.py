@@ -1,6 +1,6 @@
 """The table of all logs: the log directory of each, and why some are not served.
 
-    open          served, unless a disk error has taken them offline
+    open          served, unless a disk error has taken them offline; by_topic has the same logs
     not_open      found in a directory; they wait for their recovery, unless they are unreadable
     unreadable    not served, with the reason: opening, recovery or creation failed, or the
                   directory is offline
@@ -31,6 +31,7 @@ class LogTable:
 
     def __init__(self) -> None:
         self.open: dict[TopicPartition, PartitionLog] = {}
+        self.by_topic: dict[str, dict[int, PartitionLog]] = {}
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
         self.lack_space: set[TopicPartition] = set()
@@ -66,12 +67,24 @@ class LogTable:
         """Add an open log, stored in `directory`."""
         self.not_open.pop(log.key, None)
         self.open[log.key] = log
+        self.by_topic.setdefault(log.topic, {})[log.partition] = log
         self.locations[log.key] = directory
 
     def take(self, key: TopicPartition) -> tuple[PartitionLog, DataDirectory] | None:
         """Remove and return an open log and its directory; None if it is not open."""
         log = self.open.pop(key, None)
-        return None if log is None else (log, self.locations.pop(key))
+        if log is None:
+            return None
+        of_topic = self.by_topic[log.topic]
+        del of_topic[log.partition]
+        if not of_topic:
+            del self.by_topic[log.topic]
+        return log, self.locations.pop(key)
+
+    def close(self) -> None:
+        """Forget the open logs: they are closed."""
+        self.open.clear()
+        self.by_topic.clear()
 
     def take_over(self, keys: Iterable[TopicPartition]) -> None:
         """Take the logs among them that other processes were to serve."""

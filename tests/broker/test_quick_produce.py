@@ -171,11 +171,12 @@ class Side:
         topic = self.broker.metadata.topics.get(name)
         return b"no such topic..." if topic is None else topic.id
 
-    async def serve(self, frame: bytes) -> bytes | str | None:
+    async def serve(self, frame: bytes, *, is_writable: bool = True) -> bytes | str | None:
         """The response's bytes, or why the connection is closed."""
         session = Session(self._listener, ("127.0.0.1", 40000))
+        view = memoryview(bytearray(frame) if is_writable else frame)
         try:
-            answer = self._dispatcher.dispatch(session, memoryview(bytearray(frame)))
+            answer = self._dispatcher.dispatch(session, view)
             if not isinstance(answer, Answer):
                 return answer
             out = bytearray()
@@ -449,6 +450,23 @@ def test_both_paths_answer_and_store_the_same(
     assert singles
     assert any(len(request.topic_data) > 1 for request in others)
     assert {0, 1, -1} <= {request.acks for request in taken}
+
+
+async def test_a_batch_that_may_not_be_changed_is_stored_by_the_careful_path(
+    tmp_path: Path, taken: list[ProduceRequest | SingleBatch]
+) -> None:
+    side = Side(tmp_path, produce.handle, UnsyncedFiles())
+    await side.create({"plain": {}})
+    data = [ProducePartitionData(index=index, records=bytes(BATCH)) for index in range(PARTITIONS)]
+    topics = [ProduceTopicData(name="plain", partition_data=data)]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics)
+    frame = request_frame(request, 9, 1, "wire")[4:]
+    for is_writable in (False, True):
+        assert not taken
+        await side.serve(frame, is_writable=is_writable)
+    assert len(taken) == 1
+    assert [side.log("plain", index).log_end_offset for index in range(PARTITIONS)] == [2, 2]
+    await side.broker.close()
 
 
 class FullDisk(UnsyncedFiles):

@@ -95,6 +95,21 @@ def test_logs_are_found_again_after_a_clean_stop_without_reading_them(tmp_path: 
     manager.close(now_ms=NOW_MS)
 
 
+def test_the_open_logs_of_a_topic_are_found_by_partition(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    logs = {number: node.create(manager, "orders", number) for number in (0, 7)}
+    other = node.create(manager, "other")
+    assert manager.of_topic("orders") == logs
+    manager.delete([("orders", 0)], now_ms=NOW_MS)
+    assert manager.of_topic("orders") == {7: logs[7]}
+    manager.delete([("orders", 7)], now_ms=NOW_MS)
+    assert not manager.of_topic("orders")
+    assert manager.of_topic("other") == {0: other}
+    manager.close(now_ms=NOW_MS)
+    assert not manager.of_topic("other")
+
+
 def test_logs_are_recovered_after_a_kill_from_the_recovery_point_on(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node.killed() as manager:

@@ -46,7 +46,7 @@ class BothPaths:
         if batches is None:
             return None
         self.count += 1
-        stored = [(each.log.log_end_offset, each.log.log_start_offset) for each in batches]
+        stored = [(log.log_end_offset, log.log_start_offset) for log, _ in batches]
         promised = encode_accepted(request, context.api_version, stored)
         if single is not None:
             assert single.answer.encode(*stored[0]) == promised
@@ -56,10 +56,11 @@ class BothPaths:
             assert response.encode(context.api_version) == promised
         else:
             assert response is None
-        for (log, header, data), (base_offset, _) in zip(batches, stored, strict=True):
-            prefix = batch_prefix(base_offset, header.batch_length, log.leader_epoch)
-            assert last_bytes(log, len(data)) == prefix + bytes(data[PREFIX_BYTES:])
-            assert log.high_watermark == log.log_end_offset == base_offset + header.record_count
+        for (log, batch), (base_offset, _) in zip(batches, stored, strict=True):
+            prefix = batch_prefix(base_offset, batch.batch_length, log.leader_epoch)
+            data = prefix + bytes(batch.data[PREFIX_BYTES:])
+            assert last_bytes(log, len(data)) == data
+            assert log.high_watermark == log.log_end_offset == base_offset + batch.record_count
         return promised
 
 
