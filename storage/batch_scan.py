@@ -14,11 +14,11 @@ checksum is always verified, because a v2 batch with a damaged magic byte could 
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
+    HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD,
     MAGIC_POSITION,
@@ -46,12 +46,9 @@ class CorruptBatchError(CorruptRecordError):
         self.position = position
 
 
-class ScannedBatch(NamedTuple):
-    """A valid batch: its position, header and bytes (None if it is larger than a chunk)."""
-
-    position: int
-    header: BatchHeader
-    data: memoryview | None
+# A valid batch: its position, header and bytes (None if it is larger than a chunk). A plain tuple,
+# because recovery makes one for every batch that it reads.
+ScannedBatch = tuple[int, BatchHeader, memoryview | None]
 
 
 def scan_headers(
@@ -81,8 +78,8 @@ def scan_headers(
             _check_crc(files, file, position, header, whole)
         yield position, header
         position += size
-    for batch in _last_messages(files, file, position, end):
-        yield batch.position, batch.header
+    for at, header, _ in _last_messages(files, file, position, end):
+        yield at, header
 
 
 def header_at(files: Files, file: OpenFile, position: int, end: int) -> BatchHeader | None:
@@ -104,7 +101,11 @@ def header_at(files: Files, file: OpenFile, position: int, end: int) -> BatchHea
 def scan_checked(
     files: Files, file: OpenFile, start: int, end: int, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[ScannedBatch]:
-    """Every whole batch in [start, end), with its CRC verified."""
+    """Every whole batch in [start, end), with its CRC verified.
+
+    Valid batches of usual size take no further call: after a crash this reads all that was not
+    synced.
+    """
     position = chunk_at = start
     chunk = memoryview(b"")
     while position + HEADER_BYTES <= end:
@@ -112,20 +113,24 @@ def scan_checked(
             chunk, chunk_at = _chunk(files, file, position, min(chunk_bytes, end - position))
             if len(chunk) < HEADER_BYTES:
                 return
-        header = read_header(chunk, position - chunk_at)
-        if header.magic != MAGIC_V2:
+        fields = HEADER.unpack_from(chunk, position - chunk_at)
+        base_offset, length, _, magic, crc, _, delta, _, _, _, _, _, _ = fields
+        header = BatchHeader._make(fields)
+        if magic != MAGIC_V2:
             header = _message_header(file, position, chunk, position - chunk_at)
-        else:
+            length = header.batch_length
+        elif length < SMALLEST_LENGTH or base_offset < 0 or delta < 0:
             check_structure(file, position, header)
-        size = header.batch_length + LOG_OVERHEAD
+        size = length + LOG_OVERHEAD
         if position + size > end:
             return
         if position - chunk_at + size > len(chunk) and size <= chunk_bytes:
             chunk, chunk_at = _chunk(files, file, position, min(chunk_bytes, end - position))
         at = position - chunk_at
         data = chunk[at : at + size] if at + size <= len(chunk) else None
-        _check_crc(files, file, position, header, data, chunk_bytes)
-        yield ScannedBatch(position, header, data)
+        if data is None or magic != MAGIC_V2 or crc32c(data[CHECKED_POSITION:]) != crc:
+            _check_crc(files, file, position, header, data, chunk_bytes)
+        yield position, header, data
         position += size
     yield from _last_messages(files, file, position, end)
 
@@ -197,7 +202,7 @@ def _last_messages(files: Files, file: OpenFile, position: int, end: int) -> Ite
         if len(message) < header.size_bytes:
             return
         _check_crc(files, file, position + at, header, message)
-        yield ScannedBatch(position + at, header, message)
+        yield position + at, header, message
         at += header.size_bytes
 
 

@@ -8,7 +8,11 @@ Kafka: LogLoader.recoverLog, LogSegment.recover.
 
 import logging
 
-from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.protocol.batch_header import (
+    LOG_OVERHEAD,
+    NO_PARTITION_LEADER_EPOCH,
+    CorruptRecordError,
+)
 from odradek.storage.batch_scan import CorruptBatchError, scan_checked
 from odradek.storage.filenames import FileKind
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
@@ -80,16 +84,25 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     """
     size = segment.size_bytes
     segment.reset()
-    next_offset = segment.base_offset
+    next_offset, epoch = segment.base_offset, NO_PARTITION_LEADER_EPOCH
+    largest_offset = segment.base_offset + MAX_RELATIVE_OFFSET
     aborted = []
     try:
         for position, header, data in scan_checked(segment.files, segment.file, 0, size):
-            _check_offsets(segment, position, header, next_offset)
-            if transaction := replay_producer(producers, header, segment, position, data):
-                aborted.append(transaction)
-            note_epoch(epochs, header)
-            segment.note_append(header.size_bytes, header.last_offset, header.max_timestamp)
-            next_offset = header.next_offset
+            last_offset = header.base_offset + header.last_offset_delta
+            if header.base_offset < next_offset or last_offset > largest_offset:
+                reason = f"offset {header.base_offset} where {next_offset} was next"
+                raise CorruptBatchError(segment.file, position, reason)  # no CRC covers offsets
+            if header.producer_id >= 0:
+                transaction = replay_producer(producers, header, segment, position, data)
+                if transaction is not None:
+                    aborted.append(transaction)
+            if header.partition_leader_epoch != epoch:
+                note_epoch(epochs, header)
+                epoch = header.partition_leader_epoch
+            size_bytes = header.batch_length + LOG_OVERHEAD
+            segment.note_append(size_bytes, last_offset, header.max_timestamp)
+            next_offset = producers.map_end_offset = last_offset + 1
     except CorruptRecordError as error:
         _logger.warning("corrupt batch: %s", error)
     cut_bytes = size - segment.size_bytes
@@ -99,11 +112,3 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerS
     segment.close_indexes()
     rewrite_aborted(segment.files, segment.path(FileKind.TXN_INDEX), aborted)
     return cut_bytes
-
-
-def _check_offsets(segment: Segment, position: int, header: BatchHeader, next_offset: int) -> None:
-    # The CRC does not cover base offsets.
-    too_far = header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-    if header.base_offset < next_offset or too_far:
-        reason = f"offset {header.base_offset} where {next_offset} was next"
-        raise CorruptBatchError(segment.file, position, reason)

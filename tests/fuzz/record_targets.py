@@ -227,8 +227,8 @@ def scan_segment(data: bytes) -> None:
     pieces, why_pieces = _scanned(scan_checked(files, file, 0, end, chunk_bytes=HEADER_BYTES))
     whole, why_whole = _scanned(read_batches(files, file, 0, end))
     assert why == why_pieces == why_whole
-    seen = [(each.position, each.header) for each in checked]
-    assert seen == [(each.position, each.header) for each in pieces]
+    seen = [(position, header) for position, header, _ in checked]
+    assert seen == [(position, header) for position, header, _ in pieces]
     assert [header for _, header in seen] == [header for header, _ in whole]
     assert headers[: len(seen)] == seen
     for header, batch in whole:
