@@ -28,6 +28,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from threading import get_ident
 
@@ -311,7 +312,8 @@ class Files:
         """Read the whole file. Raises FileNotFoundError."""
         if self.nonblocking is not None:
             self._check_may_wait("read", path, partial(self.read, path))
-        return path.read_bytes()
+        with FileIO(path) as file:  # `path.read_bytes` takes twice as long for a small file
+            return file.readall()
 
     def atomic_write(self, path: Path, data: Buffer, *, sync: bool = True) -> None:
         """Replace the content of `path`: readers see the old content or the new, nothing between.
