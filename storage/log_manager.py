@@ -227,6 +227,10 @@ class LogManager:
         """Logs that wait for their recovery, the smallest first."""
         return self._table.waiting()
 
+    def is_waiting(self, found: FoundLog) -> bool:
+        """Whether this log, as it was found, waits for its recovery."""
+        return self._table.is_waiting(found)
+
     # --- start
 
     def open_metadata_log(

@@ -93,7 +93,7 @@ class LogRecovery:
             try:
                 while logs:
                     log = logs.pop()
-                    if not self._is_waiting(log):
+                    if not self._manager.is_waiting(log):
                         continue
                     if worker is None or not worker.is_alive:
                         worker = await RecoveryWorker.start()
@@ -113,7 +113,7 @@ class LogRecovery:
             ending = await worker.recover(task, logger.info)
         finally:
             self.at_work.pop(log.key, None)
-        if self._is_waiting(log):
+        if self._manager.is_waiting(log):
             if isinstance(ending, Recovered):
                 self._open(log, ending)
             else:
@@ -126,11 +126,12 @@ class LogRecovery:
         )
         if log is not None:
             self._on_ready(log)
-            text = "%s is recovered and served, its end offset is %d; %d logs left"
-            logger.info(text, log.name, log.log_end_offset, len(self._manager.waiting()))
-
-    def _is_waiting(self, log: FoundLog) -> bool:
-        return log in self._manager.waiting()
+            logger.info(
+                "%s is recovered and served, its end offset is %d; %d logs are not served",
+                log.name,
+                log.log_end_offset,
+                len(self._manager.not_open()),
+            )
 
     def _stop_worker_of(self, log: FoundLog) -> None:
         worker = self.at_work.pop(log.key, None)

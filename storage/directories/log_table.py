@@ -108,6 +108,10 @@ class LogTable:
         if is_full_disk(error):
             self.lack_space.add(key)
 
+    def is_waiting(self, found: FoundLog) -> bool:
+        """Whether this log, as it was found, waits for recovery."""
+        return self.not_open.get(found.key) == found and found.key not in self.unreadable
+
     # --- many
 
     def waiting(self) -> list[FoundLog]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories import found_log
 from odradek.storage.directories.found_log import FoundLog
@@ -86,6 +87,19 @@ def test_who_asks_for_a_waiting_log_is_told_to_look_again(node: Node) -> None:
     assert code_of(lambda: manager.get("orders", 3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert code_of(lambda: node.create(manager, "orders", 3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert manager.find("orders", 3) is None
+    manager.close(now_ms=NOW_MS)
+
+
+def test_a_log_waits_until_it_is_opened_or_given_up(node: Node) -> None:
+    manager = start(node)
+    recovered, damaged = manager.waiting()
+    assert manager.is_waiting(recovered)
+    assert manager.is_waiting(damaged)
+    recover_and_open(node, manager, recovered)
+    assert not manager.is_waiting(recovered)
+    manager.give_up(damaged, CorruptRecordError("damaged"))
+    assert not manager.is_waiting(damaged)
+    assert manager.waiting() == []
     manager.close(now_ms=NOW_MS)
 
 
