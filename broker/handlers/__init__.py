@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from odradek.broker.requests.dispatch import Handler
+from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
 
 from . import (

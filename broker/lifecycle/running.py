@@ -19,7 +19,8 @@ from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_ta
 from odradek.broker.network.listeners import BoundListener, bind_process
 from odradek.broker.network.server import Server
 from odradek.broker.requests.connected_members import ConnectedMembers
-from odradek.broker.requests.dispatch import Dispatcher, Handler
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.route import Handler
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files

@@ -19,7 +19,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHear
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 
 from .context import RequestContext
-from .dispatch import Handler
+from .route import Handler
 from .session import Session
 
 # The requests that name a member. Its client sends all of them on one connection.

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from odradek.broker.broker import Broker
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
@@ -34,42 +36,20 @@ class ServedVersions(NamedTuple):
     spoken: Mapping[ApiKey, VersionRange]
 
 
-class RequestContext:
+class RequestContext(Struct, eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
     `meter` measures what the request uses, if there are quotas.
     """
 
-    __slots__ = (
-        "api_key",
-        "api_version",
-        "broker",
-        "client_id",
-        "meter",
-        "now_ms",
-        "served",
-        "session",
-    )
-
-    def __init__(
-        self,
-        broker: Broker,
-        session: Session,
-        served: ServedVersions,
-        api_version: int,
-        client_id: str | None,
-        now_ms: int,
-        api_key: ApiKey,
-        meter: RequestMeter | None = None,
-    ) -> None:
-        self.broker = broker
-        self.session = session
-        self.served = served
-        self.api_version = api_version
-        self.client_id = client_id
-        self.now_ms = now_ms
-        self.api_key = api_key
-        self.meter = meter
+    broker: Broker
+    session: Session
+    served: ServedVersions
+    api_version: int
+    client_id: str | None
+    now_ms: int
+    api_key: ApiKey
+    meter: RequestMeter | None = None
 
     @property
     def permits(self) -> Permits:

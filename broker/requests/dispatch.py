@@ -16,7 +16,6 @@ import asyncio
 import inspect
 import struct
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import UnionType
 from typing import Any, get_args
@@ -31,22 +30,23 @@ from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.headers import has_flexible_response_header, read_request_header
+from odradek.protocol.headers import (
+    RequestHeader,
+    has_flexible_response_header,
+    read_request_header,
+)
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
 from odradek.storage.log import PartitionLog
 
 from .context import RequestContext, ServedVersions
 from .lost_writes import retry_after_lost_write
+from .route import RESPONSE_HEADER, Handler, Route
 from .session import Session
-from .single_batch import SingleBatchReader
+from .single_batch import SingleBatches
 
 Retry = Callable[[Message], Awaitable[Message]]
-Handler = Callable[[RequestContext, Any], Any]
-Decode = Callable[[memoryview, int], tuple[Any, int]]
 
 _SIZE = struct.Struct(">i")
-_RESPONSE_HEADER = struct.Struct(">ii")
-_FLEXIBLE_HEADER = struct.Struct(">iiB")  # and no tagged fields
 _KEY_AND_VERSION = struct.Struct(">hh")
 # These responses never depend on a coordinator's writes. Handlers that need fsyncs wait themselves.
 _INDEPENDENT_OF_COORDINATORS = (
@@ -62,25 +62,6 @@ class RefusedRequestError(Exception):
 
     Without a message the reason has been logged.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """The constants of one API and version. `counts` is None if no metrics are kept."""
-
-    key: ApiKey
-    version: int
-    decode: Decode
-    handle: Handler
-    flexible_header: bool
-    counts: RequestTraffic | None
-
-    def frame(self, body: bytearray, correlation_id: int) -> bytes:
-        """Frame a response that a handler has encoded."""
-        if self.flexible_header:
-            size = _FLEXIBLE_HEADER.size - _SIZE.size + len(body)
-            return _FLEXIBLE_HEADER.pack(size, correlation_id, 0) + body
-        return _RESPONSE_HEADER.pack(_SIZE.size + len(body), correlation_id) + body
 
 
 class Answer:
@@ -115,7 +96,7 @@ class Answer:
 
     def write(self, out: bytearray, splices: Splices) -> None:
         """Append the framed response to `out`; `splices` gets the places of file slices."""
-        out += _RESPONSE_HEADER.pack(0, self._correlation_id)
+        out += RESPONSE_HEADER.pack(0, self._correlation_id)
         if self._flexible_header:
             out.append(0)
         if self.response.__class__ is bytearray:  # encoded by the handler
@@ -149,6 +130,7 @@ class Dispatcher:
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
+        self._singles = SingleBatches()
         self._now_ms = broker.now_ms
         self._quotas = broker.quotas
 
@@ -163,28 +145,26 @@ class Dispatcher:
             answer = self._guarded(session, session.guard, frame)
             if answer is not None:
                 return answer
-        try:
-            header, position = read_request_header(frame)
-        except DecodeError:
-            self._check_api(frame)
-            raise
-        route = self._routes.get((header.api_key, header.api_version))
-        if route is None:
-            route = self._route(header.api_key, header.api_version)
-        request, _ = route.decode(frame, position)
+        single = self._singles.find(frame)
+        request: Any = single
+        if single is not None:
+            route, client_id = single.target.route, single.target.client_id
+            version, correlation_id = route.version, single.correlation_id
+        else:
+            route, header, request = self._decode(frame)
+            version, correlation_id = header.api_version, header.correlation_id
+            client_id = header.client_id
         self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
-            self._meter(session, header.client_id, route, len(frame))
-            if self._quotas.is_active
-            else None
+            self._meter(session, client_id, route, len(frame)) if self._quotas.is_active else None
         )
         now_ms = self._now_ms()
         context = RequestContext(
             self._broker,
             session,
             self._served,
-            header.api_version,
-            header.client_id,
+            version,
+            client_id,
             now_ms,
             route.key,
             meter,
@@ -197,16 +177,31 @@ class Dispatcher:
                 handle = partial(handle_timed, counts, handle)
         result = handle(context, request)
         if result.__class__ is bytearray:
-            return route.frame(result, header.correlation_id)
+            return route.frame(result, correlation_id)
         if result is None and meter is None:
             return None
-        answer = Answer(header.correlation_id, route.version, route.flexible_header)
+        answer = Answer(correlation_id, route.version, route.flexible_header)
         if meter is not None:
             result = self._metered(answer, meter, request, result)
             if result is None:
                 return answer
         self._fill(answer, route, context, request, result)
         return answer
+
+    def _decode(self, frame: memoryview) -> tuple[Route, RequestHeader, Any]:
+        """Return the request with its route and header. Raises as `dispatch`."""
+        try:
+            header, position = read_request_header(frame)
+        except DecodeError:
+            self._check_api(frame)
+            raise
+        route = self._routes.get((header.api_key, header.api_version))
+        if route is None:
+            route = self._route(header.api_key, header.api_version)
+        request, _ = route.decode(frame, position)
+        if route.key is ApiKey.PRODUCE:
+            self._singles.keep(frame, header, request, route)
+        return route, header, request
 
     def _fill(
         self, answer: Answer, route: Route, context: RequestContext, request: Any, result: Any
@@ -313,10 +308,7 @@ class Dispatcher:
             codec = codec_for(request_class(handle), version)
             flexible = has_flexible_response_header(key, version in spec.flexible)
             counts = self._counts(key, version)
-            decode: Decode = codec.decode
-            if key is ApiKey.PRODUCE and flexible:
-                decode = SingleBatchReader(decode, version).read
-            route = Route(key, version, decode, handle, flexible, counts)
+            route = Route(key, version, codec.decode, handle, flexible, counts)
         self._routes[api_key, version] = route
         return route
 

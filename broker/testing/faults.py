@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from odradek.broker.requests.context import RequestContext, ServedVersions
-from odradek.broker.requests.dispatch import Handler, RefusedRequestError
+from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.route import Handler
 from odradek.broker.requests.single_batch import SingleBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -17,12 +17,8 @@ from functools import partial
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import (
-    Answer,
-    Dispatcher,
-    Handler,
-    RefusedRequestError,
-)
+from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from odradek.broker.requests.route import Handler
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import Handler
+from odradek.broker.requests.route import Handler
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -1,0 +1,39 @@
+"""What depends only on the API and version of a request: it is looked up once."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from odradek.broker.metrics.traffic import RequestTraffic
+from odradek.protocol.api_keys import ApiKey
+
+from .context import RequestContext
+
+Handler = Callable[[RequestContext, Any], Any]
+Decode = Callable[[memoryview, int], tuple[Any, int]]
+
+RESPONSE_HEADER = struct.Struct(">ii")  # the size of what follows, and the correlation id
+_FLEXIBLE_HEADER = struct.Struct(">iiB")  # and no tagged fields
+_SIZE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The constants of one API and version. `counts` is None if no metrics are kept."""
+
+    key: ApiKey
+    version: int
+    decode: Decode
+    handle: Handler
+    flexible_header: bool
+    counts: RequestTraffic | None
+
+    def frame(self, body: bytearray, correlation_id: int) -> bytes:
+        """Frame a response that a handler has encoded."""
+        if self.flexible_header:
+            size = _FLEXIBLE_HEADER.size - _SIZE_BYTES + len(body)
+            return _FLEXIBLE_HEADER.pack(size, correlation_id, 0) + body
+        return RESPONSE_HEADER.pack(_SIZE_BYTES + len(body), correlation_id) + body
