@@ -65,6 +65,10 @@ def handle(
     if not plan.wanted:
         return respond(context, plan, {})
     plan.refused_topics = refused_topics(context, request, plan)
+    if request.min_bytes > 0 and request.max_wait_ms > 0 and not plan.refused_topics:
+        logs = logs_at_end(context, plan)
+        if logs is not None:
+            return WaitingFetch(context, request, plan, request.min_bytes, logs)
     try:
         with context.broker.cold_reads.first_attempt:
             answers, readable_bytes = read_all(context, request, plan)
@@ -120,56 +124,77 @@ def respond_or_wait(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Respond or begin to wait. Must be called in the same turn of the event loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
-    if must_wait and not any(is_urgent(answer) for answer in answers.values()):
-        return WaitingFetch(context, request, plan, request.min_bytes - readable_bytes).response
+    if must_wait and not has_urgent(answers):
+        missing_bytes = request.min_bytes - readable_bytes
+        return WaitingFetch(context, request, plan, missing_bytes, find_logs(context, plan))
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return convert_and_respond(context, plan, answers)
     return respond(context, plan, answers)
 
 
-def begin_to_wait(
-    context: RequestContext,
-    request: FetchRequest,
-    plan: FetchPlan,
-    missing_bytes: int,
-    left_ms: float,
-) -> asyncio.Future[bool]:
-    """Begin to wait. Must be called in the turn of the reads: later, a log may be deleted."""
-    logs = [find_log(context, key) for key in plan.wanted]
-    return context.broker.fetch_waiters.wait(
-        logs, missing_bytes, left_ms, committed=reads_committed(request)
-    )
+def logs_at_end(context: RequestContext, plan: FetchPlan) -> list[PartitionLog] | None:
+    """The logs to wait for if all are to be read from their ends; None if `read_all` must decide.
+
+    This is what consumers ask that keep up. Nothing is read then, and nothing else is answered.
+    """
+    logs = []
+    try:
+        for key, wanted in plan.wanted.items():
+            log = find_log(context, key)
+            if (
+                wanted.fetch_offset != log.log_end_offset
+                or not log.is_online
+                or wanted.current_leader_epoch not in (-1, log.leader_epoch)
+                or wanted.last_fetched_epoch >= 0
+            ):
+                return None
+            logs.append(log)
+    except ApiError:
+        return None
+    return logs
 
 
-class WaitingFetch:
-    """A Fetch that waits for records. `response` is a future without a task, unless a read has to
-    wait for the disk: at the end of a log many consumers wait for each record.
+def find_logs(context: RequestContext, plan: FetchPlan) -> list[PartitionLog]:
+    return [find_log(context, key) for key in plan.wanted]
+
+
+class WaitingFetch(asyncio.Future[FetchResponse]):
+    """A Fetch that waits for records, and then is the response. There is no task, unless a read has
+    to wait for the disk: at the end of a log many consumers wait for each record.
     """
 
-    __slots__ = ("_context", "_plan", "_request", "_work", "response")
+    __slots__ = ("_context", "_plan", "_request", "_work")
 
     def __init__(
-        self, context: RequestContext, request: FetchRequest, plan: FetchPlan, missing_bytes: int
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        plan: FetchPlan,
+        missing_bytes: int,
+        logs: list[PartitionLog],
     ) -> None:
-        """Begin to wait. Must be called in the same turn of the event loop as the reads."""
+        """Begin to wait. Must be called in the turn of the reads: later, a log may be deleted."""
+        super().__init__(loop=context.broker.loop)
         self._context = context
         self._request = request
         self._plan = plan
         self._work: asyncio.Future[Any]  # what it waits for: records, or the disk
-        self._wait(missing_bytes, request.max_wait_ms)
-        self.response: asyncio.Future[FetchResponse] = context.broker.loop.create_future()
-        self.response.add_done_callback(self._ended)
+        self._wait(logs, missing_bytes, request.max_wait_ms)
 
-    def _wait(self, missing_bytes: int, left_ms: float) -> None:
-        self._work = begin_to_wait(self._context, self._request, self._plan, missing_bytes, left_ms)
+    def _wait(self, logs: list[PartitionLog], missing_bytes: int, left_ms: float) -> None:
+        self._work = self._context.broker.fetch_waiters.wait(
+            logs, missing_bytes, left_ms, committed=reads_committed(self._request)
+        )
         self._work.add_done_callback(self._released)
 
-    def _ended(self, _: asyncio.Future[FetchResponse]) -> None:
-        self._work.cancel()  # if the client is gone; otherwise it is done
+    def cancel(self, msg: object = None) -> bool:
+        """Stop waiting, because the client is gone."""
+        self._work.cancel()
+        return super().cancel(msg)
 
     def _released(self, waiting: asyncio.Future[bool]) -> None:
         """Read again, because there is news or the time is up."""
-        if self.response.done():  # the client is gone
+        if self.done():  # the client is gone
             return
         meter = self._context.meter
         if meter is not None:
@@ -181,7 +206,7 @@ class WaitingFetch:
         except WouldWaitError as missing:
             self._start(self._read_cold(waiting.result(), missing))
         except Exception as error:  # noqa: BLE001 # the connection reports it
-            self.response.set_exception(error)
+            self.set_exception(error)
         finally:
             if meter is not None:
                 meter.pause()
@@ -191,15 +216,15 @@ class WaitingFetch:
         missing_bytes = request.min_bytes - readable_bytes
         # The new records may follow an open transaction, or wait for their fsync.
         needs_more = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
-        if has_news and needs_more and not any(is_urgent(answer) for answer in answers.values()):
+        if has_news and needs_more and not has_urgent(answers):
             left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
             if left_ms > 0:
-                self._wait(missing_bytes, left_ms)
+                self._wait(find_logs(context, self._plan), missing_bytes, left_ms)
                 return
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
             self._start(self._convert(answers))
         else:
-            self.response.set_result(respond(context, self._plan, answers))
+            self.set_result(respond(context, self._plan, answers))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         meter = self._context.meter
@@ -208,8 +233,8 @@ class WaitingFetch:
 
     def _worked(self, work: asyncio.Future[None]) -> None:
         error = None if work.cancelled() else work.exception()
-        if error is not None and not self.response.done():
-            self.response.set_exception(error)
+        if error is not None and not self.done():
+            self.set_exception(error)
 
     async def _read_cold(self, has_news: bool, missing: WouldWaitError) -> None:
         read = partial(read_all, self._context, self._request, self._plan)
@@ -217,7 +242,7 @@ class WaitingFetch:
         self._respond_or_wait(has_news, answers, readable_bytes)
 
     async def _convert(self, answers: Answers) -> None:
-        self.response.set_result(await convert_and_respond(self._context, self._plan, answers))
+        self.set_result(await convert_and_respond(self._context, self._plan, answers))
 
 
 def reads_committed(request: FetchRequest) -> bool:
@@ -300,13 +325,16 @@ def within_quota(
     )
 
 
-def is_urgent(answer: FetchPartitionData) -> bool:
-    """Whether the answer, an error or a divergence, must be sent without waiting for records."""
-    return (
-        answer.error_code != ErrorCode.NONE
-        or answer.diverging_epoch.end_offset >= 0
-        or answer.records is TOO_LARGE
-    )
+def has_urgent(answers: Answers) -> bool:
+    """Whether an answer must be sent without waiting for records: an error or a divergence."""
+    for answer in answers.values():  # a generator would take longer
+        if (
+            answer.error_code != ErrorCode.NONE
+            or answer.diverging_epoch.end_offset >= 0
+            or answer.records is TOO_LARGE
+        ):
+            return True
+    return False
 
 
 def read_all(

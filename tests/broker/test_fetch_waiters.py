@@ -72,13 +72,12 @@ async def test_it_ends_when_its_logs_together_have_grown_enough() -> None:
 
 
 class SlowClock:
-    """A loop whose timers the test calls."""
+    """The running loop with timers that the test calls."""
 
     def __init__(self) -> None:
         self.timers: list[tuple[float, Callable]] = []
-
-    def create_future(self) -> asyncio.Future:
-        return asyncio.get_running_loop().create_future()
+        self.get_debug = asyncio.get_running_loop().get_debug
+        self.call_soon = asyncio.get_running_loop().call_soon
 
     def call_later(self, delay_s: float, callback: Callable) -> SimpleNamespace:
         self.timers.append((delay_s, callback))
