@@ -58,6 +58,7 @@ from odradek.storage.log import RecordsSlice
 
 from .frame_memory import FrameMemory
 from .group_turns import GROUP_APIS, GroupTurns
+from .large_turns import LARGE_BYTES, LargeTurns
 from .listeners import UNKNOWN_ADDRESS, host_and_port
 from .output import Output, PlainOutput
 
@@ -117,6 +118,7 @@ class ConnectionSupport(Struct, frozen=True, kw_only=True):
     dispatcher: Dispatcher
     frame_memory: FrameMemory
     group_turns: GroupTurns
+    large_turns: LargeTurns
     files: Files
     disk: DiskExecutor
     receive_view: memoryview
@@ -151,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_bytes = 0  # of large reads, since it has given way
         self._gives_way = False  # reads nothing for one turn of the loop
         self._waiting: asyncio.Future[object] | None = None
-        self._is_held = False  # until its turn comes (GroupTurns), or its client is not throttled
+        self._is_held = False  # until its turn comes (`take_turn`), or its client is not throttled
         self._throttled: asyncio.TimerHandle | None = None
         self._answers: list[bytes | bytearray] = []  # to the requests of the current read
         self._answers_bytes = 0
@@ -292,8 +294,10 @@ class Connection(asyncio.BufferedProtocol):
                 break
             if size > 1 and view[start + 1] in GROUP_APIS and view[start] == 0:
                 self._is_held = not self._support.group_turns.has_room_for(self)
-                if self._is_held:
-                    break
+            elif size >= LARGE_BYTES:
+                self._is_held = not self._support.large_turns.has_room_for(self)
+            if self._is_held:
+                break
             self._start = end
             self._request(view[start:end])
             if size + _SIZE.size > len(view) // 4:
@@ -305,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
         self._after_serving()
 
     def take_turn(self) -> None:
-        """Serve the request that waited for a turn (GroupTurns)."""
+        """Serve the request that waited for a turn (GroupTurns, LargeTurns)."""
         self._is_held = False
         self._serve()
 

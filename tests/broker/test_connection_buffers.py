@@ -22,6 +22,7 @@ from odradek.broker.network.connection import (
     WAITING_BYTES,
     Connection,
 )
+from odradek.broker.network.large_turns import LARGE_BYTES
 from odradek.broker.network.output import PlainOutput
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
@@ -374,3 +375,19 @@ async def test_a_client_that_sends_small_requests_is_not_paused() -> None:
         while wire.feed(START_BYTES - 1):
             pass
         assert len(wire.served) == 1000
+
+
+async def test_a_small_request_is_served_between_two_large_ones() -> None:
+    large = [request(PLAIN, LARGE_BYTES, number) for number in range(2)]
+    with house([large[0]], [large[1]], [request(PLAIN)], [request(PLAIN)]) as made:
+        for wire in made.wires[:3]:
+            while wire.feed(1 << 20):
+                pass
+        assert [len(wire.served) for wire in made.wires] == [0, 0, 1, 0]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [len(wire.served) for wire in made.wires] == [1, 0, 1, 0]
+        made.wires[3].feed(1 << 20)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [len(wire.served) for wire in made.wires] == [1, 1, 1, 1]

@@ -7,6 +7,7 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.network.connection import SHARED_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.network.group_turns import GroupTurns
+from odradek.broker.network.large_turns import LargeTurns
 from odradek.broker.requests.session import Session
 from odradek.storage.files import Files
 
@@ -41,6 +42,7 @@ class FakeServer:
         self.receive_view = memoryview(bytearray(SHARED_BYTES))
         self.frame_memory = FrameMemory(loop, memory_bytes)
         self.group_turns = GroupTurns(loop, self.clock)
+        self.large_turns = LargeTurns(loop)
         self.ticks = 0
         self.dispatcher = self
         self.disk = DiskExecutor(loop)
