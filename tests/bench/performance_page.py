@@ -52,13 +52,15 @@ _SHORT = """
 - **CPU of large batches** (`producer_perf`, `produce_large_batches`): three fifths are what the
   bare loop needs, too: the kernel's copies of the bytes in and out, and the checksum.
   `consumer_perf` has smaller answers than `fetch_warm`, so requests weigh more.
-- **Requests of one record** (`tail`, `produce_200`, `produce_beside_idle`): 15 µs are a read, a
-  write, a send, and about 7 µs of Python. Kafka's code runs compiled, and on both cores.
+- **Requests of one record** (`tail`, `produce_200`, `produce_beside_idle`): a read, a write and a
+  send, of which the send costs most, and about 6 µs of Python. Kafka's code runs compiled, and on
+  both cores.
 - **`produce_2000_partitions`**: a write for each record, about 2.5 µs, and more than that in Python
   to check it, to find its log and to answer. Much of it is waiting for memory, which two partitions
   do not share. Kafka needs 6.5 µs in all once the JVM has compiled its code.
 - **`beside_writers`**: one event loop serves all. A request of 512 KiB takes about a millisecond
-  of it; Kafka has eight threads for requests.
+  of it, two thirds of that in the kernel's write, and a small request may have to wait for one of
+  them. Kafka has eight threads for requests.
 - **After a kill**, a start recovers logs of up to 64 MiB together, the smallest first, before it
   answers; the others are recovered while those are served. With records of 1 KiB these are 600 logs
   and 60,000 batches. Each log's files are opened and its indexes made again, and the checksum of
