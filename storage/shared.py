@@ -4,14 +4,20 @@ Thousands of logs have the same settings. If they share the object, it stays in 
 cache while a request appends to all of them.
 """
 
+import functools
 from collections.abc import Hashable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T", bound=Hashable)
 
-_known: dict[Hashable, Hashable] = {}
+_VALUES_KEPT = 1024
 
 
 def shared(value: T) -> T:
-    """The first value that was equal. It is kept for ever, so there must be few different ones."""
-    return _known.setdefault(value, value)  # type: ignore[return-value] # equal, so of its type
+    """The first value that was equal, of those that were asked for last."""
+    return cast(T, _first_equal(value))
+
+
+@functools.lru_cache(_VALUES_KEPT)
+def _first_equal(value: Hashable) -> Hashable:
+    return value
