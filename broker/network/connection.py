@@ -46,7 +46,7 @@ from typing import cast
 from msgspec import Struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.quotas.request_meter import RequestMeter
+from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
 from odradek.broker.requests.session import Session
 from odradek.config.listeners import Listener
@@ -313,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_held = False
         self._serve()
 
-    def _throttle(self, meter: RequestMeter) -> None:
+    def _throttle(self, meter: RequestMeter | MeteredElsewhere) -> None:
         """Serve no request for the time by which the client has exceeded a quota (KIP-219)."""
         meter.finish()
         if meter.throttle_ms and not self._finishing:

@@ -27,7 +27,7 @@ from odradek.broker.disk.log_sync import Sync
 from odradek.broker.metrics.timed_requests import handle_timed
 from odradek.broker.metrics.traffic import RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
-from odradek.broker.quotas.request_meter import RequestMeter
+from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import (
@@ -89,7 +89,7 @@ class Answer:
         self.response: Any = None
         self.awaits_coordinator = False
         self.retry: Retry | None = None
-        self.meter: RequestMeter | None = None
+        self.meter: RequestMeter | MeteredElsewhere | None = None
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header

@@ -16,6 +16,7 @@ from functools import partial
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
+from odradek.broker.quotas.request_meter import MeteredElsewhere
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
 from odradek.broker.requests.route import Handler
@@ -84,9 +85,21 @@ WORKER_HANDLERS: Mapping[ApiKey, Handler] = {
 class ForwardedAnswer(Answer):
     """The answer to a forwarded request: `response` is its whole frame."""
 
-    def __init__(self, pending: asyncio.Future[bytes]) -> None:
+    def __init__(self, waiting: asyncio.Future[bytes]) -> None:
         super().__init__(correlation_id=0, version=0, flexible_header=False)
-        self.pending = pending  # type: ignore[assignment] # bytes in place of a message
+        self.pending = waiting  # type: ignore[assignment] # bytes in place of a message
+        self._waiting = waiting
+
+    def arrived(self, response: ForwardedResponse) -> None:
+        """Pass the response on to the connection that waits for it."""
+        if self._waiting.done():
+            return
+        if response.throttle_ms:
+            self.meter = MeteredElsewhere(response.throttle_ms)
+        if response.frame is None:
+            self._waiting.set_exception(RefusedRequestError(response.reason))
+        else:
+            self._waiting.set_result(response.frame)
 
     def write(self, out: bytearray, splices: Splices) -> None:  # noqa: ARG002 # as Answer's
         """Append the response to `out`."""
@@ -98,7 +111,7 @@ class Forwarder:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._waiting: dict[int, ForwardedAnswer] = {}
         self._last_number = 0
 
     def forward(self, session: Session, frame: memoryview) -> ForwardedAnswer:
@@ -106,7 +119,7 @@ class Forwarder:
         self._last_number = number = self._last_number + 1
         waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         waiting.add_done_callback(partial(self._ended, number))
-        self._waiting[number] = waiting
+        self._waiting[number] = answer = ForwardedAnswer(waiting)
         request = ForwardedRequest(
             number,
             bytes(frame),
@@ -117,17 +130,13 @@ class Forwarder:
             session.token_authenticated,
         )
         self._channel.send(request)
-        return ForwardedAnswer(waiting)
+        return answer
 
     def answered(self, response: ForwardedResponse) -> None:
         """Pass a response on to the connection that waits for it."""
-        waiting = self._waiting.get(response.number)
-        if waiting is None or waiting.done():
-            return
-        if response.frame is None:
-            waiting.set_exception(RefusedRequestError(response.reason))
-        else:
-            waiting.set_result(response.frame)
+        answer = self._waiting.get(response.number)
+        if answer is not None:
+            answer.arrived(response)
 
     def _ended(self, number: int, waiting: asyncio.Future[bytes]) -> None:
         del self._waiting[number]
@@ -195,8 +204,8 @@ class ForwardedRequests:
         session.principal = request.principal
         session.token_authenticated = request.token_authenticated
         try:
-            frame = await self._answer(session, memoryview(request.frame))
-            response = ForwardedResponse(request.number, frame)
+            frame, throttle_ms = await self._answer(session, memoryview(request.frame))
+            response = ForwardedResponse(request.number, frame, throttle_ms=throttle_ms)
         except (DecodeError, RefusedRequestError, ApiError) as error:
             response = ForwardedResponse(request.number, None, str(error))
         except Exception:  # the root of a forwarded request
@@ -205,17 +214,19 @@ class ForwardedRequests:
             response = ForwardedResponse(request.number, None, text)
         self._send(response)
 
-    async def _answer(self, session: Session, frame: memoryview) -> bytes | None:
-        """Serve one request, as a connection does."""
+    async def _answer(self, session: Session, frame: memoryview) -> tuple[bytes | None, int]:
+        """Serve one request, as a connection does. Returns the response and the throttle time."""
         answer = self._dispatcher.dispatch(session, frame)
         if answer is None or isinstance(answer, bytes):
-            return answer
+            return answer, 0
         pending = answer.pending
         while pending is not None:
             answer.response = await pending
             pending = self._dispatcher.wait_for_coordinators(answer)
-        if answer.meter is not None:
-            answer.meter.finish()
         out = bytearray()
         answer.write(out, [])
-        return bytes(out)
+        throttle_ms = 0
+        if answer.meter is not None:
+            answer.meter.finish()
+            throttle_ms = answer.meter.throttle_ms
+        return bytes(out), throttle_ms

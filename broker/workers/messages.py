@@ -121,11 +121,15 @@ class ForwardCancelled(NamedTuple):
 
 
 class ForwardedResponse(NamedTuple):
-    """The framed response. It is None if the connection is to be closed, because of `reason`."""
+    """The framed response. It is None if the connection is to be closed, because of `reason`.
+
+    `throttle_ms`: for how long to serve no request of the client.
+    """
 
     number: int
     frame: bytes | None
     reason: str = ""
+    throttle_ms: int = 0
 
 
 class VerifyTransaction(NamedTuple):
