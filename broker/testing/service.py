@@ -40,11 +40,11 @@ class Service:
     """A broker on ports that stay open, also while it is replaced by one with other data."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        """Bind the ports and start the broker.
+        """Bind the ports and start the broker. It is one process, also if `settings` want workers.
 
         Raises ConfigError, ListenError, DirectoryError, RefusedToStartError.
         """
-        self._config = BrokerConfig.from_texts(settings)
+        self._config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
         (self._data,) = self._config.data_directories
         self._bound = bind_listeners(self._config.open_listeners)
         self._clock = AdjustableClock()
