@@ -16,7 +16,7 @@ from odradek.storage.filenames import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from odradek.storage.files import Files
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
 from tests.support.broker_with_workers import (
     PARTITIONS,
     BrokerWithWorkers,
@@ -215,24 +215,3 @@ def test_a_large_log_is_recovered_while_the_others_are_served(broker: BrokerWith
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     found = [each.result(30).offset for each in admin.list_offsets(asked).values()]
     assert found == [111, 21, 21, 21, 21, 21]
-
-
-@pytest.mark.java
-def test_apache_kafka_opens_the_directory_and_workers_open_kafkas(
-    broker: BrokerWithWorkers,
-) -> None:
-    assert broker.terminate() == 0
-    kafka = ApacheKafkaProcess(broker.directory)
-    # The directory has its voters in the metadata log.
-    kafka.settings["controller.quorum.bootstrap.servers"] = kafka.settings.pop(
-        "controller.quorum.voters"
-    ).removeprefix("0@")
-    kafka.start()
-    try:
-        assert values_in(kafka.bootstrap, "orders", len(VALUES)) == VALUES
-        produce(kafka.bootstrap, "orders", ["zzz"] * PARTITIONS)
-    finally:
-        kafka.stop()
-    broker.start()
-    values = [*VALUES, *["zzz"] * PARTITIONS]
-    assert values_in(broker.bootstrap, "orders", len(values)) == values
