@@ -2,10 +2,10 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -34,7 +34,8 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from tests.support.broker_with_workers import BrokerWithWorkers, new_topic, produce
 from tests.support.config_requests import alter_configs_request
-from tests.support.java_tools import JAVA_TOOLS, TOOLS, why_no_java
+from tests.support.java_tools import why_no_java
+from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
@@ -126,17 +127,51 @@ def code_of_move(client: WireClient, topic: str, node: int) -> int:
     return response.responses[0].partitions[0].error_code
 
 
+@pytest.fixture(scope="module")
+def tools(broker: BrokerWithWorkers) -> Iterator[Callable[..., str]]:
+    """Runs a tool of Apache Kafka; its output."""
+    with WarmTools() as warm:
+
+        def run(tool: str, *arguments: str) -> str:
+            code, output = warm.run(tool, "--bootstrap-server", broker.bootstrap, *arguments)
+            assert code == 0, output
+            return output
+
+        yield run
+
+
+@pytest.mark.java
+@pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java()))
+def test_kafkas_tool_finds_a_transaction_once_and_its_producer_at_each_leader(
+    broker: BrokerWithWorkers, admin: AdminClient, tools: Callable[..., str]
+) -> None:
+    name = new_topic(admin, str(uuid.uuid4()))
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for index in (0, 1):  # one of each worker
+        producer.produce(name, "x", partition=index)
+    assert producer.flush(30) == 0
+    listed = tools("TransactionsCommand", "list").splitlines()
+    [[_, coordinator, producer_id, state]] = [
+        line.split() for line in listed if line.startswith(name)
+    ]
+    assert (coordinator, state) == ("0", "Ongoing")
+    for index in (0, 1):
+        where = ("--topic", name, "--partition", str(index))
+        described = tools("TransactionsCommand", "describe-producers", *where).splitlines()
+        assert [line.split()[0] for line in described[1:]] == [producer_id]
+    producer.abort_transaction(30)
+
+
 @pytest.mark.java
 @pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java()))
 def test_kafkas_tool_describes_the_logs_of_each_node(
-    broker: BrokerWithWorkers, admin: AdminClient
+    broker: BrokerWithWorkers, admin: AdminClient, tools: Callable[..., str]
 ) -> None:
     name = new_topic(admin, str(uuid.uuid4()))
     produce(broker.bootstrap, name, ["one"])
-    tool = f"{TOOLS}.LogDirsCommand"
-    output = JAVA_TOOLS.run(
-        tool, "--bootstrap-server", broker.bootstrap, "--describe", "--topic-list", name
-    )
+    output = tools("LogDirsCommand", "--describe", "--topic-list", name)
     described = {f"{name}-{index}": leader for index, leader in leaders_of(admin, name).items()}
     found = {
         partition["partition"]: node["broker"]
