@@ -1,11 +1,11 @@
-"""What odradek is to reach: the ratio of each figure to Apache Kafka's, or to the bare loop's.
+"""What odradek is to reach: the ratio of each figure to Apache Kafka's, or to another's.
 
 Of a figure that ends with `_per_s` a target is the least ratio, of all others the largest.
 """
 
 from collections.abc import Mapping
 
-from tests.bench.figures import BARE, KAFKA
+from tests.bench.figures import BARE, KAFKA, ONE_PROCESS
 
 Targets = Mapping[str, float]  # by figure
 
@@ -46,6 +46,13 @@ TARGETS: Mapping[str, Mapping[str, Targets]] = {
     BARE: {
         "produce_large_batches": {"cpu_s_per_GB": 1.6},
         "fetch_warm": {"cpu_s_per_GB": 1.2},
+    },
+    ONE_PROCESS: {
+        "with_workers": {
+            f"{work}_{workers}_workers_cpu_s_per_GB": 1.1
+            for work in ("produce", "fetch")
+            for workers in (1, 2)
+        },
     },
 }
 

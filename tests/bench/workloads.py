@@ -114,7 +114,7 @@ OWN: Mapping[str, Work] = {
     **transactions.WORKLOADS,
     **authorizing.WORKLOADS,
     **{name: _ready(work) for name, work in metrics_cost.WORKLOADS.items()},
-    **{name: _ready(work) for name, work in with_workers.WORKLOADS.items()},
+    **with_workers.WORKLOADS,
     **{name: _ready(work) for name, work in spark_reading.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_archiving.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_writing.WORKLOADS.items()},
