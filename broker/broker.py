@@ -240,12 +240,19 @@ class Broker:
     def _open_logs(self) -> None:
         """Open the partition logs, and decide on interrupted moves between directories."""
         now_ms = self.now_ms()
-        # Worker processes do not know files other than the system's own (some tests have others).
-        may_wait = type(self.files) is Files
         load_logs(
-            self._topic_config, self.log_manager, self.metadata, now_ms, large_may_wait=may_wait
+            self._topic_config,
+            self.log_manager,
+            self.metadata,
+            now_ms,
+            large_may_wait=self._other_processes_read_logs,
         )
         settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
+
+    @property
+    def _other_processes_read_logs(self) -> bool:
+        """Other processes know no files but the system's own. Some tests have others."""
+        return type(self.files) is Files
 
     def _register(self) -> None:
         """Register the broker in the metadata log, and lead its partitions."""

@@ -21,21 +21,34 @@ class ChannelClosedError(Exception):
 class Channel:
     """Sends and receives messages. Made by `open`."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, sock: socket.socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._socket = sock
         self._reader = reader
         self._writer = writer
 
     @classmethod
     async def open(cls, sock: socket.socket) -> Channel:
         """Make the end of a connected socket."""
-        return cls(*await asyncio.open_unix_connection(sock=sock))
+        return cls(sock, *await asyncio.open_unix_connection(sock=sock))
 
     def send(self, message: object) -> None:
         """Queue a message. Does nothing if the other process has ended."""
         if not self._writer.is_closing():
-            content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-            self._writer.write(LENGTH.pack(len(content)))
-            self._writer.write(content)
+            self._writer.write(_framed(message))
+
+    def send_at_once(self, message: object) -> None:
+        """Send a small message while the event loop is blocked: `send` would wait for it.
+
+        It is dropped if the other process has not read many others yet. Raises ChannelClosedError.
+        """
+        try:
+            self._socket.send(_framed(message), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except ConnectionError as error:
+            raise ChannelClosedError from error
 
     async def receive(self) -> Any:
         """Wait for the next message. Raises ChannelClosedError."""
@@ -53,3 +66,8 @@ class Channel:
             await self._writer.wait_closed()
         except ConnectionError:
             return
+
+
+def _framed(message: object) -> bytes:
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(content)) + content

@@ -1,11 +1,11 @@
 """The messages between the broker's own process and its workers. channel.py has their framing.
 
     to a worker       StartWorker           once, at first
+    from it           Heartbeat...          it still works, from now on
     from it           Following             it has read the metadata log up to an offset
     to it             MetadataBatches...    what was appended to the log since
     from it           Applied...            it has done what the records say
     from it           Serving               it accepts connections
-    from it           Heartbeat...          it still works
     from it           CheckpointPart...     its part of a checkpoint file
     from it           ForwardedRequest, ForwardCancelled
     to it             ForwardedResponse     the reply to ForwardedRequest
@@ -89,7 +89,7 @@ class Serving(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """The event loop of the worker still runs. See heartbeats.py."""
+    """The event loop of the worker still runs, or its start makes progress. See heartbeats.py."""
 
 
 class CheckpointPart(NamedTuple):

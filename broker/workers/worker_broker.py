@@ -43,6 +43,7 @@ class WorkerBroker(Broker):
         config: BrokerConfig,
         loop: asyncio.AbstractEventLoop,
         start: StartWorker,
+        files: Files,
         reading: MetadataReading,
         save_checkpoint: Callable[[Path, Offsets], None],
         assignments: RemoteAssignments,
@@ -52,7 +53,7 @@ class WorkerBroker(Broker):
         self._reading = reading
         self._save_checkpoint = save_checkpoint
         self._assignments = assignments
-        super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:])
+        super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:], files=files)
 
     # -- the steps of the constructor that differ --------------------------------------------------
 
@@ -75,6 +76,10 @@ class WorkerBroker(Broker):
         self.metadata = reading.metadata
         self.followed_to = reading.next_offset
         self.quorum_version = reading.quorum.kraft_version
+
+    @property
+    def _other_processes_read_logs(self) -> bool:
+        return True
 
     def _register(self) -> None:
         lead_logs(self.config, self.log_manager, self.metadata, self.now_ms())

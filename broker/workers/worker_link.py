@@ -46,6 +46,9 @@ from .worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek.workers")
 
+# How long a worker may take to load its program. That is half a second of a processor, but all
+# workers do it at once, and there may be more of them than processors.
+LOAD_MS = 60_000
 COMMAND = (sys.executable, "-P", "-m", "odradek.broker.workers.worker_process")
 
 
@@ -63,6 +66,7 @@ class WorkerLink:
         self.process = process
         self.serves = asyncio.Event()  # since it has served for the first time
         self.stop_asked = asyncio.Event()
+        self.was_killed = False  # the last time, because it hung
         self._broker = broker
         self._sockets = sockets
         self._markers = markers
@@ -72,10 +76,11 @@ class WorkerLink:
         self._channel: Channel | None = None
         self._next_offset: int | None = None  # of the metadata to send; None: it is starting
         self._sending: asyncio.Handle | None = None
-        self._heartbeats: Heartbeats | None = None  # since it serves
+        self._heartbeats: Heartbeats | None = None  # while it runs
         self._watch: asyncio.Task[None] | None = None
         self._is_handling = False
         self._has_stopped = False
+        self._has_run = False
         self._clean: set[DataDirectory] = set()
 
     def send(self, message: object) -> None:
@@ -109,7 +114,10 @@ class WorkerLink:
                 return
         self._channel = await Channel.open(ours)
         self._clean = set()
+        self.was_killed = False
         self.send(self._start_message())
+        self._has_run = True
+        self._watch = asyncio.ensure_future(self._kill_if_silent())
         if self.stop_asked.is_set():
             self.send(StopWorker())
         try:
@@ -150,10 +158,9 @@ class WorkerLink:
 
     def _start_message(self) -> StartWorker:
         manager = self._broker.log_manager
-        is_restarted = self.serves.is_set()
         return StartWorker(
             process=self.process,
-            is_restarted=is_restarted,
+            is_restarted=self.serves.is_set(),
             settings=dict(self._broker.effective_config.written.texts),
             log_format=log_format_in_use(),
             directories=[
@@ -161,7 +168,7 @@ class WorkerLink:
                     each.path,
                     each.cluster_id,
                     each.directory_id,
-                    each.had_clean_shutdown and not is_restarted,
+                    each.had_clean_shutdown and not self._has_run,
                 )
                 for each in manager.directories
             ],
@@ -215,7 +222,6 @@ class WorkerLink:
                 self.serves.set()
                 progress.note_serving(self.process)
                 self._log_addresses()
-                self._watch = asyncio.ensure_future(self._kill_if_silent())
             case DirectoryFailed():
                 self._broker.log_manager.take_offline_at(message.path, message.reason)
             case Stopped():
@@ -231,23 +237,24 @@ class WorkerLink:
             logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
 
     async def _kill_if_silent(self) -> None:
-        """End the process if it hangs.
-
-        Only a worker that serves is watched: before, it may take long to open its logs.
-        """
+        """End the process if it hangs."""
         config, timer_ms = self._broker.config, self._broker.timer_ms
         interval_ms, timeout_ms = (
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
         )
-        self._heartbeats = heartbeats = Heartbeats(interval_ms, timeout_ms, timer_ms())
+        self._heartbeats = heartbeats = Heartbeats(
+            interval_ms, timeout_ms, timer_ms(), first_ms=LOAD_MS
+        )
         while not heartbeats.is_silent(timer_ms()):
             await asyncio.sleep(interval_ms / 1000)
             if self._is_handling:  # its next messages are not read yet
                 heartbeats.heard()
-        logger.error(
-            "worker %d hangs: no heartbeat for %d ms; it is killed", self.process, timeout_ms
-        )
+        serves = self._broker.worker_progress.is_serving(self.process)
+        what = "hangs" if serves else "hangs while it starts"
+        text = "worker %d %s: no heartbeat for %d ms; it is killed"
+        logger.error(text, self.process, what, heartbeats.limit_ms)
+        self.was_killed = True
         self.kill()
 
     async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:

@@ -87,12 +87,16 @@ class WorkerPool:
             await worker.serves.wait()
 
     async def _keep(self, worker: WorkerLink) -> None:
-        """Run a worker until the broker stops. One that has never served is not started again."""
+        """Run a worker until the broker stops.
+
+        One that has ended by itself before it has ever served is not started again.
+        """
         delay_s = RESTART_AFTER_S
         while True:
             began_s = self._broker.loop.time()
             await worker.run()
-            if worker.stop_asked.is_set() or not worker.serves.is_set():
+            is_hopeless = not (worker.serves.is_set() or worker.was_killed)
+            if worker.stop_asked.is_set() or is_hopeless:
                 return
             lived_s = self._broker.loop.time() - began_s
             delay_s = RESTART_AFTER_S if lived_s > 2 * delay_s else min(2 * delay_s, MAX_DELAY_S)

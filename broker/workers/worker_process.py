@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 import uvloop
 
 from odradek.broker.admin.log_levels import change_levels
+from odradek.broker.broker import timer_clock_ms
 from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
 from odradek.broker.lifecycle.log_lines import configure_logging
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
@@ -36,7 +37,6 @@ from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.checkpoint_files import Offsets
 from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.files import Files
 
 from .channel import Channel, ChannelClosedError
 from .forwarding import Forwarder, WorkerDispatcher
@@ -61,6 +61,7 @@ from .messages import (
 from .metadata_follower import MetadataFollower
 from .remote_assignments import RemoteAssignments
 from .remote_transactions import RemoteTransactions
+from .starting_files import StartingFiles
 from .worker_broker import WorkerBroker
 
 if TYPE_CHECKING:
@@ -82,12 +83,23 @@ class Worker:
         config = BrokerConfig.from_texts(start.settings)
         directory = config.metadata_directory.absolute()
         cluster_id = start.directories[0].cluster_id
+        self._files = StartingFiles(
+            lambda: channel.send_at_once(Heartbeat()),
+            config.broker_heartbeat_interval_ms,
+            timer_clock_ms,
+        )
         reading = read_metadata(
-            Files(), metadata_log_directory(directory), cluster_id, allow_torn_end=True
+            self._files, metadata_log_directory(directory), cluster_id, allow_torn_end=True
         )
         self._assignments = RemoteAssignments(channel.send)
         self._broker = WorkerBroker(
-            config, self._loop, start, reading, self._save_checkpoint, self._assignments
+            config,
+            self._loop,
+            start,
+            self._files,
+            reading,
+            self._save_checkpoint,
+            self._assignments,
         )
         self._follower = MetadataFollower(self._broker)
         self._appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
@@ -101,6 +113,7 @@ class Worker:
 
     async def run(self) -> None:
         """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
+        self._files.started()
         self._channel.send(Following(self._broker.followed_to))
         for path, reason in self._broker.log_manager.offline.items():
             if path not in self._start.offline:  # it failed while the logs were opened

@@ -10,9 +10,15 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from odradek.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from odradek.storage.checkpoints import read_offsets
+from odradek.storage.directories.log_share import LogShare
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
+    LEADER_EPOCH_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
 from odradek.storage.files import Files
@@ -26,6 +32,7 @@ from tests.support.broker_with_workers import (
     values_in,
 )
 from tests.support.waiting import wait_until
+from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +103,28 @@ def test_a_worker_that_hangs_is_started_again(tmp_path: Path) -> None:
     finally:
         assert broker.terminate() == 0
     assert broker.crashes_in_log() == []
+
+
+def test_a_worker_that_hangs_while_it_starts_is_started_again(broker: BrokerWithWorkers) -> None:
+    assert broker.terminate() == 0
+    owner = LogShare(0, 2).owner
+    [partition, *_] = [index for index in range(PARTITIONS) if owner("orders", index) == 1]
+    epochs = broker.data / f"orders-{partition}" / LEADER_EPOCH_CHECKPOINT
+    content = epochs.read_bytes()
+    epochs.unlink()
+    os.mkfifo(epochs)  # it cannot be opened before somebody writes to it
+    broker.settings |= {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "6000"}
+    broker.start_without_waiting()
+    wait_until(lambda: "worker 1 hangs while it starts" in broker.log_text())
+    epochs.unlink()
+    epochs.write_bytes(content)
+    broker.wait_until_ready()
+    assert "worker 2 hangs" not in broker.log_text()
+    produce(broker.bootstrap, "orders", ["zzz"] * PARTITIONS)
+    values = [*VALUES, *["zzz"] * PARTITIONS]
+    assert values_in(broker.bootstrap, "orders", len(values)) == values
+    assert broker.terminate() == 0
+    assert (broker.data / CLEAN_SHUTDOWN).exists()
 
 
 def produce_to(bootstrap: str, topic: str, partition: int) -> None:
@@ -178,6 +207,25 @@ def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWi
     broker.kill()
     broker.wait_for_workers()
     read_in_one_process(broker, VALUES)
+
+
+def test_each_producer_gets_an_id_of_its_own_whichever_node_it_asks(
+    broker: BrokerWithWorkers,
+) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+
+    def new_ids() -> Iterator[int]:
+        for node in range(3):
+            with WireClient(broker.port_of(node)) as client:
+                yield client.ask(request, InitProducerIdResponse, 4).producer_id
+
+    found = [*new_ids(), *new_ids()]
+    broker.kill()
+    broker.wait_for_workers()
+    broker.start()
+    found += new_ids()
+    assert min(found) >= 0
+    assert len({*found}) == len(found)
 
 
 def test_no_broker_opens_a_directory_in_which_a_worker_may_still_write(
