@@ -1,4 +1,6 @@
-"""The data pipeline on PySpark: `pip install 'odradek[spark]'`, and Java 17.
+"""The data pipeline: jobs in processes of one machine, and everything on PySpark.
+
+`odradek[pipeline]` is enough for the jobs on one machine; Spark needs `odradek[spark]` and Java 17.
 
     from odradek.pipeline import register
 

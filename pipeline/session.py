@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
+SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  # spark-submit sets this environment variable
 _LOOPBACK = "127.0.0.1"
 _ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -56,7 +57,7 @@ def make_session(
 
     from . import register
 
-    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # set by spark-submit
+    if master is None and SPARK_SUBMIT not in os.environ:
         master = "local[*]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -1,6 +1,8 @@
 """The jobs of `odradek pipeline`: plain functions that take a TaskRunner or a SparkSession.
 
-spark_tasks      runs the parts of a job on Spark, and returns each result as soon as it is known
+task_runner      what runs the parts of a job, and returns each result as soon as it is known:
+process_tasks      in processes on this machine
+spark_tasks        on Spark
 topic_choice     which partitions a job works on
 archive/         closed segments -> Parquet, each record exactly once
 replay/          that Parquet -> a topic

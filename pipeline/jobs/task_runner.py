@@ -1,4 +1,4 @@
-"""The interface that runs the parts of a job. Spark implements it, and tests."""
+"""The interface that runs the parts of a job: in processes on this machine, or on Spark."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol, TypeVar

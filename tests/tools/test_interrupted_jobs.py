@@ -1,4 +1,4 @@
-"""Ctrl-C in a job of `odradek pipeline`, and what Spark may say meanwhile: nothing."""
+"""Ctrl-C in a job of `odradek pipeline`, in processes and on Spark; what Spark logs meanwhile."""
 
 import contextlib
 import os
@@ -35,10 +35,8 @@ class Interrupted:
         self._mark = f"ODRADEK_TEST_MARK={root.name}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._said = root / "stderr"
-        spark = ("--master", "local[1]", "--conf", f"spark.local.dir={root}")
-        quick = ("--conf", f"spark.driver.extraJavaOptions={quick_java_options()}")
         program = "from odradek.tools.cli import main; main()"
-        command = [sys.executable, "-c", program, "pipeline", *map(str, arguments), *spark, *quick]
+        command = [sys.executable, "-c", program, "pipeline", *map(str, arguments)]
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 command,
@@ -49,12 +47,19 @@ class Interrupted:
             )
 
     def when(self, is_time: Callable[[], object]) -> int:
-        """Interrupt it then; the exit code."""
+        """Interrupt it then, as a terminal does; the exit code."""
+        return self._ended(is_time, lambda: os.killpg(self._process.pid, signal.SIGINT))
+
+    def killed_when(self, is_time: Callable[[], object]) -> int:
+        """Kill the process then, but not its workers; the exit code."""
+        return self._ended(is_time, self._process.kill)
+
+    def _ended(self, is_time: Callable[[], object], end: Callable[[], None]) -> int:
         try:
             while not is_time():
                 assert self._process.poll() is None, self.said()
                 time.sleep(0.01)
-            os.killpg(self._process.pid, signal.SIGINT)
+            end()
             return self._process.wait(ENDS_WITHIN_S)
         finally:
             if self._process.poll() is None:
@@ -75,6 +80,10 @@ class Interrupted:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return found
+
+    def workers(self) -> list[int]:
+        """The processes that it has started."""
+        return [pid for pid in self._marked() if pid != self._process.pid]
 
     def _marked(self) -> list[int]:
         found = []
@@ -101,20 +110,7 @@ def logs(root: Path) -> Path:
     return root / "log"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
-def test_an_interrupted_job_says_so_in_a_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """While the JVM comes up, and while a task writes."""
-    path, archive = logs(tmp_path), tmp_path / "archive"
-    job = Interrupted(tmp_path, "stats", "--path", path)
-    assert job.when(job.said) == 130
-    assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
-
-    staging = ArchiveLayout(archive).staging
-    job = Interrupted(tmp_path, "archive", archive, "--path", path, "--until-end")
-    assert job.when(lambda: list(staging.glob("*/*"))) == 130
-    assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
-
+def check_that_a_run_completes(path: Path, archive: Path) -> None:
     settings = ArchiveSettings(
         log_directories=[path],
         archive=archive,
@@ -126,7 +122,44 @@ def test_an_interrupted_job_says_so_in_a_line_and_leaves_nothing_behind(tmp_path
         ("orders", 0, 0, b"k", b"a"),
         ("orders", 0, 1, b"k", b"b"),
     ]
-    assert list(staging.iterdir()) == []
+    assert list(ArchiveLayout(archive).staging.iterdir()) == []
+
+
+def test_interrupted_or_killed_processes_leave_nothing_behind(tmp_path: Path) -> None:
+    """While the workers start, and while one writes."""
+    path, archive = logs(tmp_path), tmp_path / "archive"
+    staging = ArchiveLayout(archive).staging
+    arguments = ("archive", archive, "--path", path, "--until-end", "--processes", 2)
+    job = Interrupted(tmp_path, *arguments)
+    assert job.when(job.workers) == 130
+    assert (job.left(), job.said()) == ([], [SAID])
+
+    job = Interrupted(tmp_path, *arguments)
+    assert job.when(lambda: list(staging.glob("*/*"))) == 130
+    assert (job.left(), job.said()) == ([], [SAID])
+
+    job = Interrupted(tmp_path, *arguments)
+    assert job.killed_when(lambda: list(staging.glob("*/*"))) == -signal.SIGKILL
+    assert (job.left(), job.said()) == ([], [])
+    check_that_a_run_completes(path, archive)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+def test_an_interrupted_spark_says_so_in_a_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """While the JVM comes up, and while a task writes."""
+    path, archive = logs(tmp_path), tmp_path / "archive"
+    spark = ("--master", "local[1]", "--conf", f"spark.local.dir={tmp_path}")
+    quick = ("--conf", f"spark.driver.extraJavaOptions={quick_java_options()}")
+    job = Interrupted(tmp_path, "stats", "--path", path, *spark, *quick)
+    assert job.when(job.said) == 130
+    assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
+
+    staging = ArchiveLayout(archive).staging
+    job = Interrupted(tmp_path, "archive", archive, "--path", path, "--until-end", *spark, *quick)
+    assert job.when(lambda: list(staging.glob("*/*"))) == 130
+    assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
+    check_that_a_run_completes(path, archive)
 
 
 def test_spark_says_errors_only_unless_the_user_wants_more(

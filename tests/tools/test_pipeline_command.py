@@ -12,27 +12,13 @@ from typer.testing import CliRunner
 from odradek.protocol.compression import CompressionType
 from odradek.storage.log import PartitionLog
 from odradek.tools.app import app
-from odradek.tools.pipeline import running
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
 from odradek.tools.tables import number, size
-from tests.support.archives import InThisProcess, data_files
+from tests.support.archives import data_files
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox
-
-
-class NoSparkHere(InThisProcess):
-    """In place of SparkOnDemand."""
-
-    def __init__(self, *_: object) -> None:
-        super().__init__()
-
-    def __enter__(self) -> "NoSparkHere":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture
@@ -87,11 +73,8 @@ def test_a_dry_run_says_what_is_missing_and_writes_nothing(
     assert not (tmp_path / "to").exists()
 
 
-def test_an_archive_is_made_and_summed_up(
-    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_is_made_and_summed_up(tmp_path: Path, log: PartitionLog) -> None:
     log.close(NOW_MS)
-    monkeypatch.setattr(running, "SparkOnDemand", NoSparkHere)
     shown = run("archive", tmp_path / "to", "--log-dirs", tmp_path / "log", "--compact")
     assert f"archived into {tmp_path / 'to'} in" in shown
     assert data_files(tmp_path / "to")
@@ -100,10 +83,7 @@ def test_an_archive_is_made_and_summed_up(
     assert "orders-0" in plan
 
 
-def test_what_was_lost_has_an_exit_code_of_its_own(
-    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "SparkOnDemand", NoSparkHere)
+def test_what_was_lost_has_an_exit_code_of_its_own(tmp_path: Path, log: PartitionLog) -> None:
     arguments = ("archive", tmp_path / "to", "--path", tmp_path / "log")
     run(*arguments)
     Writer(2, producers=False).write(log, 90)
@@ -113,27 +93,49 @@ def test_what_was_lost_has_an_exit_code_of_its_own(
     run(*arguments)
 
 
-def test_a_run_that_has_nothing_to_do_needs_no_java(
-    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ("archive", str(tmp_path / "to"), "--path", str(tmp_path / "log"))
+def run_apart(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
     program = "from odradek.tools.cli import main; main()"
-    command = [sys.executable, "-c", program, "pipeline", *arguments]
-    env = {**os.environ, "JAVA_HOME": "/nowhere"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    command = [sys.executable, "-c", program, "pipeline", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+
+
+def test_spark_is_started_only_for_work_and_says_that_java_is_missing(
+    tmp_path: Path, log: PartitionLog
+) -> None:
+    arguments = ("archive", tmp_path / "to", "--path", tmp_path / "log")
+    done = run_apart(*arguments, "--master", "local[1]", JAVA_HOME="/nowhere")
     assert done.returncode == 2
     assert "java not found: Spark needs Java 17" in done.stderr
     assert "Traceback" not in done.stderr
-    with monkeypatch.context() as patched:
-        patched.setattr(running, "SparkOnDemand", NoSparkHere)
-        run(*arguments)
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    run(*arguments)
+    done = run_apart(*arguments, "--master", "local[1]", JAVA_HOME="/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("missing", ["pyarrow", "numpy", "pyspark"])
+def without(package: str, place: Path) -> dict[str, str]:
+    """The environment of a Python in which the package is not installed."""
+    (place / package).mkdir(parents=True)
+    (place / package / "__init__.py").write_text(
+        f"raise ModuleNotFoundError('No module named {package!r}', name={package!r})"
+    )
+    return {"PYTHONPATH": os.pathsep.join((str(place), os.environ.get("PYTHONPATH", "")))}
+
+
+def test_jobs_in_processes_need_no_pyspark(tmp_path: Path, log: PartitionLog) -> None:
+    log.close(NOW_MS)
+    environment = without("pyspark", tmp_path / "site")
+    for job in (("archive", tmp_path / "to"), ("stats",), ("verify", "--deep")):
+        done = run_apart(*job, "--path", tmp_path / "log", "--processes", 1, **environment)
+        assert (done.returncode, done.stderr) == (0, ""), job
+    assert data_files(tmp_path / "to")
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("pyarrow", "pipeline"), ("numpy", "pipeline"), ("pyspark", "spark")]
+)
 def test_a_package_that_is_missing_is_named(
-    missing: str, tmp_path: Path, log: PartitionLog
+    missing: str, extra: str, tmp_path: Path, log: PartitionLog
 ) -> None:
     program = (
         f"import sys\nsys.modules[{missing!r}] = None\n"
@@ -142,11 +144,12 @@ def test_a_package_that_is_missing_is_named(
         "from odradek.tools.cli import main\nmain()"
     )
     arguments = ["pipeline", "archive", str(tmp_path / "to"), "--path", str(tmp_path / "log")]
-    command = [sys.executable, "-c", program, *arguments]
+    place = ["--master", "local[1]"] if extra == "spark" else []
+    command = [sys.executable, "-c", program, *arguments, *place]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert f"{missing} " in done.stderr
-    assert "pip install 'odradek[spark]'" in done.stderr
+    assert f"pip install 'odradek[{extra}]'" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -155,6 +158,8 @@ def test_a_package_that_is_missing_is_named(
         (["archive", "s3://bucket/x", "--path", "."], "mount s3 storage"),
         (["archive", "to", "--path", "no/such"], "is not a directory"),
         (["archive", "to", "--path", ".", "--conf", "a"], "is not KEY=VALUE"),
+        (["archive", "to", "--path", ".", "--conf", "a=b"], "needs --master"),
+        (["archive", "to", "--path", ".", "--master", "x", "--processes", "2"], "local[N]"),
         (["archive", "to", "--path", ".", "--drop-value"], "needs --schema"),
         (["replay", "to", "--bootstrap", "h:1"], "name a topic"),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--job-id", "../x"], "only"),

@@ -11,11 +11,13 @@ from .options import (
     DryRun,
     LogDirs,
     Master,
+    Place,
+    Processes,
     Topic,
     Topics,
     local_path,
     log_directories,
-    settings_of,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     verify_crc: Annotated[
         bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
     ] = True,
+    processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
@@ -69,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     """
     if drop_value and schema is None:
         raise typer.BadParameter("needs --schema", param_hint="--drop-value")
-    directories, spark_settings = log_directories(path), settings_of(conf)
+    directories, place = log_directories(path), place_of(processes, master, conf)
     destination = local_path(archive, "ARCHIVE")
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 
@@ -90,7 +93,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             compact=compact,
             verify_crc=verify_crc,
         )
-        return _planned(settings) if dry_run else _run(settings, master, spark_settings)
+        return _planned(settings) if dry_run else _run(settings, place)
 
     run_job(job)
 
@@ -111,15 +114,15 @@ def _planned(settings: "ArchiveSettings") -> int:
     return show_plan(summary, offsets)
 
 
-def _run(settings: "ArchiveSettings", master: str | None, conf: dict[str, str]) -> int:
+def _run(settings: "ArchiveSettings", place: Place) -> int:
     from odradek.pipeline.jobs.archive.job import run_archive
 
     from .archive_report import show_summary
     from .progress import progress_bar
-    from .running import SparkOnDemand
+    from .running import runner_for
 
     started = time.monotonic()
-    with SparkOnDemand("archive", master, conf) as runner, progress_bar("tasks") as bar:
+    with runner_for("archive", place) as runner, progress_bar("tasks") as bar:
         summary = run_archive(runner, settings, bar)
     title = f"archived into {settings.archive} in {time.monotonic() - started:.1f} s"
     return show_summary(summary, title)

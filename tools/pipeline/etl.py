@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Conf, Master, settings_of
+from .options import Conf, SparkMaster, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def command(
         bool,
         typer.Option("--once", help="Read all records that exist now, then end."),
     ] = False,
-    master: Master = None,
+    master: SparkMaster = None,
     conf: Conf = None,
     dry_run: Annotated[
         bool,

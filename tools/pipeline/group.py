@@ -42,4 +42,4 @@ app = typer.Typer(
 
 @app.callback()
 def pipeline() -> None:
-    """Archive, replay, check and transform topics on Spark (needs the extra `spark`)."""
+    """Archive, replay, check and transform topics (needs the extra `pipeline`; etl: `spark`)."""

@@ -1,17 +1,42 @@
 """Command-line options that several jobs share."""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from odradek.pipeline.session import SPARK_SUBMIT
+
+_WHERE = "Where it runs"
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=1,
+        help="How many processes of this machine work.  \\[default: one for each core]",
+        rich_help_panel=_WHERE,
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(
         "--master",
         metavar="URL",
+        help="Run on Spark: local[*], spark://HOST:PORT, yarn, k8s://…"
+        "  \\[default: in processes of this machine, without Spark]",
+        rich_help_panel=_WHERE,
+    ),
+]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
         help="Where Spark runs: local[*] (the default), spark://HOST:PORT, yarn, k8s://…",
-        rich_help_panel="Spark",
+        rich_help_panel=_WHERE,
     ),
 ]
 Conf = Annotated[
@@ -20,12 +45,10 @@ Conf = Annotated[
         "--conf",
         metavar="KEY=VALUE",
         help="A Spark setting; may be given several times.",
-        rich_help_panel="Spark",
+        rich_help_panel=_WHERE,
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only print what would be done; Spark is not started.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")]
 LogDirs = Annotated[
     list[Path],
     typer.Option(
@@ -68,6 +91,29 @@ def settings_of(pairs: list[str] | None, hint: str = "--conf") -> dict[str, str]
             raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint=hint)
         settings[key.strip()] = value
     return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the parts of a job run: in processes of this machine, or on Spark with settings."""
+
+    processes: int | None
+    is_spark: bool
+    master: str | None
+    conf: dict[str, str]
+
+
+def place_of(processes: int | None, master: str | None, conf: list[str] | None) -> Place:
+    """Return the place that the options name. Raises BadParameter."""
+    settings = settings_of(conf)
+    is_spark = master is not None or SPARK_SUBMIT in os.environ
+    if is_spark and processes is not None:
+        raise typer.BadParameter(
+            "is not for Spark: use --master local[N]", param_hint="--processes"
+        )
+    if settings and not is_spark:
+        raise typer.BadParameter("needs --master, e.g. local[*]", param_hint="--conf")
+    return Place(processes=processes, is_spark=is_spark, master=master, conf=settings)
 
 
 def local_path(text: str, hint: str) -> Path:

@@ -1,12 +1,24 @@
 """`odradek pipeline replay`: sends archived records to topics."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Conf, DryRun, Master, Topic, Topics, local_path, settings_of
+from .options import (
+    Conf,
+    DryRun,
+    Master,
+    Place,
+    Processes,
+    Topic,
+    Topics,
+    local_path,
+    place_of,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.replay.job import ReplaySettings
@@ -73,6 +85,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             "--client-config", metavar="KEY=VALUE", help="A librdkafka setting: TLS, SASL, …"
         ),
     ] = None,
+    processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
@@ -88,7 +101,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     bounds_ms = (_time_ms(from_time, "--from-time"), _time_ms(to_time, "--to-time"))
     client = {**settings_of(client_config, "--client-config"), "bootstrap.servers": bootstrap}
     topic_settings = settings_of(topic_config, "--topic-config")
-    spark_settings = settings_of(conf) | {"spark.speculation": "false"}
+    place = place_of(processes, master, conf)
+    place = replace(place, conf=place.conf | {"spark.speculation": "false"})
     from .running import run_job
 
     def job() -> int:
@@ -113,7 +127,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             topic_settings=topic_settings,
             records_per_s=rate,
         )
-        return _planned(settings) if dry_run else _run(settings, master, spark_settings)
+        return _planned(settings) if dry_run else _run(settings, place)
 
     run_job(job)
 
@@ -158,17 +172,17 @@ def _planned(settings: "ReplaySettings") -> int:
     return 0
 
 
-def _run(settings: "ReplaySettings", master: str | None, conf: dict[str, str]) -> int:
+def _run(settings: "ReplaySettings", place: Place) -> int:
     from odradek.pipeline.jobs.replay.job import plan_replay, run_replay
 
     from .progress import progress_bar
     from .replay_report import show_summary
-    from .running import SparkOnDemand
+    from .running import runner_for
 
     plan_replay(settings)  # reports wrong settings before the job id is printed
     typer.secho(f"job {settings.job_id}", dim=True, err=True)
     started = time.monotonic()
-    with SparkOnDemand("replay", master, conf) as runner, progress_bar("records") as bar:
+    with runner_for("replay", place) as runner, progress_bar("records") as bar:
         summary = run_replay(runner, settings, bar)
     title = f"job {settings.job_id}: replayed in {time.monotonic() - started:.1f} s"
     return show_summary(summary, title)

@@ -1,8 +1,8 @@
-"""Runs a job: starts Spark if it is needed, prints errors, and chooses the exit code.
+"""Runs a job: in processes or on Spark, prints errors, and chooses the exit code.
 
 0    done
 1    failed, or done in part; the reason is printed
-2    not started: wrong usage, no pyspark, no Java
+2    not started: wrong usage, a package or Java is missing
 3    done, but some records had been deleted before they could be read
 130  interrupted
 """
@@ -10,6 +10,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
@@ -18,12 +19,14 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.session import NoSparkError, make_session
 from odradek.tools.broken_pipe import handle_broken_pipe
 
+from .options import Place
 from .quiet_spark import quiet_settings, start_interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipeline.jobs.spark_tasks import SparkTasks
+    from odradek.pipeline.jobs.task_runner import TaskRunner
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,9 +35,10 @@ EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_LOST = 3
 EXIT_INTERRUPTED = 130
-_SPARK_EXTRA = frozenset(
-    {"confluent_kafka", "numpy", "pyarrow", "py4j", "pydantic", "pyspark", "yaml"}
-)
+_EXTRAS = {
+    **dict.fromkeys(("confluent_kafka", "numpy", "pyarrow"), "pipeline"),
+    **dict.fromkeys(("py4j", "pyspark", "yaml"), "spark"),
+}
 
 
 def run_job(job: Callable[[], int]) -> None:
@@ -53,9 +57,9 @@ def _exit_code_of(job: Callable[[], int]) -> int:
         return EXIT_INTERRUPTED
     except ImportError as error:
         name = (error.name or "").partition(".")[0]
-        if name not in _SPARK_EXTRA:
+        if name not in _EXTRAS:
             raise
-        print_error(f"{name} is not installed: pip install 'odradek[spark]'")
+        print_error(f"{name} is not installed: pip install 'odradek[{_EXTRAS[name]}]'")
         return EXIT_USAGE
     except NoSparkError as error:
         print_error(str(error))
@@ -69,6 +73,15 @@ def _exit_code_of(job: Callable[[], int]) -> int:
 def print_error(text: str) -> None:
     """Print one line to standard error."""
     typer.secho(f"error: {text}", fg="red", err=True)
+
+
+def runner_for(job: str, place: Place) -> "AbstractContextManager[TaskRunner]":
+    """Return what runs the parts of a job there. Nothing is started before the first part."""
+    if place.is_spark:
+        return SparkOnDemand(job, place.master, place.conf)
+    from odradek.pipeline.jobs.process_tasks import ProcessTasks
+
+    return nullcontext(ProcessTasks(place.processes))
 
 
 def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "SparkSession":

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Conf, DryRun, LogDirs, Master, Topic, Topics, log_directories, settings_of
+from .options import (
+    Conf,
+    DryRun,
+    LogDirs,
+    Master,
+    Place,
+    Processes,
+    Topic,
+    Topics,
+    log_directories,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings
@@ -39,6 +50,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             help="Also write a page with charts into one file.",
         ),
     ] = None,
+    processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
@@ -49,7 +61,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     3 %, that of the number of distinct keys about 2 %. The exit code is 1 if a file could not be
     read.
     """
-    directories, spark_settings = log_directories(path), settings_of(conf)
+    directories, place = log_directories(path), place_of(processes, master, conf)
     if html is not None and not html.absolute().parent.is_dir():
         raise typer.BadParameter(f"{html.parent} is not a directory", param_hint="--html")
     from .running import run_job
@@ -66,7 +78,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         )
         if dry_run:
             return _planned(settings, as_json=json)
-        report, seconds = _run(settings, master, spark_settings)
+        report, seconds = _run(settings, place)
         if html is not None:
             _write_page(report, directories, html)
         return _show(report, seconds, as_json=json, hours=hours)
@@ -82,16 +94,14 @@ def _planned(settings: "StatsSettings", *, as_json: bool) -> int:
     return show_plan(plan_stats(settings), as_json=as_json)
 
 
-def _run(
-    settings: "StatsSettings", master: str | None, conf: dict[str, str]
-) -> "tuple[StatsReport, float]":
+def _run(settings: "StatsSettings", place: Place) -> "tuple[StatsReport, float]":
     from odradek.pipeline.jobs.stats.job import run_stats
 
     from .progress import progress_bar
-    from .running import SparkOnDemand
+    from .running import runner_for
 
     started = time.monotonic()
-    with SparkOnDemand("stats", master, conf) as runner, progress_bar("tasks") as bar:
+    with runner_for("stats", place) as runner, progress_bar("tasks") as bar:
         report = run_stats(runner, settings, bar)
     return report, time.monotonic() - started
 

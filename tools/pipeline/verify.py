@@ -5,13 +5,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Conf, DryRun, LogDirs, Master, Topic, Topics, log_directories, settings_of
+from .options import (
+    Conf,
+    DryRun,
+    LogDirs,
+    Master,
+    Place,
+    Processes,
+    Topic,
+    Topics,
+    log_directories,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.verify.job import VerifySettings
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter per option
     *,
     path: LogDirs,
     topic: Topic = None,
@@ -22,6 +33,7 @@ def command(
     json: Annotated[
         bool, typer.Option("--json", help="Print everything as one JSON object.")
     ] = False,
+    processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
@@ -31,7 +43,7 @@ def command(
     Without --topic and --topics all logs are checked, also internal ones. Nothing is changed. A
     broker may be running, also Apache Kafka's. The exit code is 1 if there are problems.
     """
-    directories, spark_settings = log_directories(path), settings_of(conf)
+    directories, place = log_directories(path), place_of(processes, master, conf)
     from .running import run_job
 
     def job() -> int:
@@ -42,7 +54,7 @@ def command(
         settings = VerifySettings(log_directories=directories, topics=chosen, deep=deep)
         if dry_run:
             return _planned(settings, as_json=json)
-        return _run(settings, master, spark_settings, as_json=json)
+        return _run(settings, place, as_json=json)
 
     run_job(job)
 
@@ -55,17 +67,15 @@ def _planned(settings: "VerifySettings", *, as_json: bool) -> int:
     return show_plan(plan_verify(settings), as_json=as_json)
 
 
-def _run(
-    settings: "VerifySettings", master: str | None, conf: dict[str, str], *, as_json: bool
-) -> int:
+def _run(settings: "VerifySettings", place: Place, *, as_json: bool) -> int:
     from odradek.pipeline.jobs.verify.job import run_verify
 
     from .progress import progress_bar
-    from .running import SparkOnDemand
+    from .running import runner_for
     from .verify_report import show_json, show_report
 
     started = time.monotonic()
-    with SparkOnDemand("verify", master, conf) as runner, progress_bar("segments") as bar:
+    with runner_for("verify", place) as runner, progress_bar("segments") as bar:
         report = run_verify(runner, settings, bar)
     if as_json:
         return show_json(report)

@@ -4,20 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
-from odradek.pipeline.jobs.spark_tasks import SparkTasks, short_reason
+from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.protocol.compression import CompressionType
 from tests.support.archives import Row, data_files, logged, rows_of, seen
@@ -135,50 +130,3 @@ def test_killed_midway_and_run_again_each_record_is_there_once(
     assert rows_of(seen(settings.archive)) == expected
     assert 0 < summary.total().records < len(expected)
     assert len(data_files(settings.archive)) > summary.total().files
-
-
-def numbers(item: int) -> Iterator[int]:
-    """Fails for some."""
-    if item < 0:
-        raise OSError(f"no room for {item}")
-    if item > 100:
-        time.sleep(item)
-    yield from range(item)
-
-
-def test_results_come_when_their_task_has_ended(spark: "SparkSession") -> None:
-    results = SparkTasks(spark).run(numbers, [3, 1000], "test")
-    assert next(results) == (0, [0, 1, 2])
-    began = time.monotonic()
-    results.close()
-    assert time.monotonic() - began < 30
-    assert sorted(SparkTasks(spark).run(numbers, [2, 0, 1], "test")) == [
-        (0, [0, 1]),
-        (1, []),
-        (2, [0]),
-    ]
-    assert list(SparkTasks(spark).run(numbers, [], "test")) == []
-
-
-def test_the_reason_of_a_failed_task_is_one_line(spark: "SparkSession") -> None:
-    with pytest.raises(JobError) as raised:
-        list(SparkTasks(spark).run(numbers, [1, -7], "test"))
-    assert str(raised.value) == "test: OSError: no room for -7"
-
-
-def test_work_that_cannot_be_pickled_is_an_error(spark: "SparkSession") -> None:
-    lock = threading.Lock()
-
-    def work(item: int) -> Iterator[int]:
-        with lock:
-            yield item
-
-    with pytest.raises(JobError, match=r"test: .*pickle"):
-        list(SparkTasks(spark).run(work, [1], "test"))
-
-
-def test_the_reason_is_the_last_python_error_or_the_first_line() -> None:
-    both = "py4j: x\nTraceback\n  File\nmod.FirstError: a\n\tat java.lang.Foo(Foo.java:1)\n"
-    assert short_reason(RuntimeError(both)) == "FirstError: a"
-    assert short_reason(RuntimeError("\nplain\nmore")) == "plain"
-    assert short_reason(RuntimeError()) == "RuntimeError"

@@ -1,0 +1,184 @@
+"""Runs the parts of a job in processes on this machine, without Spark and Java.
+
+Each worker process has its own pipe and works on one item at a time. When a worker dies, even while
+it sends a result, its pipe ends and the job fails. `ProcessPoolExecutor` was rejected: its workers
+share one result queue. A worker that is killed while it writes there leaves the reader waiting
+forever.
+
+Workers are spawned, not forked, because Arrow and librdkafka start threads in this process. Workers
+end when this process ends, however it ends. Control-C reaches only this process: workers block
+SIGINT, and are killed when the iterator of results is closed.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from . import JobError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+class ProcessTasks:
+    """A TaskRunner whose parts run in worker processes, by default one for each core."""
+
+    def __init__(self, processes: int | None = None) -> None:
+        self._processes = processes or _available_cores()
+
+    @property
+    def parallelism(self) -> int:
+        """See TaskRunner."""
+        return self._processes
+
+    def run(
+        self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
+    ) -> Generator[tuple[int, list[Result]], None, None]:
+        """See TaskRunner. A part runs once; it is not tried again when it fails."""
+        try:
+            with _started_workers(min(self._processes, len(items))) as workers:
+                yield from _results(workers, work, items)
+        except _PartError as error:
+            raise JobError(f"{description}: {error}") from error
+
+
+class _PartError(Exception):
+    """An item failed; the message is the reason."""
+
+
+def _available_cores() -> int:
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _results(
+    workers: Sequence["_Worker"], work: Callable[[Any], Iterable[Any]], items: Sequence[Any]
+) -> Iterator[tuple[int, list[Any]]]:
+    waiting = iter(enumerate(items))
+    busy: dict[Connection, tuple[_Worker, int]] = {}
+
+    def give_next(worker: _Worker) -> None:
+        index, item = next(waiting, (None, None))
+        if index is not None:
+            worker.start(work, item)
+            busy[worker.pipe] = worker, index
+
+    for worker in workers:
+        give_next(worker)
+    while busy:
+        ended = []
+        for pipe in wait(list(busy)):
+            assert isinstance(pipe, Connection)
+            worker, index = busy.pop(pipe)
+            ended.append((index, worker.result()))
+            give_next(worker)  # before the caller takes its time with the results
+        yield from ended
+
+
+@contextmanager
+def _started_workers(count: int) -> Iterator[list["_Worker"]]:
+    workers: list[_Worker] = []
+    try:
+        workers += (_Worker() for _ in range(count))
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.close()
+
+
+class _Worker:
+    """A worker process, seen from the process that runs the job."""
+
+    def __init__(self) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
+        with _sigint_blocked():  # a child inherits the mask
+            self._process.start()
+        theirs.close()  # so the pipe ends when the worker does
+
+    def start(self, work: Callable[[Any], Iterable[Any]], item: object) -> None:
+        """Let it work on an item; it must not be working. Raises _PartError."""
+        try:
+            request = pickle.dumps((work, item))
+        except Exception as error:  # its type depends on what cannot be pickled
+            raise _PartError(f"cannot pickle the work: {error}") from error
+        with suppress(OSError):  # if the worker has died, result() raises
+            self.pipe.send_bytes(request)
+
+    def result(self) -> list[Any]:
+        """Wait for the results of the item. Raises _PartError."""
+        try:
+            results, reason, trace = pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError) as error:
+            self._process.join()
+            raise _PartError(_reason_of_death(self._process.exitcode)) from error
+        if reason is not None:
+            failure = _PartError(reason)
+            failure.add_note(trace)
+            raise failure
+        return list(results)
+
+    def kill(self) -> None:
+        """Kill it, without waiting for its end."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Wait for the end of the killed process."""
+        self._process.join()
+        self._process.close()
+        self.pipe.close()
+
+
+def _reason_of_death(exit_code: int | None) -> str:
+    if exit_code is None or exit_code >= 0:
+        return f"a worker process ended with exit code {exit_code}"
+    name = signal.Signals(-exit_code).name
+    hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
+    return f"a worker process was killed by {name}{hint}"
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection) -> None:
+    """Work on items until the other process ends. Runs in the worker."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Arrow would start as many threads as there are cores, in each worker.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with suppress(EOFError, OSError):
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _answer(request: bytes) -> bytes:
+    try:
+        work, item = pickle.loads(request)
+        return pickle.dumps((list(work(item)), None, None))
+    except Exception as error:  # noqa: BLE001 # the root of a worker; the other process raises it
+        reason = f"{type(error).__name__}: {error}"
+        return pickle.dumps((None, reason, traceback.format_exc()))

@@ -1,0 +1,120 @@
+"""What runs the parts of a job: processes of this machine and Spark keep the same promises."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.process_tasks import ProcessTasks
+from odradek.pipeline.jobs.task_runner import TaskRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def numbers(item: int) -> Iterator[int]:
+    """Fails for some."""
+    if item < 0:
+        raise OSError(f"no room for {item}")
+    if item > 100:
+        time.sleep(item)
+    yield from range(item)
+
+
+def die(item: int) -> Iterator[int]:
+    os.kill(os.getpid(), item)
+    yield item
+
+
+class RunnerCases:
+    """A subclass has the fixture `runner`, which runs two parts at once."""
+
+    def test_it_runs_two_parts_at_once(self, runner: TaskRunner) -> None:
+        assert runner.parallelism == 2
+
+    def test_a_result_comes_when_its_part_has_ended_and_closing_cancels_the_others(
+        self, runner: TaskRunner
+    ) -> None:
+        results = runner.run(numbers, [3, 1000], "test")
+        assert next(results) == (0, [0, 1, 2])
+        began = time.monotonic()
+        results.close()
+        assert time.monotonic() - began < 30
+
+    def test_each_part_is_returned_once_with_its_number(self, runner: TaskRunner) -> None:
+        results = sorted(runner.run(numbers, [2, 0, 1, 3, 0], "test"))
+        assert results == [(0, [0, 1]), (1, []), (2, [0]), (3, [0, 1, 2]), (4, [])]
+        assert list(runner.run(numbers, [], "test")) == []
+
+    def test_the_reason_of_a_failed_part_is_one_line(self, runner: TaskRunner) -> None:
+        with pytest.raises(JobError) as raised:
+            list(runner.run(numbers, [1, -7], "test"))
+        assert str(raised.value) == "test: OSError: no room for -7"
+
+    def test_work_that_cannot_be_pickled_is_an_error(self, runner: TaskRunner) -> None:
+        lock = threading.Lock()
+
+        def work(item: int) -> Iterator[int]:
+            with lock:
+                yield item
+
+        with pytest.raises(JobError, match=r"test: .*pickle"):
+            list(runner.run(work, [1], "test"))
+
+    def test_a_part_whose_process_dies_is_an_error(self, runner: TaskRunner) -> None:
+        with pytest.raises(JobError, match="test: "):
+            list(runner.run(die, [signal.SIGKILL], "test"))
+
+
+class TestProcesses(RunnerCases):
+    @pytest.fixture
+    def runner(self) -> TaskRunner:
+        return ProcessTasks(2)
+
+    def test_the_error_says_how_a_process_died(self, runner: TaskRunner) -> None:
+        with pytest.raises(JobError) as raised:
+            list(runner.run(die, [signal.SIGKILL], "test"))
+        expected = "a worker process was killed by SIGKILL; the system may have run out of memory"
+        assert str(raised.value) == f"test: {expected}"
+        with pytest.raises(JobError, match="a worker process ended with exit code 3"):
+            list(runner.run(os._exit, [3], "test"))
+
+    def test_a_result_that_cannot_be_pickled_is_an_error(self, runner: TaskRunner) -> None:
+        with pytest.raises(JobError, match=r"test: .*pickle"):
+            list(runner.run(locks, [1], "test"))
+
+    def test_there_are_as_many_as_cores_by_default(self) -> None:
+        assert 1 <= ProcessTasks().parallelism <= (os.cpu_count() or 1)
+
+    def test_the_traceback_of_the_worker_is_a_note_of_the_cause(self, runner: TaskRunner) -> None:
+        with pytest.raises(JobError) as raised:
+            list(runner.run(numbers, [-1], "test"))
+        assert raised.value.__cause__ is not None
+        assert "in numbers" in raised.value.__cause__.__notes__[0]
+
+
+def locks(_: int) -> list[threading.Lock]:
+    return [threading.Lock()]
+
+
+class TestSpark(RunnerCases):
+    @pytest.fixture
+    def runner(self, spark: "SparkSession") -> TaskRunner:
+        from odradek.pipeline.jobs.spark_tasks import SparkTasks
+
+        return SparkTasks(spark)
+
+
+def test_the_reason_that_spark_gives_is_the_last_python_error_or_the_first_line() -> None:
+    pytest.importorskip("pyspark")
+    from odradek.pipeline.jobs.spark_tasks import short_reason
+
+    both = "py4j: x\nTraceback\n  File\nmod.FirstError: a\n\tat java.lang.Foo(Foo.java:1)\n"
+    assert short_reason(RuntimeError(both)) == "FirstError: a"
+    assert short_reason(RuntimeError("\nplain\nmore")) == "plain"
+    assert short_reason(RuntimeError()) == "RuntimeError"
