@@ -21,5 +21,5 @@ A batch query has no checkpoint, and its name contains a random id. A retried ta
 twice. If the query fails, rows of tasks that were completed stay. The groups are deleted when the
 query ends.
 
-If a broker has no transactions, rows are written at least once, and a warning is logged.
+A broker without transactions is an error unless `delivery=at-least-once` is given.
 """

@@ -19,10 +19,6 @@ _CONNECTING_S = 0.05
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 
 
-class NoTransactionsError(WriteError):
-    """The broker has no transactions. A client that may not use them gets a WriteError."""
-
-
 class TaskTransaction:
     """A transaction under a transactional id.
 
@@ -37,10 +33,7 @@ class TaskTransaction:
         self._began_at = time.monotonic()
 
     def begin(self) -> None:
-        """Fence other producers of the id, end their transaction and begin a new one.
-
-        Raises NoTransactionsError.
-        """
+        """Fence other producers of the id, end their transaction and begin a new one."""
         producer = self._sender.producer
         producer.poll(_CONNECTING_S)
         self._do(lambda: producer.init_transactions(_TIMEOUT_S))
@@ -88,6 +81,9 @@ class TaskTransaction:
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() in _NO_TRANSACTIONS:
-                    raise NoTransactionsError(reason.str()) from error
+                    raise WriteError(
+                        f"the broker has no transactions ({reason.str()}); "
+                        "delivery=at-least-once does not need them"
+                    ) from error
                 if not reason.retriable() or time.monotonic() > deadline:
                     self._sender.raise_reason(error)

@@ -11,12 +11,10 @@ from .collected_rows import CollectedRows
 from .committed_batches import CommittedBatch, TaskConsumerGroup
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingRow, WriteError, outgoing_rows
-from .task_transaction import NoTransactionsError, TaskTransaction
+from .task_transaction import TaskTransaction
 from .write_options import Delivery, WriteOptions
 
 _POLL_EVERY_S = 0.5
-# Bootstrap servers without transactions. Spark's workers run many tasks; each would try again.
-_without_transactions: set[str] = set()
 
 
 class TaskName(NamedTuple):
@@ -24,11 +22,6 @@ class TaskName(NamedTuple):
 
     name: str
     batch_id: int
-
-
-def task_name_prefix(options: WriteOptions, query: str) -> str:
-    """Return what the names of a query's tasks begin with; the task's number follows."""
-    return f"{options.prefix}-{query}-"
 
 
 class CompleteRows(Protocol):
@@ -40,49 +33,23 @@ class CompleteRows(Protocol):
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
-class TaskResult(NamedTuple):
-    """How many rows this or another attempt has written, and with which guarantee."""
-
-    rows: int
-    delivery: Delivery
-
-
-def write_rows(
-    options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]
-) -> TaskResult:
-    """Write all rows. Raises WriteError, and whatever the iterator raises."""
-    if not _tries_exactly_once(options):
-        return TaskResult(_send(options, batches), Delivery.AT_LEAST_ONCE)
+def write_rows(options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write all rows and return their number. Raises WriteError, and what the iterator raises."""
+    if options.delivery is Delivery.AT_LEAST_ONCE:
+        return _send(options, batches)
     with CollectedRows(batches) as rows:
         return write_complete(options, task, rows)
 
 
-def write_complete(options: WriteOptions, task: TaskName, rows: CompleteRows) -> TaskResult:
-    """Write rows that are known to be complete. Raises WriteError.
+def write_complete(options: WriteOptions, task: TaskName, rows: CompleteRows) -> int:
+    """Write rows that are known to be complete, unless another attempt has. Raises WriteError.
 
     The attempt that begins a transaction fences the others. So an attempt that may not be able to
     finish, because some of its rows have not arrived, must not begin.
     """
-    if not rows.count:
-        return TaskResult(0, options.delivery)
-    try:
-        batch = _write_in_transaction(options, task, rows)
-    except NoTransactionsError as error:
-        if options.delivery is Delivery.EXACTLY_ONCE:
-            raise WriteError(
-                f"the broker has no transactions ({error}); delivery=at-least-once does not "
-                "need them"
-            ) from error
-        _without_transactions.add(options.client["bootstrap.servers"])
-        return TaskResult(_send(options, rows), Delivery.AT_LEAST_ONCE)
-    _check_same(batch, task, rows.count)
-    return TaskResult(rows.count, Delivery.EXACTLY_ONCE)
-
-
-def _tries_exactly_once(options: WriteOptions) -> bool:
-    if options.delivery is Delivery.AUTO:
-        return options.client["bootstrap.servers"] not in _without_transactions
-    return options.delivery is Delivery.EXACTLY_ONCE
+    if rows.count:
+        _check_same(_write_in_transaction(options, task, rows), task, rows.count)
+    return rows.count
 
 
 def _write_in_transaction(

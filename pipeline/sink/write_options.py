@@ -18,8 +18,7 @@ _IGNORED = frozenset({"includeheaders", "checkpointlocation", "queryname"})
 # The options, each with a line of help.
 OPTIONS: Final[Mapping[str, str]] = {
     "topic": "The topic of all rows. Without it, the column topic names each row's topic.",
-    "delivery": "auto (default): exactly-once if the broker has transactions; exactly-once; "
-    "at-least-once.",
+    "delivery": "exactly-once (default), which needs transactions; or at-least-once.",
     "transactionalIdPrefix": "The prefix of transactional ids and their groups. Default: odradek.",
     "includeTimestamp": "true: the column timestamp becomes the records' timestamp. Otherwise "
     "(default) it is ignored, as by Spark's sink.",
@@ -35,7 +34,6 @@ REFUSED = {
 class Delivery(StrEnum):
     """How often a row is written if its task runs more than once."""
 
-    AUTO = "auto"
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
 
@@ -46,7 +44,7 @@ class WriteOptions:
 
     client: Mapping[str, str]
     topic: str | None = None
-    delivery: Delivery = Delivery.AUTO
+    delivery: Delivery = Delivery.EXACTLY_ONCE
     prefix: str = "odradek"
     with_timestamp: bool = False
 
@@ -58,11 +56,13 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     texts = canonical_options(given, OPTIONS, REFUSED, ignored=_IGNORED, purpose=" for writing")
     if not texts.get(_BOOTSTRAP):
         raise OptionError(f"Option '{_BOOTSTRAP}' is required: the broker to write to")
-    delivery = values.one_of("delivery", texts.get("delivery", "auto"), tuple(Delivery))
+    delivery = values.one_of(
+        "delivery", texts.get("delivery", Delivery.EXACTLY_ONCE), tuple(Delivery)
+    )
     return WriteOptions(
         client=client_config(texts),
         topic=texts.get("topic"),
-        delivery=Delivery(delivery),
+        delivery=Delivery(values.one_of("delivery", delivery, tuple(Delivery))),
         prefix=texts.get("transactionalIdPrefix", "odradek"),
         with_timestamp=values.boolean("includeTimestamp", texts.get("includeTimestamp", "false")),
     )

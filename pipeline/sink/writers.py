@@ -1,7 +1,5 @@
 """The writers that Spark calls: for a batch query, and for the batches of a stream."""
 
-import functools
-import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +16,8 @@ from pyspark.sql.types import StructType
 from .committed_batches import delete_groups
 from .complete_input import require_complete
 from .rows import WriteError, check_columns
-from .task_writing import TaskName, TaskResult, task_name_prefix, write_rows
+from .task_writing import TaskName, write_rows
 from .write_options import Delivery, WriteOptions
-
-_logger = logging.getLogger(__name__)
 
 # Local properties with a task's query and batch (StreamExecution, MicroBatchExecution).
 _QUERY_ID = "sql.streaming.queryId"
@@ -33,7 +29,7 @@ class TaskDone(WriterCommitMessage):
     """A task's message to the driver."""
 
     name: str
-    result: TaskResult
+    rows: int
 
 
 class OdradekWriter(DataSourceArrowWriter):
@@ -48,7 +44,6 @@ class OdradekWriter(DataSourceArrowWriter):
         return _write(self.options, _context(), self.query, 0, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        _warn_if_at_least_once(self.options, messages)
         self._delete_groups(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -56,14 +51,9 @@ class OdradekWriter(DataSourceArrowWriter):
 
     def _delete_groups(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the groups of the tasks: no attempt will read them again."""
-        names = [
-            each.name
-            for each in messages
-            if isinstance(each, TaskDone)
-            and each.result.rows
-            and each.result.delivery is Delivery.EXACTLY_ONCE
-        ]
-        delete_groups(self.options.client, names)
+        if self.options.delivery is Delivery.EXACTLY_ONCE:
+            done = [each for each in messages if isinstance(each, TaskDone) and each.rows]
+            delete_groups(self.options.client, [each.name for each in done])
 
 
 class OdradekStreamWriter(DataSourceStreamArrowWriter):
@@ -80,8 +70,8 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
             raise WriteError(f"Spark did not name the batch ({_QUERY_ID}, {_BATCH_ID})")
         return _write(self.options, context, query, int(batch_id), iterator)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
-        _warn_if_at_least_once(self.options, messages)
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Do nothing: each task has committed its rows."""
 
 
 def _write(
@@ -91,27 +81,8 @@ def _write(
     batch_id: int,
     rows: Iterator[pa.RecordBatch],
 ) -> TaskDone:
-    task = TaskName(f"{task_name_prefix(options, query)}{context.partitionId()}", batch_id)
+    task = TaskName(f"{options.prefix}-{query}-{context.partitionId()}", batch_id)
     return TaskDone(task.name, write_rows(options, task, require_complete(rows)))
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    """Log once per driver process, which runs many batches."""
-    _logger.warning(text)
-
-
-def _warn_if_at_least_once(
-    options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
-) -> None:
-    if options.delivery is Delivery.AUTO and any(
-        isinstance(each, TaskDone) and each.result.delivery is Delivery.AT_LEAST_ONCE
-        for each in messages
-    ):
-        _warn_once(
-            f"{options.client['bootstrap.servers']} has no transactions: rows are written at "
-            "least once, and again if a task or batch runs again (delivery=auto)"
-        )
 
 
 def _context() -> TaskContext:

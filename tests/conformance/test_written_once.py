@@ -16,8 +16,8 @@ from odradek.pipeline.sink.committed_batches import CommittedBatch, TaskConsumer
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, TaskResult, write_complete, write_rows
-from odradek.pipeline.sink.write_options import Delivery, WriteOptions, write_options
+from odradek.pipeline.sink.task_writing import TaskName, write_complete, write_rows
+from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
 from tests.support.topics import create_topic
@@ -74,16 +74,13 @@ def last_batch_of(options: WriteOptions, name: str) -> CommittedBatch | None:
         group.close()
 
 
-ONCE = Delivery.EXACTLY_ONCE
-
-
 def test_a_task_that_runs_again_writes_nothing(options: Callable[..., WriteOptions]) -> None:
     to, name = options(), "again-0"
     for batch_id, batch in enumerate((rows("a", "b"), rows("c"))):
         task = TaskName(name, batch_id)
-        assert write_rows(to, task, [batch]) == TaskResult(batch.num_rows, ONCE)
+        assert write_rows(to, task, [batch]) == batch.num_rows
         assert last_batch_of(to, name) == CommittedBatch(batch_id, batch.num_rows)
-        assert write_rows(to, task, [batch]) == TaskResult(batch.num_rows, ONCE)
+        assert write_rows(to, task, [batch]) == batch.num_rows
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -113,10 +110,10 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
 
     def slow() -> Batches:
         yield first
-        assert write_rows(to, task, [first, rest]) == TaskResult(3, ONCE)
+        assert write_rows(to, task, [first, rest]) == 3
         yield rest
 
-    assert write_complete(to, task, InSteps(slow(), 3)) == TaskResult(3, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 3)) == 3
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -135,7 +132,7 @@ def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
             write_rows(to, task, failing())
         yield rows("b")
 
-    assert write_complete(to, task, InSteps(slow(), 2)) == TaskResult(2, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 2)) == 2
     assert committed(to) == ["a", "b"]
 
 
@@ -186,7 +183,7 @@ def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
 
 def test_a_task_without_rows_leaves_no_trace(options: Callable[..., WriteOptions]) -> None:
     to = options()
-    assert write_rows(to, TaskName("empty-0", 0), iter([rows()])).rows == 0
+    assert write_rows(to, TaskName("empty-0", 0), iter([rows()])) == 0
     assert last_batch_of(to, "empty-0") is None
 
 
@@ -234,8 +231,7 @@ def test_many_rows_are_written_in_their_order(options: Callable[..., WriteOption
 def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]) -> None:
     to = options(delivery="at-least-once")
     for _ in range(2):
-        found = write_rows(to, TaskName("plain-0", 0), [rows("a")])
-        assert found == TaskResult(1, Delivery.AT_LEAST_ONCE)
+        assert write_rows(to, TaskName("plain-0", 0), [rows("a")]) == 1
     assert committed(to) == ["a", "a"]
     assert last_batch_of(to, "plain-0") is None
 
@@ -277,5 +273,5 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
         write_rows(to, task, [many, many])
         yield many
 
-    assert write_complete(to, task, InSteps(slow(), 300_000)) == TaskResult(300_000, ONCE)
+    assert write_complete(to, task, InSteps(slow(), 300_000)) == 300_000
     assert len(committed(to)) == 300_000

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _LINE_INTERVAL_S = 10.0
 _GUARANTEES = {
     Delivery.EXACTLY_ONCE: "exactly once",
-    Delivery.AT_LEAST_ONCE: "at least once (the broker has no transactions, or delivery says so): "
-    "a batch that is interrupted is written again",
-    Delivery.AUTO: "exactly once where the broker has transactions, else at least once",
+    Delivery.AT_LEAST_ONCE: "at least once: a batch that is interrupted is written again",
 }
 Topics = dict[str, dict[str, int]]
 

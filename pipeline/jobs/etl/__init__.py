@@ -13,7 +13,6 @@
     batches          Spark's progress reports on batches
     job              runs the query until it has caught up, is stopped, or fails
     failures         explains Spark's errors in one line
-    delivery         which guarantee the records of a run had
 
 A job is one query. Spark's checkpoint and the sink's transactions are per batch of a query, so all
 output of a batch is written by one query: dead letters are rows beside those of the SQL, and differ
@@ -34,6 +33,6 @@ No record is lost silently. Records that do not match are counted before the SQL
 filter of the SQL can be pushed below (CollectMetrics), and `fail` fails there. JSON is parsed
 inside a list, because Spark's from_json would parse only the first half of `{"a": 1} {"a": 2}`.
 
-Delivery is as the sink guarantees: exactly once if its broker has transactions, else at least once
+Delivery is as the sink guarantees: exactly once, or with `delivery: at-least-once` at least once
 (a batch that was interrupted is written again).
 """

@@ -52,7 +52,7 @@ class EtlBatch:
 class EtlSummary:
     """The result of a run; whether it resumed from a checkpoint, and whether it was stopped."""
 
-    delivery: Delivery = Delivery.AUTO
+    delivery: Delivery
     is_resumed: bool = False
     was_stopped: bool = False
     batches: int = 0

@@ -18,7 +18,6 @@ from odradek.pipeline.jobs import JobError
 from .batches import EtlBatch, EtlSummary, batches_of
 from .checkpoint_owner import check_checkpoint, claim_checkpoint
 from .client_options import check_options
-from .delivery import delivery_seen
 from .failures import explain
 from .job_file import EtlJob
 from .plan import EtlPlan, plan_job
@@ -59,14 +58,13 @@ def etl(
     sink = check_options(job).sink
     plan = plan_job(spark, job)
     is_resumed = claim_checkpoint(spark, job.checkpoint, job.name, plan.reads)
-    summary = EtlSummary(is_resumed=is_resumed)
+    summary = EtlSummary(delivery=sink.delivery, is_resumed=is_resumed)
     with _with_settings(spark):
         query = _start(job, plan, once=once)
         try:
             _watch(query, job, summary, on_batch, stop or Stop())
         finally:
             _stop(query)
-    summary.delivery = delivery_seen(sink, str(query.id), summary.written)
     return summary
 
 

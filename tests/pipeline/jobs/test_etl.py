@@ -308,7 +308,9 @@ def test_a_dry_run_shows_the_plan_without_options(
     assert plan.reads == ("orders",)
     assert plan.rows.columns == ["topic", "key", "value", "headers"]
     checked = check_options(job)
-    assert show_plan(job, plan, topics_of(checked), Delivery.AUTO, is_resumed=is_resumed) == 0
+    assert (
+        show_plan(job, plan, topics_of(checked), Delivery.EXACTLY_ONCE, is_resumed=is_resumed) == 0
+    )
     shown = capsys.readouterr().out
     assert f"orders  {topics.prefix}.orders           2" in shown
     assert "view orders (key string, value json, bad records: dead-letter to orders.bad)" in shown

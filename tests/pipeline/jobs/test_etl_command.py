@@ -13,21 +13,16 @@ from typer.testing import CliRunner
 
 pytest.importorskip("pyspark")
 
-from confluent_kafka import Consumer, TopicPartition
-
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.etl import job as etl_job
 from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
-from odradek.pipeline.jobs.etl.delivery import delivery_seen
 from odradek.pipeline.jobs.etl.job import Stop, _watch
 from odradek.pipeline.jobs.etl.job_file import parse_job
-from odradek.pipeline.sink.write_options import Delivery, write_options
+from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.app import app
 from odradek.tools.pipeline.etl import _stopped_by_signals
 from tests.pipeline.jobs.test_etl_batches import report
 from tests.pipeline.jobs.test_etl_file import BASE, EXAMPLE, SMALL
-from tests.support.broker_process import BrokerProcess
-from tests.support.topics import create_topic
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -53,23 +48,6 @@ def test_errors_are_reported_before_spark_is_started(tmp_path: Path) -> None:
     file.write_text(SMALL.replace("subscribe:", "subskribe:"))
     for more in ((), ("--dry-run",)):
         assert "Unknown option 'subskribe'" in run(file, *more, code=1)
-
-
-@pytest.mark.slow
-def test_the_guarantee_is_known_from_the_groups_of_the_tasks(
-    broker: BrokerProcess, topic: str
-) -> None:
-    sink = write_options({"kafka.bootstrap.servers": broker.bootstrap})
-    create_topic(broker.bootstrap, topic)
-    assert delivery_seen(sink, topic, 0) is Delivery.AUTO
-    assert delivery_seen(sink, topic, 5) is Delivery.AT_LEAST_ONCE
-    settings = {"bootstrap.servers": broker.bootstrap, "group.id": f"odradek-{topic}-3"}
-    task = Consumer(settings)
-    task.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
-    task.close()
-    assert delivery_seen(sink, topic, 5) is Delivery.EXACTLY_ONCE
-    only = write_options({"kafka.bootstrap.servers": "127.0.0.1:1", "delivery": "at-least-once"})
-    assert delivery_seen(only, topic, 5) is Delivery.AT_LEAST_ONCE
 
 
 # -- how it ends -----------------------------------------------------------------------------------
@@ -119,7 +97,7 @@ def batch(number: int) -> Callable[[Query], None]:
 
 
 def watched(query: Query, stop: Stop, on_batch: Callable[[EtlBatch], None] = print) -> EtlSummary:
-    summary = EtlSummary()
+    summary = EtlSummary(delivery=Delivery.EXACTLY_ONCE)
     _watch(query, parse_job(EXAMPLE, BASE, {}), summary, on_batch, stop)  # type: ignore[arg-type]  # a fake
     return summary
 

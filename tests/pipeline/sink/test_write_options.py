@@ -24,9 +24,9 @@ def test_options_are_understood_in_any_case() -> None:
     assert found.with_timestamp
 
 
-def test_without_options_rows_are_written_once_where_that_can_be() -> None:
+def test_without_options_rows_are_written_exactly_once() -> None:
     found = write_options(BROKER)
-    assert (found.topic, found.delivery, found.prefix) == (None, Delivery.AUTO, "odradek")
+    assert (found.topic, found.delivery, found.prefix) == (None, Delivery.EXACTLY_ONCE, "odradek")
     assert not found.with_timestamp
 
 
@@ -39,7 +39,7 @@ def test_options_of_spark_itself_are_ignored() -> None:
     ("given", "said"),
     [
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
-        ({"delivery": "at-most-once"}, "delivery must be one of auto, exactly-once, at-least-once"),
+        ({"delivery": "auto"}, "delivery must be one of exactly-once, at-least-once"),
         ({"kafka.transactional.id": "x"}, "transactionalIdPrefix"),
         ({"kafka.value.serializer": "x"}, "bytes, or text"),
         ({"kafka.enable.idempotence": "false"}, "could write a record twice"),
