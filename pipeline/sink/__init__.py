@@ -1,25 +1,30 @@
-"""Writes rows to topics. A task writes its rows and the id of their batch in one transaction.
+"""Writes rows to topics. A task writes its rows and a mark of their batch in one transaction.
 
 Spark runs a task again when it fails. With speculation it runs a second attempt beside a slow one.
 It runs a whole batch of a stream again when it does not know whether the batch was completed. So a
 task writes under a name that is the same for all its attempts: `odradek-<query>-<task>`. This is
 
-    its transactional id    An attempt that begins a transaction fences earlier attempts, so no two
+    its transactional id    An attempt that takes it over fences earlier attempts, so no two
                             attempts write at the same time.
-    a consumer group        Its committed offset is the id of the next batch. It is committed in the
+    a consumer group        Its committed offset is the mark: the id of the next batch, and a hash
+                            of the rows (committed_batches, rows_digest). It is committed in the
                             transaction that holds the rows, so either both exist or neither.
 
-An attempt that begins reads the committed offset first. If its batch is written already, nothing is
-left to do. An attempt that is fenced waits for the other, which writes the same rows.
+An attempt reads the mark, takes over, and reads the mark again, which is final then. If its batch
+is written already, nothing is left to do. The first look is needed because an attempt of an earlier
+batch may be late: it must not fence the attempts of the next one. If it does so after all, because
+the batch was completed between its look and its takeover, the second look stops it.
 
-This requires that a batch is divided into the same tasks when it runs again. Spark does that for
-its sources and shuffles. Our own source divides streams by offsets alone for this reason. The
-number of rows that a task wrote is committed beside the batch id, so a different division is
-reported as an error and loses nothing.
+An attempt that is fenced waits for the mark, because the other attempt writes the same rows. If the
+mark does not come, the other may have died, and the attempt takes over again (turns).
+
+This requires that a batch is divided into the same tasks when it runs again, and that these have
+the same rows. Spark does that for its sources and shuffles. Our own source divides streams by
+offsets alone for this reason. Other rows than the mark's are reported as an error and lose nothing.
 
 A batch query has no checkpoint, and its name contains a random id. A retried task writes nothing
 twice. If the query fails, rows of tasks that were completed stay. The groups are deleted when the
-query ends.
+query ends (ended_queries).
 
 A broker without transactions is an error unless `delivery=at-least-once` is given.
 """

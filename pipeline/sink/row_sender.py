@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from odradek.pipeline.client_config import PRODUCER_SETTINGS
 
+from .client_errors import reason_of
 from .rows import OutgoingRow, WriteError
 
 _POLL_EVERY = 5000
@@ -74,17 +75,17 @@ class RowSender:
         if not isinstance(reason, KafkaError):
             raise error
         if reason.code() in _CONSEQUENCES:
-            reason = self._fatal_reason() or reason
+            reason = self._reason_it_stopped() or reason
         kind = FencedError if reason.code() in _FENCED else WriteError
-        raise kind(f"{reason.name()}: {reason.str()}") from error
+        raise kind(reason_of(reason)) from error
 
-    def _fatal_reason(self) -> KafkaError | None:
+    def _reason_it_stopped(self) -> KafkaError | None:
         """Return the error that stopped the producer: it answers any call with that error."""
         try:
             self.producer.begin_transaction()
         except KafkaException as error:
             reason: KafkaError = error.args[0]
-            return reason if reason.fatal() else None
+            return reason if reason.fatal() or reason.txn_requires_abort() else None
         return None
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
 """Converts Arrow's rows to records for the client, with the columns of Spark's Kafka sink."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,15 +29,37 @@ class WriteError(RuntimeError):
     """Rows could not be written; the message says why."""
 
 
-class OutgoingRow(NamedTuple):
-    """One record. A partition of -1 is chosen by the key, as Java clients do."""
+# One record: topic, value, key, partition, milliseconds since 1970, headers. A partition of -1 is
+# chosen by the key, as Java clients do. A plain tuple, because there are millions of them.
+OutgoingRow = tuple[str, bytes | None, bytes | None, int, int, Headers | None]
 
-    topic: str
-    value: bytes | None
-    key: bytes | None
-    partition: int
-    timestamp_ms: int
-    headers: Headers | None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingBatch:
+    """Rows as records, part by part. A part is None if no row has it.
+
+    `topics` is None if all rows go to `topic`.
+    """
+
+    topic: str | None
+    topics: Sequence[str] | None
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None
+    partitions: Sequence[int] | None
+    timestamps_ms: Sequence[int] | None
+    headers: Sequence[Headers | None] | None
+
+    def rows(self) -> Iterator[OutgoingRow]:
+        """Return the rows one by one."""
+        return zip(
+            self.topics or repeat(self.topic or ""),
+            self.values,
+            self.keys or repeat(None),
+            self.partitions or repeat(ANY_PARTITION),
+            self.timestamps_ms or repeat(NOW_MS),
+            self.headers or repeat(None),
+            strict=False,
+        )
 
 
 def check_columns(schema: "StructType", topic: str | None, *, with_timestamp: bool) -> None:
@@ -58,21 +81,26 @@ def check_columns(schema: "StructType", topic: str | None, *, with_timestamp: bo
             raise OptionError(f"Column '{name}' is {found[name]}; cast it to {' or '.join(kinds)}")
 
 
-def outgoing_rows(
+def outgoing_batch(
     batch: pa.RecordBatch, topic: str | None, *, with_timestamp: bool
-) -> Iterator[OutgoingRow]:
+) -> OutgoingBatch:
     """Return the rows as records; `topic` overrides their topics. Raises WriteError."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    topics = repeat(topic) if topic is not None else _topics(columns["topic"])
-    return map(
-        OutgoingRow,
-        topics,
-        _bytes(columns["value"]),
-        _bytes(columns["key"]) if "key" in columns else repeat(None),
-        _partitions(columns["partition"]) if "partition" in columns else repeat(ANY_PARTITION),
-        _timestamps_ms(columns["timestamp"]) if with_timestamp else repeat(NOW_MS),
-        headers_of(columns["headers"]) if "headers" in columns else repeat(None),
+    has = columns.keys().__contains__
+    return OutgoingBatch(
+        topic=topic,
+        topics=_topics(columns["topic"]) if topic is None else None,
+        values=_bytes(columns["value"]),
+        keys=_bytes(columns["key"]) if has("key") else None,
+        partitions=_partitions(columns["partition"]) if has("partition") else None,
+        timestamps_ms=_timestamps_ms(columns["timestamp"]) if with_timestamp else None,
+        headers=list(headers_of(columns["headers"])) if has("headers") else None,
     )
+
+
+def distinct_topics(batch: pa.RecordBatch) -> set[str]:
+    """Return the topics that the rows name. Raises WriteError."""
+    return set(_topics(pc.unique(batch.column("topic"))))
 
 
 def _topics(column: pa.Array) -> Sequence[str]:

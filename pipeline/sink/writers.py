@@ -13,10 +13,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .committed_batches import delete_groups
 from .complete_input import require_complete
+from .ended_queries import end_query
 from .rows import WriteError, check_columns
-from .task_writing import TaskName, write_rows
+from .task_writing import TaskName, Written, write_rows
 from .write_options import Delivery, WriteOptions
 
 # Local properties with a task's query and batch (StreamExecution, MicroBatchExecution).
@@ -29,7 +29,7 @@ class TaskDone(WriterCommitMessage):
     """A task's message to the driver."""
 
     name: str
-    rows: int
+    written: Written
 
 
 class OdradekWriter(DataSourceArrowWriter):
@@ -38,22 +38,23 @@ class OdradekWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(schema, options.topic, with_timestamp=options.with_timestamp)
         self.options = options
-        self.query = str(uuid.uuid4())
+        self.query = f"{options.prefix}-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
-        return _write(self.options, _context(), self.query, 0, iterator)
+        task = TaskName(f"{self.query}-{_context().partitionId()}", 0, self.query)
+        return _write(self.options, task, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._delete_groups(messages)
+        self._end(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._delete_groups(messages)
+        self._end(messages)
 
-    def _delete_groups(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete the groups of the tasks: no attempt will read them again."""
+    def _end(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self.options.delivery is Delivery.EXACTLY_ONCE:
-            done = [each for each in messages if isinstance(each, TaskDone) and each.rows]
-            delete_groups(self.options.client, [each.name for each in done])
+            done = [each for each in messages if isinstance(each, TaskDone) and each.written.rows]
+            topics = frozenset[str]().union(*(each.written.topics for each in done))
+            end_query(self.options.client, self.query, [each.name for each in done], topics)
 
 
 class OdradekStreamWriter(DataSourceStreamArrowWriter):
@@ -68,20 +69,14 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
         query, batch_id = (context.getLocalProperty(name) for name in (_QUERY_ID, _BATCH_ID))
         if query is None or batch_id is None:
             raise WriteError(f"Spark did not name the batch ({_QUERY_ID}, {_BATCH_ID})")
-        return _write(self.options, context, query, int(batch_id), iterator)
+        name = f"{self.options.prefix}-{query}-{context.partitionId()}"
+        return _write(self.options, TaskName(name, int(batch_id)), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         """Do nothing: each task has committed its rows."""
 
 
-def _write(
-    options: WriteOptions,
-    context: TaskContext,
-    query: str,
-    batch_id: int,
-    rows: Iterator[pa.RecordBatch],
-) -> TaskDone:
-    task = TaskName(f"{options.prefix}-{query}-{context.partitionId()}", batch_id)
+def _write(options: WriteOptions, task: TaskName, rows: Iterator[pa.RecordBatch]) -> TaskDone:
     return TaskDone(task.name, write_rows(options, task, require_complete(rows)))
 
 

@@ -3,7 +3,6 @@
 No Spark here: a task is called as Spark calls it, again, or twice at a time.
 """
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,29 +11,18 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink.committed_batches import CommittedBatch, TaskConsumerGroup, delete_groups
-from odradek.pipeline.sink.row_sender import FencedError
+from odradek.pipeline.sink.committed_batches import last_batch, places_of
+from odradek.pipeline.sink.marks import Mark, MarkGroup, delete_groups
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
 from odradek.pipeline.sink.task_writing import TaskName, write_complete, write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
+from tests.support.task_attempts import Rows, Waits, rows
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-Batches = Iterator[pa.RecordBatch]
-
-
-class InSteps:
-    """Rows of a task, between which a test does something: in the middle of the transaction."""
-
-    def __init__(self, batches: Batches, count: int) -> None:
-        self._batches, self.count = batches, count
-
-    def __iter__(self) -> Batches:
-        return self._batches
 
 
 @pytest.fixture
@@ -50,10 +38,6 @@ def options(
     return lambda **more: write_options({**said, **more})
 
 
-def rows(*values: str) -> pa.RecordBatch:
-    return pa.record_batch({"value": list(values)})
-
-
 def placed(partition: int, *values: str) -> pa.RecordBatch:
     numbers = pa.array([partition] * len(values), pa.int32())
     return pa.record_batch({"value": list(values), "partition": numbers})
@@ -66,21 +50,25 @@ def committed(options: WriteOptions) -> list[str]:
     return [value.decode() for value in found]
 
 
-def last_batch_of(options: WriteOptions, name: str) -> CommittedBatch | None:
-    group = TaskConsumerGroup(options.client, name)
-    try:
-        return group.last_batch()
-    finally:
-        group.close()
+def marks_of(options: WriteOptions, name: str) -> list[Mark]:
+    assert options.topic is not None
+    with MarkGroup(options.client, name) as group:
+        return group.read(places_of([options.topic]))
+
+
+def fail() -> None:
+    raise OSError("the executor is gone")
 
 
 def test_a_task_that_runs_again_writes_nothing(options: Callable[..., WriteOptions]) -> None:
     to, name = options(), "again-0"
     for batch_id, batch in enumerate((rows("a", "b"), rows("c"))):
         task = TaskName(name, batch_id)
-        assert write_rows(to, task, [batch]) == batch.num_rows
-        assert last_batch_of(to, name) == CommittedBatch(batch_id, batch.num_rows)
-        assert write_rows(to, task, [batch]) == batch.num_rows
+        assert write_rows(to, task, [batch]).rows == batch.num_rows
+        last = last_batch(marks_of(to, name))
+        assert last is not None
+        assert (last.batch_id, last.rows) == (batch_id, batch.num_rows)
+        assert write_rows(to, task, [batch]).rows == batch.num_rows
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -88,14 +76,9 @@ def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
     options: Callable[..., WriteOptions],
 ) -> None:
     to, task = options(), TaskName("dies-0", 4)
-
-    def dying() -> Batches:
-        yield rows("a", "b")
-        raise OSError("the executor is gone")
-
     with pytest.raises(OSError, match="the executor is gone"):
-        write_complete(to, task, InSteps(dying(), 3))
-    assert last_batch_of(to, task.name) is None
+        write_complete(to, task, Rows(rows("a", "b"), rows("c"), between=(fail,)))
+    assert marks_of(to, task.name) == []
     write_rows(to, task, [rows("a", "b")])
     assert committed(to) == ["a", "b"]
 
@@ -108,12 +91,12 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
     # The first partition is part of the transaction by then; the second is refused to it.
     first, rest = placed(0, "a", "b"), placed(partition, "c")
 
-    def slow() -> Batches:
-        yield first
-        assert write_rows(to, task, [first, rest]) == 3
-        yield rest
+    def overtake() -> None:
+        assert write_rows(to, task, [first, rest]).rows == 3
 
-    assert write_complete(to, task, InSteps(slow(), 3)) == 3
+    waits = Waits()
+    assert write_complete(to, task, Rows(first, rest, between=(overtake,)), waits.clock).rows == 3
+    assert waits.total_s == 0
     assert committed(to) == ["a", "b", "c"]
 
 
@@ -122,40 +105,33 @@ def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
 ) -> None:
     to, task = options(), TaskName("late-0", 0)
 
-    def failing() -> Batches:
+    def failing() -> Iterator[pa.RecordBatch]:
         yield rows("a")
         raise OSError("what makes the rows has failed")
 
-    def slow() -> Batches:
-        yield rows("a")
+    def fail_beside() -> None:
         with pytest.raises(OSError, match="has failed"):
             write_rows(to, task, failing())
-        yield rows("b")
 
-    assert write_complete(to, task, InSteps(slow(), 2)) == 2
+    waits = Waits()
+    slow = Rows(rows("a"), rows("b"), between=(fail_beside,))
+    assert write_complete(to, task, slow, waits.clock).rows == 2
+    assert waits.total_s == 0
     assert committed(to) == ["a", "b"]
 
 
-def test_an_attempt_that_is_overtaken_by_one_that_dies_fails(
+def test_an_attempt_that_is_overtaken_by_one_that_dies_takes_over(
     options: Callable[..., WriteOptions],
 ) -> None:
-    to = options(**{"kafka.transaction.timeout.ms": "3000"})
-    task = TaskName("both-die-0", 0)
+    to, task, both = options(), TaskName("one-dies-0", 0), (rows("a"), rows("b"))
 
-    def dying() -> Batches:
-        yield rows("a")
-        raise OSError("the executor is gone")
-
-    def slow() -> Batches:
-        yield rows("a")
+    def overtake_and_die() -> None:
         with pytest.raises(OSError, match="gone"):
-            write_complete(to, task, InSteps(dying(), 2))
-        yield rows("b")
+            write_complete(to, task, Rows(*both, between=(fail,)))
 
-    with pytest.raises(FencedError):
-        write_complete(to, task, InSteps(slow(), 2))
-    assert committed(to) == []
-    write_rows(to, task, [rows("a"), rows("b")])
+    waits = Waits()
+    assert write_complete(to, task, Rows(*both, between=(overtake_and_die,)), waits.clock).rows == 2
+    assert 0 < waits.total_s <= 10
     assert committed(to) == ["a", "b"]
 
 
@@ -166,6 +142,11 @@ def test_a_batch_that_is_cut_otherwise_than_before_is_not_taken_for_written(
     write_rows(to, task, [rows("a", "b")])
     with pytest.raises(WriteError, match="wrote 2 rows of batch 7 before, and has 1 rows now"):
         write_rows(to, task, [rows("a")])
+    with pytest.raises(WriteError, match="has 0 rows now"):
+        write_rows(to, task, [])
+    with pytest.raises(WriteError, match="which are not the same: the query is not deterministic"):
+        write_rows(to, task, [rows("a", "c")])
+    assert write_rows(to, task, [rows("b"), rows("a")]).rows == 2
     assert committed(to) == ["a", "b"]
 
 
@@ -183,8 +164,8 @@ def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
 
 def test_a_task_without_rows_leaves_no_trace(options: Callable[..., WriteOptions]) -> None:
     to = options()
-    assert write_rows(to, TaskName("empty-0", 0), iter([rows()])) == 0
-    assert last_batch_of(to, "empty-0") is None
+    assert write_rows(to, TaskName("empty-0", 0), iter([rows()])).rows == 0
+    assert marks_of(to, "empty-0") == []
 
 
 def test_rows_of_one_task_go_to_many_topics(
@@ -231,16 +212,16 @@ def test_many_rows_are_written_in_their_order(options: Callable[..., WriteOption
 def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]) -> None:
     to = options(delivery="at-least-once")
     for _ in range(2):
-        assert write_rows(to, TaskName("plain-0", 0), [rows("a")]) == 1
+        assert write_rows(to, TaskName("plain-0", 0), [rows("a")]).rows == 1
     assert committed(to) == ["a", "a"]
-    assert last_batch_of(to, "plain-0") is None
+    assert marks_of(to, "plain-0") == []
 
 
 def test_groups_that_are_no_longer_needed_are_deleted(options: Callable[..., WriteOptions]) -> None:
     to = options()
     write_rows(to, TaskName("gone-0", 0), [rows("a")])
     delete_groups(to.client, ["gone-0", "never-was-0"])
-    assert last_batch_of(to, "gone-0") is None
+    assert marks_of(to, "gone-0") == []
 
 
 def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
@@ -248,17 +229,18 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
 ) -> None:
     to = options(**{"kafka.transaction.timeout.ms": "1000"})
 
-    def slow() -> Batches:
-        yield rows("a")
-        time.sleep(1.1)
-        # A second producer sees the transaction ended, as the broker would do it in a while.
-        transaction = TaskTransaction(to.client, "slow-0", TaskConsumerGroup(to.client, "slow-0"))
-        transaction.begin()
-        transaction.close()
-        yield rows("b")
+    waits = Waits()
 
+    def take_long() -> None:
+        waits.clock.sleep(1.1)
+        # A second producer sees the transaction ended, as the broker would do it in a while.
+        transaction = TaskTransaction(to.client, "slow-0", waits.clock)
+        transaction.take_over()
+        transaction.close()
+
+    slow = Rows(rows("a"), rows("b"), between=(take_long,))
     with pytest.raises(WriteError, match="took longer than"):
-        write_complete(to, TaskName("slow-0", 0), InSteps(slow(), 2))
+        write_complete(to, TaskName("slow-0", 0), slow, waits.clock)
     assert committed(to) == []
 
 
@@ -268,10 +250,8 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
     to, task = options(), TaskName("many-overtaken-0", 0)
     many = rows(*(f"{number:06}" for number in range(150_000)))
 
-    def slow() -> Batches:
-        yield many
+    def overtake() -> None:
         write_rows(to, task, [many, many])
-        yield many
 
-    assert write_complete(to, task, InSteps(slow(), 300_000)) == 300_000
+    assert write_complete(to, task, Rows(many, many, between=(overtake,))).rows == 300_000
     assert len(committed(to)) == 300_000

@@ -16,6 +16,8 @@ from odradek.pipeline.sink.write_options import write_options
 from odradek.protocol.api_keys import ApiKey
 from tests.support.broker_in_thread import broker_in_thread
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:

@@ -21,10 +21,9 @@ from odradek.pipeline.client_values import NOW_MS
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.rows import (
     ANY_PARTITION,
-    OutgoingRow,
     WriteError,
     check_columns,
-    outgoing_rows,
+    outgoing_batch,
 )
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -47,29 +46,29 @@ def test_a_row_of_all_columns() -> None:
             "headers": pa.array([[("h", b"1"), ("h", None)], None], HEADERS),
         }
     )
-    assert list(outgoing_rows(batch, None, with_timestamp=True)) == [
-        OutgoingRow("a", "ü".encode(), b"k", 3, 1_700_000_000_123, [("h", b"1"), ("h", None)]),
-        OutgoingRow("b", None, None, ANY_PARTITION, NOW_MS, None),
+    assert list(outgoing_batch(batch, None, with_timestamp=True).rows()) == [
+        ("a", "ü".encode(), b"k", 3, 1_700_000_000_123, [("h", b"1"), ("h", None)]),
+        ("b", None, None, ANY_PARTITION, NOW_MS, None),
     ]
 
 
 def test_columns_that_are_not_there_are_left_to_the_producer() -> None:
     batch = pa.record_batch({"value": pa.array(["1", "2"], pa.large_string())})
-    assert list(outgoing_rows(batch, "t", with_timestamp=False)) == [
-        OutgoingRow("t", b"1", None, ANY_PARTITION, NOW_MS, None),
-        OutgoingRow("t", b"2", None, ANY_PARTITION, NOW_MS, None),
+    assert list(outgoing_batch(batch, "t", with_timestamp=False).rows()) == [
+        ("t", b"1", None, ANY_PARTITION, NOW_MS, None),
+        ("t", b"2", None, ANY_PARTITION, NOW_MS, None),
     ]
 
 
 def test_the_option_topic_wins_over_the_column_and_timestamps_need_to_be_asked_for() -> None:
     columns = {"value": ["1"], "topic": ["column"], "timestamp": pa.array([7000], TIMES)}
-    (row,) = outgoing_rows(pa.record_batch(columns), "option", with_timestamp=False)
-    assert (row.topic, row.timestamp_ms) == ("option", NOW_MS)
+    (row,) = outgoing_batch(pa.record_batch(columns), "option", with_timestamp=False).rows()
+    assert (row[0], row[4]) == ("option", NOW_MS)
 
 
 def test_the_first_millisecond_of_1970_is_not_now() -> None:
     batch = pa.record_batch({"value": ["1"], "timestamp": pa.array([999], TIMES)})
-    assert [row.timestamp_ms for row in outgoing_rows(batch, "t", with_timestamp=True)] == [1]
+    assert [row[4] for row in outgoing_batch(batch, "t", with_timestamp=True).rows()] == [1]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_rows_that_no_record_can_be_made_of_are_refused(
     topic = None if "topic" in columns else "t"
     batch = pa.record_batch({"value": ["1", "2"], **columns})
     with pytest.raises(WriteError, match=said):
-        list(outgoing_rows(batch, topic, with_timestamp=True))
+        outgoing_batch(batch, topic, with_timestamp=True)
 
 
 def test_schemas_that_can_be_written() -> None:

@@ -1,0 +1,130 @@
+"""Marks say how far a writer has come. They are offsets of a consumer group, one per partition.
+
+A mark is committed in the transaction that holds the rows, so either both exist or neither. It is
+committed for a partition of a topic that the rows are written to, because managed clusters give
+no rights to internal topics. Kafka requires READ on that topic, and READ on the group.
+
+A mark is exact once the transactional id that it is committed with has been taken over: then all
+earlier transactions of the id are complete, and no other can begin.
+
+AdminClient.list_consumer_group_offsets could read all marks of a group. But librdkafka 2.16 crashes
+if the coordinator answers with an error that may be retried, so a consumer reads them.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from .client_errors import is_refusal, reason_of
+from .rows import WriteError
+
+_logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+Place = tuple[str, int]  # topic and partition
+
+_TIMEOUT_S = 60.0
+_ATTEMPT_S = 5.0
+_RETRY_EVERY_S = 0.1
+# The first group of a broker waits until __consumer_offsets has been created.
+_TRANSIENT = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._TIMED_OUT,
+    }
+)
+
+
+class Mark(NamedTuple):
+    """A committed offset, and what was written beside it."""
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str
+
+    def as_offset(self) -> TopicPartition:
+        """Return it as the client takes it."""
+        return TopicPartition(self.topic, self.partition, self.offset, self.metadata)
+
+
+class MarkGroup:
+    """A consumer group that holds marks. Methods raise WriteError."""
+
+    def __init__(self, client: Mapping[str, Any], name: str) -> None:
+        self.name = name
+        settings = {
+            "group.id": name,
+            "enable.auto.commit": False,
+            # A mark whose transaction is being completed cannot be read until its end.
+            "isolation.level": "read_committed",
+            "log_level": 3,
+        }
+        self._consumer = Consumer({**client, **settings})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def read(self, places: Collection[Place], *, optional: Place | None = None) -> list[Mark]:
+        """Return the marks that exist; `optional` is read if this client is allowed to."""
+        wanted = [TopicPartition(*each) for each in [*places, *([optional] if optional else ())]]
+        found: list[TopicPartition] = self._answer(
+            lambda: self._consumer.committed(wanted, _ATTEMPT_S)
+        )
+        marks: list[Mark] = []
+        for each in found:
+            if each.error is not None and (each.topic, each.partition) != optional:
+                raise WriteError(f"group {self.name}: {each.topic}: {reason_of(each.error)}")
+            if each.error is None and each.offset >= 0:
+                marks.append(Mark(each.topic, each.partition, each.offset, each.metadata or ""))
+        return marks
+
+    def commit(self, marks: Iterable[Mark]) -> None:
+        """Commit marks outside a transaction."""
+        offsets = [mark.as_offset() for mark in marks]
+        self._answer(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+
+    def for_producer(self) -> object:
+        """Return what a producer needs in order to commit for this group."""
+        return self._consumer.consumer_group_metadata()
+
+    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.code() == KafkaError._TIMED_OUT:
+                    reason = self._refusal() or reason
+                if reason.code() not in _TRANSIENT or time.monotonic() > deadline:
+                    raise WriteError(f"group {self.name}: {reason_of(reason)}") from error
+            time.sleep(_RETRY_EVERY_S)
+
+    def _refusal(self) -> KafkaError | None:
+        """Return why the coordinator does not answer: a consumer only polls that error."""
+        message = self._consumer.poll(0)
+        error = message.error() if message is not None else None
+        return error if error is not None and is_refusal(error) else None
+
+
+def delete_groups(client: Mapping[str, Any], groups: Collection[str]) -> None:
+    """Delete groups whose marks nobody will read again. If that fails, they expire."""
+    if not groups:
+        return
+    admin = AdminClient({"log_level": 3, **client})  # kept until the answers are read
+    answers = admin.delete_consumer_groups(list(groups), request_timeout=_TIMEOUT_S)
+    for group, answer in answers.items():
+        error = answer.exception(_TIMEOUT_S)
+        if error is not None:
+            _logger.warning("could not delete group %s: %s", group, error)

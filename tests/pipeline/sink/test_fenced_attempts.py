@@ -1,0 +1,179 @@
+"""Attempts of a task that fence each other: rows are written once, and nobody waits for long."""
+
+from collections.abc import Collection
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from odradek.pipeline.sink.committed_batches import CommittedBatch, places_of
+from odradek.pipeline.sink.ended_queries import end_query
+from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
+from odradek.pipeline.sink.row_sender import FencedError
+from odradek.pipeline.sink.rows import WriteError, outgoing_batch
+from odradek.pipeline.sink.rows_digest import RowsDigest
+from odradek.pipeline.sink.task_transaction import TaskTransaction
+from odradek.pipeline.sink.task_writing import TaskName, write_complete
+from odradek.pipeline.sink.turns import Clock
+from odradek.pipeline.sink.write_options import WriteOptions, write_options
+from tests.support.broker_process import BrokerProcess
+from tests.support.committed import committed_values
+from tests.support.task_attempts import Rows, Waits, rows
+from tests.support.topics import create_topic
+
+pytestmark = pytest.mark.slow
+
+A, B = rows("a"), rows("b")
+
+
+@pytest.fixture
+def to(broker: BrokerProcess, topic: str) -> WriteOptions:
+    create_topic(broker.bootstrap, topic)
+    quiet = {"kafka.log_level": "0", "kafka.transaction.timeout.ms": "40000"}
+    return write_options({"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, **quiet})
+
+
+@pytest.fixture
+def task(topic: str) -> TaskName:
+    return TaskName(f"odradek-{topic}-0", 0)
+
+
+def committed(to: WriteOptions) -> list[bytes]:
+    assert to.topic is not None
+    return committed_values(to.client["bootstrap.servers"], to.topic, 1)
+
+
+def places(to: WriteOptions) -> list[Place]:
+    return places_of([to.topic or ""])
+
+
+def rival_begins(to: WriteOptions, task: TaskName) -> TaskTransaction:
+    """Another attempt takes over, and has sent a row."""
+    assert to.topic is not None
+    rival = TaskTransaction(to.client, task.name, Clock())
+    rival.take_over()
+    rival.begin()
+    rival.send([(to.topic, b"of the rival", None, -1, 0, None)])
+    return rival
+
+
+def test_an_attempt_goes_on_soon_if_the_one_that_fenced_it_has_died(
+    to: WriteOptions, task: TaskName
+) -> None:
+    waits = Waits()
+    dying = Rows(A, B, between=(lambda: rival_begins(to, task).close(),))
+    assert write_complete(to, task, dying, waits.clock).rows == 2
+    assert committed(to) == [b"a", b"b"]
+    assert 0 < waits.total_s <= 10
+
+
+def test_a_fenced_attempt_writes_nothing_if_the_other_commits_while_it_waits(
+    to: WriteOptions, task: TaskName
+) -> None:
+    begun: list[TaskTransaction] = []
+
+    def commit() -> None:
+        with closing(begun.pop()) as rival:
+            digest = RowsDigest()
+            for batch in (A, B):
+                digest.add(outgoing_batch(batch, to.topic, with_timestamp=False))
+            written = CommittedBatch(task.batch_id, digest.rows, digest.text())
+            with MarkGroup(to.client, task.name) as group:
+                rival.commit(group, written.as_marks(places(to)))
+
+    fenced = Rows(A, B, between=(lambda: begun.append(rival_begins(to, task)),))
+    assert write_complete(to, task, fenced, Waits(on_sleep=commit).clock).rows == 2
+    assert committed(to) == [b"of the rival"]
+
+
+def test_attempts_that_fence_each_other_wait_longer_each_time(
+    to: WriteOptions, task: TaskName
+) -> None:
+    waits = Waits()
+    at: list[float] = []
+
+    def fence() -> None:
+        at.append(waits.total_s)
+        rival_begins(to, task).close()
+
+    assert write_complete(to, task, Rows(A, B, between=(fence,) * 3), waits.clock).rows == 2
+    assert committed(to) == [b"a", b"b"]
+    first, second, third = at[1] - at[0], at[2] - at[1], waits.total_s - at[2]
+    assert second >= 2 * first
+    assert third >= 2 * second
+
+
+def test_an_attempt_gives_up_after_a_wait_as_long_as_a_transaction_may_take(
+    to: WriteOptions, task: TaskName
+) -> None:
+    waits = Waits()
+    fences = (lambda: rival_begins(to, task).close(),) * 20
+    with pytest.raises(FencedError):
+        write_complete(to, task, Rows(A, B, between=fences), waits.clock)
+    assert 40 <= waits.total_s <= 2 * 40
+    assert committed(to) == []
+
+
+def test_an_attempt_of_a_batch_that_is_written_does_not_fence_the_next_batch(
+    to: WriteOptions, task: TaskName
+) -> None:
+    write_complete(to, task, Rows(A))
+    waits = Waits()
+    next_batch = Rows(B, rows("c"), between=(lambda: write_complete(to, task, Rows(A)),))
+    assert write_complete(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    assert waits.total_s == 0
+    with pytest.raises(WriteError, match="already written batch 1, which is later than batch 0"):
+        write_complete(to, task, Rows(A))
+    assert committed(to) == [b"a", b"b", b"c"]
+
+
+def test_a_batch_goes_on_if_an_attempt_of_the_batch_before_fences_it_after_all(
+    to: WriteOptions, task: TaskName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt has read the mark before its batch was written, and begins long after that."""
+    write_complete(to, task, Rows(A))
+    read = MarkGroup.read
+
+    def zombie() -> None:
+        seen_early: list[list[Mark]] = [[]]
+
+        def late(group: MarkGroup, places: Collection[Place], **more: Any) -> list[Mark]:
+            return seen_early.pop() if seen_early else read(group, places, **more)
+
+        monkeypatch.setattr(MarkGroup, "read", late)
+        write_complete(to, task, Rows(A))
+        assert not seen_early
+        monkeypatch.setattr(MarkGroup, "read", read)
+
+    waits = Waits()
+    next_batch = Rows(B, rows("c"), between=(zombie,))
+    assert write_complete(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    assert committed(to) == [b"a", b"b", b"c"]
+    assert 0 < waits.total_s <= 10
+
+
+def test_a_late_attempt_of_a_batch_query_that_has_ended_writes_nothing(
+    to: WriteOptions, task: TaskName
+) -> None:
+    task = task._replace(query=task.name.removesuffix("-0"))
+    write_complete(to, task, Rows(A))
+    end_query(to.client, task.query, [task.name], [to.topic or ""])
+    with MarkGroup(to.client, task.name) as group:
+        assert group.read(places(to)) == []
+    with pytest.raises(WriteError, match="has ended: this attempt is late"):
+        write_complete(to, task, Rows(A))
+    assert committed(to) == [b"a"]
+
+
+def test_a_batch_that_release_0_1_has_written_is_not_written_again(
+    to: WriteOptions, task: TaskName
+) -> None:
+    with MarkGroup(to.client, task.name) as group:
+        group.commit([Mark("__consumer_offsets", 0, 1, '{"rows": 1}')])
+    assert write_complete(to, task, Rows(A)).rows == 1
+    assert committed(to) == []
+    write_complete(to, task._replace(batch_id=1), Rows(B))
+    assert write_complete(to, task._replace(batch_id=1), Rows(B)).rows == 1
+    assert committed(to) == [b"b"]
