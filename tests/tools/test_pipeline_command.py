@@ -163,6 +163,7 @@ def test_a_package_that_is_missing_is_named(
         (["archive", "to", "--path", ".", "--drop-value"], "needs --schema"),
         (["replay", "to", "--bootstrap", "h:1"], "name a topic"),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--job-id", "../x"], "only"),
+        (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--delivery", "x"], "exactly-once"),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--to-time", "x"], "isoformat"),
     ],
 )

@@ -1,7 +1,6 @@
 """`odradek pipeline replay`: sends archived records to topics."""
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +21,8 @@ from .options import (
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.replay.job import ReplaySettings
+
+_DELIVERIES = ("exactly-once", "at-least-once")
 
 
 def command(  # noqa: PLR0913 - one parameter per option
@@ -76,9 +77,17 @@ def command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--job-id",
             metavar="ID",
-            help="Continue a replay that was killed.  \\[default: a new replay]",
+            help="Continue this replay, which was stopped or killed.  \\[default: a new replay]",
         ),
     ] = None,
+    delivery: Annotated[
+        str,
+        typer.Option(
+            "--delivery",
+            metavar="GUARANTEE",
+            help="exactly-once, or at-least-once for brokers without transactions.",
+        ),
+    ] = "exactly-once",
     client_config: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,28 +101,32 @@ def command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Send archived records to a topic: same partitions, order, timestamps, keys, headers.
 
-    A replay that was killed continues with its --job-id, and sends no record twice.
+    Records are sent in transactions. A replay that was stopped or killed continues with its
+    --job-id: readers of committed records see each record once.
     """
     if not topic and topics is None:
         raise typer.BadParameter("name a topic, or a pattern by --topics", param_hint="--topic")
     _check_job_id(job_id)
+    if delivery not in _DELIVERIES:
+        raise typer.BadParameter(f"one of {', '.join(_DELIVERIES)}", param_hint="--delivery")
     source = local_path(archive, "ARCHIVE")
     bounds_ms = (_time_ms(from_time, "--from-time"), _time_ms(to_time, "--to-time"))
     client = {**settings_of(client_config, "--client-config"), "bootstrap.servers": bootstrap}
     topic_settings = settings_of(topic_config, "--topic-config")
     place = place_of(processes, master, conf)
-    place = replace(place, conf=place.conf | {"spark.speculation": "false"})
     from .running import run_job
 
     def job() -> int:
         from odradek.pipeline.jobs.replay.job import ReplaySettings
         from odradek.pipeline.jobs.replay.selection import Selection
         from odradek.pipeline.jobs.topic_choice import TopicChoice
+        from odradek.pipeline.sink.write_options import Delivery
 
         settings = ReplaySettings(
             archive=source,
             client=client,
             job_id=job_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}",
+            continues=job_id is not None,
             topics=TopicChoice(names=topic or (), pattern=topics),
             to_topic=to_topic,
             selection=Selection(
@@ -123,6 +136,7 @@ def command(  # noqa: PLR0913 - one parameter per option
                 to_offset=to_offset,
                 partitions=tuple(sorted(set(partition or ()))),
             ),
+            delivery=Delivery(delivery),
             create=create,
             topic_settings=topic_settings,
             records_per_s=rate,
@@ -159,13 +173,13 @@ def _planned(settings: "ReplaySettings") -> int:
     plan = plan_replay(settings)
     rows = [
         (
-            f"{each.source.of.topic}-{each.source.of.partition}",
-            each.target,
-            number(len(each.source.files)),
-            number(each.source.records),
-            size(sum(file.size_bytes for file in each.source.files)),
+            str(source.of),
+            target,
+            number(len(source.files)),
+            number(source.records),
+            size(source.size_bytes),
         )
-        for each in plan.replays
+        for (target, _), source in plan.sources.items()
     ]
     header = ("partition", "to topic", "files", "records, at most", "size")
     show_table("would be replayed (nothing was sent)", header, rows)
@@ -173,16 +187,17 @@ def _planned(settings: "ReplaySettings") -> int:
 
 
 def _run(settings: "ReplaySettings", place: Place) -> int:
-    from odradek.pipeline.jobs.replay.job import plan_replay, run_replay
+    from odradek.pipeline.jobs.replay.job import run_replay
 
     from .progress import progress_bar
     from .replay_report import show_summary
     from .running import runner_for
 
-    plan_replay(settings)  # reports wrong settings before the job id is printed
-    typer.secho(f"job {settings.job_id}", dim=True, err=True)
+    def on_begin() -> None:
+        typer.secho(f"job {settings.job_id}", dim=True, err=True)
+
     started = time.monotonic()
     with runner_for("replay", place) as runner, progress_bar("records") as bar:
-        summary = run_replay(runner, settings, bar)
+        summary = run_replay(runner, settings, bar, on_begin=on_begin)
     title = f"job {settings.job_id}: replayed in {time.monotonic() - started:.1f} s"
     return show_summary(summary, title)

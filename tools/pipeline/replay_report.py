@@ -6,14 +6,14 @@ from odradek.tools.tables import number, print_each, show_table
 
 from .running import EXIT_DONE
 
-_HEADER = ("partition", "to", "records", "first offset", "last offset", "before", "found there")
+_HEADER = ("partition", "to", "records", "by this run", "next offset")
 
 
 def show_summary(summary: ReplaySummary, title: str) -> int:
     """Print how many records were written to which offsets; returns the exit code."""
     rows = [_row(each) for each in summary.results]
     records = number(sum(each.progress.records for each in summary.results))
-    total = ("", "", records, "", "", "", "") if len(rows) > 1 else ()
+    total = ("", "", records, "", "") if len(rows) > 1 else ()
     show_table(title, _HEADER, rows, total)
     changed = sum(each.changed_timestamps for each in summary.results)
     notes = [f"the timestamp of {changed} records was changed from 0 to 1"] if changed else []
@@ -27,8 +27,6 @@ def _row(each: ReplayResult) -> tuple[str, ...]:
         str(each.source),
         f"{each.target}-{each.source.partition}",
         f"{progress.records:,}",
-        str(progress.target_first) if progress.records else "",
-        str(progress.target_last) if progress.records else "",
-        number(each.before.records),
-        number(each.found_delivered),
+        number(progress.records - each.before.records),
+        str(progress.next_offset),
     )

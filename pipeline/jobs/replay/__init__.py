@@ -1,12 +1,23 @@
 """Writes the records of an archive to topics: same partitions, order, timestamps, keys and headers.
 
-No record is left out, and records of one partition arrive in order of offset: the producer is
-idempotent, and stops at the first record that fails. A job may be killed and started again under
-the same id. Each partition's progress is stored once a second (progress_files). Records that were
-delivered after that are found at the end of the target's partition and are not sent again
-(delivered). So no record arrives twice, with two exceptions: requests that were still on their way
-to the broker when the second run read the target, and records that the target has deleted or
-compacted between the two runs. Only transactions could exclude the former.
+    archived     what is in the archive, and its records; nothing else here reads it
+    selection    which records are replayed
+    target       creates the target topics, or checks those that exist
+    progress     how far each partition is: marks in a consumer group
+    sending      sends one partition
+    job          all of it
+
+A partition is sent in parts: each is a range of the source's offsets, and one transaction, which
+also commits a mark (sink/marks.py) that says how far the replay has come. So a reader of committed
+records sees each record once, however often the job is killed and continued. The marks are offsets
+of the group `odradek-replay-<job>`, for the target's partitions. They are the only state of a job,
+and expire as other offsets do (`offsets.retention.minutes`). So the marks of all partitions are
+committed in one transaction when the job begins, and a job is not continued if one is missing.
+
+Two attempts of a partition fence each other (sink/turns.py).
+
+With `--delivery at-least-once` no transactions are used: the mark is committed after the part, and
+a part that was interrupted is sent again.
 
 A timestamp of 0 becomes 1, because librdkafka takes 0 for "now". Records without a timestamp keep
 none.

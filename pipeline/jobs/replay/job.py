@@ -2,23 +2,29 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+from xxhash import xxh3_64_hexdigest
+
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout
-from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.sink.marks import MarkGroup, Place
+from odradek.pipeline.sink.rows import WriteError
+from odradek.pipeline.sink.task_transaction import TaskTransaction
+from odradek.pipeline.sink.turns import Clock
+from odradek.pipeline.sink.write_options import Delivery
 from odradek.storage.files import Files
 
-from .outgoing import check_columns
-from .progress_files import ProgressFiles, ReplayJob, ReplayTopic
-from .selection import PartitionFiles, Selection, select
+from .archived import ArchivedPartition, read_archive
+from .progress import ID_PREFIX, PartitionProgress, check_same_job, first_marks, read_progress
+from .selection import Selection
 from .sending import PartitionReplay, ReplayResult, SendingWork
 
 _POLL_EVERY_S = 1.0
@@ -31,26 +37,28 @@ class ReplaySettings:
     `client` is librdkafka's configuration, with `bootstrap.servers`. `to_topic` is the target of a
     single topic; by default each topic is written to one of the same name. With `create`, missing
     topics are created with `topic_settings`. `records_per_s` is the limit of all partitions
-    together.
+    together. With `continues`, the job must have begun before.
     """
 
     archive: Path
     client: Mapping[str, str]
     job_id: str
     topics: TopicChoice
+    continues: bool = False
     to_topic: str | None = None
     selection: Selection = field(default_factory=Selection)
+    delivery: Delivery = Delivery.EXACTLY_ONCE
     create: bool = False
     topic_settings: Mapping[str, str] = field(default_factory=dict)
     records_per_s: float | None = None
 
 
 class ReplayPlan(NamedTuple):
-    """The partitions and their targets; `partitions` is the number that each target needs."""
+    """The partitions with their targets, and how many partitions each target needs."""
 
-    job: ReplayJob
-    replays: tuple[PartitionReplay, ...]
+    sources: Mapping[Place, ArchivedPartition]
     partitions: Mapping[str, int]
+    job: str
 
 
 @dataclass(slots=True)
@@ -63,29 +71,21 @@ class ReplaySummary:
 
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:
     """Return what a run would do, without connecting to a broker. Raises JobError, OSError."""
-    manifest = Manifest(ArchiveLayout(settings.archive), files or Files())
-    state = ArchiveState.of(manifest.entries())
-    if not state.last_number:
-        raise JobError(f"{settings.archive} is not an archive: it has no manifest")
-    topics = settings.topics.select(sorted({key.topic for key in state.covered}))
-    if settings.to_topic is not None and len(topics) != 1:
-        raise JobError(f"cannot replay {len(topics)} topics to one topic, {settings.to_topic}")
-    return _plan(settings, state, topics)
-
-
-def _plan(settings: ReplaySettings, state: ArchiveState, topics: Sequence[str]) -> ReplayPlan:
-    replayed: list[ReplayTopic] = []
-    replays: list[PartitionReplay] = []
-    needed: dict[str, int] = {}
-    for topic in topics:
-        target = settings.to_topic or topic
-        selected = select(state, topic, settings.selection)
-        topic_ids = [key.topic_id for key in state.covered if key.topic == topic]
-        replayed.append(ReplayTopic(source=topic, target=target, topic_id=topic_ids[-1]))
-        needed[target] = state.partitions.get(topic, 1)
-        replays += [PartitionReplay(files, target) for files in selected]
-    job = ReplayJob(topics=tuple(replayed), selection=settings.selection)
-    return ReplayPlan(job, tuple(replays), needed)
+    archived = read_archive(settings.archive, settings.topics, settings.selection, files or Files())
+    if settings.to_topic is not None and len(archived.topics) != 1:
+        raise JobError(
+            f"cannot replay {len(archived.topics)} topics to one topic, {settings.to_topic}"
+        )
+    targets = {topic: settings.to_topic or topic for topic in archived.topics}
+    sources = {
+        (targets[topic], each.of.partition): each
+        for topic, partitions in archived.topics.items()
+        for each in partitions
+    }
+    needed = {targets[topic]: count for topic, count in archived.partition_counts.items()}
+    topic_ids = sorted({(each.of.topic, each.topic_id) for each in sources.values()})
+    job = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
+    return ReplayPlan(sources, needed, job)
 
 
 def run_replay(
@@ -93,62 +93,81 @@ def run_replay(
     settings: ReplaySettings,
     progress: Progress = NO_PROGRESS,
     files: Files | None = None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> ReplaySummary:
-    """Start or resume a replay. Raises JobError, OSError."""
-    files = files or Files()
+    """Begin or continue a replay. `on_begin` is called when it can be continued.
+
+    Raises JobError, OSError.
+    """
     plan = plan_replay(settings, files)
-    layout = ArchiveLayout(settings.archive)
-    _check_files(layout, plan)
+    for source in plan.sources.values():
+        source.check()
     summary = ReplaySummary()
-    if not plan.replays:
+    if not plan.sources:
         return summary
     summary.notes += _prepare_targets(settings, plan)
-    stored = ProgressFiles(layout.replay(settings.job_id), files)
-    stored.begin(plan.job)
-    left = [each for each in plan.replays if not stored.read(each.source.partition).is_done]
-    for each in plan.replays:
-        if each not in left:
-            before = stored.read(each.source.partition)
-            summary.results.append(ReplayResult(each.source.partition, each.target, before, before))
-    if left:  # else the runner is not used: Spark takes seconds to start
-        work = _work(settings, layout, files, min(runner.parallelism, len(left)))
-        with (
-            _reported(stored, [each.source for each in left], progress),
-            closing(runner.run(work, left, "replay")) as results_by_task,
-        ):
-            for _, results in results_by_task:
-                summary.results += results
+    try:
+        with MarkGroup(settings.client, ID_PREFIX + settings.job_id) as group:
+            before = _begin(settings, plan, group, summary)
+            on_begin()
+            replays = [
+                PartitionReplay(plan.sources[place], place[0], before[place]) for place in before
+            ]
+            left = [each for each in replays if not each.before.is_done]
+            summary.results = [_unchanged(each) for each in replays if each.before.is_done]
+            if left:  # else the runner is not used: Spark takes seconds to start
+                work = _work(settings, min(runner.parallelism, len(left)))
+                with (
+                    _reported(group, left, progress),
+                    closing(runner.run(work, left, "replay")) as results_by_task,
+                ):
+                    for _, results in results_by_task:
+                        summary.results += results
+    except WriteError as error:
+        raise JobError(str(error)) from error
     summary.results.sort(key=lambda each: each.source)
     return summary
 
 
-def _work(
-    settings: ReplaySettings, layout: ArchiveLayout, files: Files, at_once: int
-) -> SendingWork:
+def _begin(
+    settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup, summary: ReplaySummary
+) -> dict[Place, PartitionProgress]:
+    """Commit the first marks, or check those of the job that is continued. Returns them."""
+    found = read_progress(group, plan.sources.keys())
+    if settings.continues:
+        check_same_job(plan.job, settings.job_id, list(found.values()))
+        summary.notes += [
+            f"{plan.sources[place].of} was archived after the job began: it is not part of it"
+            for place in plan.sources
+            if place not in found
+        ]
+        return found
+    if found:
+        raise JobError(f"the job {settings.job_id} exists already")
+    marks = first_marks(plan.job, plan.sources.keys())
+    if settings.delivery is Delivery.AT_LEAST_ONCE:
+        group.commit(marks)
+    else:
+        with closing(TaskTransaction(settings.client, group.name, Clock())) as transaction:
+            transaction.take_over()
+            transaction.begin()
+            transaction.commit(group, marks)
+    return read_progress(group, plan.sources.keys())
+
+
+def _unchanged(replay: PartitionReplay) -> ReplayResult:
+    return ReplayResult(replay.source.of, replay.target, replay.before, replay.before)
+
+
+def _work(settings: ReplaySettings, at_once: int) -> SendingWork:
     rate = settings.records_per_s
     return SendingWork(
-        layout=layout,
+        client=settings.client,
         job_id=settings.job_id,
-        config=settings.client,
         selection=settings.selection,
+        delivery=settings.delivery,
         records_per_s=None if rate is None else rate / at_once,
-        files=files,
     )
-
-
-def _check_files(layout: ArchiveLayout, plan: ReplayPlan) -> None:
-    """Check that all files exist and have the required columns, before anything is sent."""
-    import pyarrow.parquet as pq
-
-    for each in plan.replays:
-        for file in each.source.files:
-            path = layout.root / file.path
-            try:
-                check_columns(pq.read_schema(path), str(path))
-            except FileNotFoundError:
-                raise JobError(
-                    f"{path} was deleted, or is not published yet: run archive again"
-                ) from None
 
 
 def _prepare_targets(settings: ReplaySettings, plan: ReplayPlan) -> list[str]:
@@ -164,17 +183,18 @@ def _prepare_targets(settings: ReplaySettings, plan: ReplayPlan) -> list[str]:
             targets.create(target, needed, settings.topic_settings)
         elif existing[target] < needed:
             raise JobError(f"{target} has {existing[target]} partitions; {needed} are needed")
-    oldest_ms = min(file.times_ms[0] for each in plan.replays for file in each.source.files)
+    oldest_ms = min(source.oldest_ms for source in plan.sources.values())
     used = [target for target in plan.partitions if target in existing]
     return targets.warnings(used, oldest_ms, time.time_ns() // 1_000_000) if used else []
 
 
 @contextmanager
 def _reported(
-    stored: ProgressFiles, wanted: Sequence[PartitionFiles], progress: Progress
+    group: MarkGroup, replays: Sequence[PartitionReplay], progress: Progress
 ) -> Iterator[None]:
-    """Report how many records are acknowledged, from the progress that the tasks store."""
-    progress.total("replaying", sum(each.records for each in wanted))
+    """Report how many records are committed, from the marks."""
+    places = [each.place for each in replays]
+    progress.total("replaying", sum(each.source.records for each in replays))
     ended = threading.Event()
 
     def poll() -> None:
@@ -182,7 +202,11 @@ def _reported(
         last = False
         while not last:
             last = ended.wait(_POLL_EVERY_S)
-            records = sum(stored.read(each.partition).records for each in wanted)
+            try:
+                found = read_progress(group, places)
+            except (JobError, WriteError):
+                continue  # the tasks report what is wrong
+            records = sum(each.records for each in found.values())
             progress.done(records - reported)
             reported = records
 

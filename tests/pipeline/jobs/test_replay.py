@@ -1,35 +1,45 @@
 """Archives into topics of a broker, and what a kill costs."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.progress import NO_PROGRESS
-from odradek.pipeline.jobs.replay import target
+from odradek.pipeline.jobs.replay import job, pace, sending, target
 from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary, run_replay
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.target import Targets
 from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.sink.rows import OutgoingRow
+from odradek.pipeline.sink.task_transaction import TaskTransaction
+from odradek.pipeline.sink.turns import Clock
+from odradek.pipeline.sink.write_options import Delivery
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.log_reader import LogReader
 from tests.support.archives import InThisProcess, Row, archive_here, logged
 from tests.support.broker_process import BrokerProcess, running_broker
+from tests.support.committed import committed_values
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, TOPIC, LogBox, batch_of, put
+from tests.support.task_attempts import Waits
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +77,7 @@ def archive_of(root: Path, *, partitions: int = 1, **more: Any) -> list[list[Row
 
 
 def settings_for(root: Path, broker: BrokerProcess, **more: Any) -> ReplaySettings:
-    more = {"job_id": "job", "to_topic": root.name, "create": True, **more}
+    more = {"job_id": root.name, "to_topic": root.name, "create": True, **more}
     return ReplaySettings(
         archive=root / "archive",
         client={"bootstrap.servers": broker.bootstrap, **more.pop("client", {})},
@@ -76,8 +86,12 @@ def settings_for(root: Path, broker: BrokerProcess, **more: Any) -> ReplaySettin
     )
 
 
-def replay_here(settings: ReplaySettings) -> ReplaySummary:
-    return run_replay(InThisProcess(), settings, NO_PROGRESS)
+def replay_here(settings: ReplaySettings, attempts: int = 1) -> ReplaySummary:
+    return run_replay(InThisProcess(attempts), settings, NO_PROGRESS)
+
+
+def again(settings: ReplaySettings) -> ReplaySettings:
+    return replace(settings, continues=True)
 
 
 def in_topic(broker: BrokerProcess, topic: str, partition: int = 0) -> list[Row]:
@@ -96,23 +110,77 @@ def test_a_replay_keeps_partitions_order_times_keys_nulls_and_headers(
     summary = replay_here(settings_for(tmp_path, broker))
     for partition, rows in enumerate(expected):
         assert in_topic(broker, tmp_path.name, partition) == without_offset(rows)
-    target_offsets = [
-        (each.progress.target_first, each.progress.target_last) for each in summary.results
-    ]
-    assert target_offsets == [(0, len(rows) - 1) for rows in expected]
+    counts = [each.progress.records for each in summary.results]
+    assert counts == [len(rows) for rows in expected]
     assert Targets({"bootstrap.servers": broker.bootstrap}).partitions()[tmp_path.name] == 3
 
 
 def test_a_second_run_of_a_job_sends_nothing(tmp_path: Path, broker: BrokerProcess) -> None:
     (rows,) = archive_of(tmp_path)
-    replay_here(settings_for(tmp_path, broker))
-    (again,) = replay_here(settings_for(tmp_path, broker)).results
-    assert again.before.records == again.progress.records == len(rows)
-    assert len(in_topic(broker, tmp_path.name)) == len(rows)
+    settings = settings_for(tmp_path, broker)
+    with pytest.raises(JobError, match="does not know the job"):
+        replay_here(again(settings))
+    replay_here(settings)
+    (done,) = replay_here(again(settings)).results
+    assert done.before.records == done.progress.records == len(rows)
+    assert in_topic(broker, tmp_path.name) == without_offset(rows)
+    with pytest.raises(JobError, match="exists already"):
+        replay_here(settings)
     with pytest.raises(JobError, match="started with other topics or another range"):
-        replay_here(settings_for(tmp_path, broker, selection=Selection(from_offset=5)))
-    replay_here(settings_for(tmp_path, broker, job_id="another"))
-    assert len(in_topic(broker, tmp_path.name)) == 2 * len(rows)
+        replay_here(again(replace(settings, selection=Selection(from_offset=5))))
+    replay_here(replace(settings, job_id=f"{tmp_path.name}-another"))
+    assert in_topic(broker, tmp_path.name) == 2 * without_offset(rows)
+
+
+def test_a_part_that_runs_twice_is_sent_once(tmp_path: Path, broker: BrokerProcess) -> None:
+    (rows,) = archive_of(tmp_path)
+    replay_here(settings_for(tmp_path, broker), attempts=2)
+    assert in_topic(broker, tmp_path.name) == without_offset(rows)
+
+
+def test_at_least_once_needs_no_transactions(tmp_path: Path, broker: BrokerProcess) -> None:
+    (rows,) = archive_of(tmp_path)
+    settings = settings_for(tmp_path, broker, delivery=Delivery.AT_LEAST_ONCE)
+    replay_here(settings)
+    replay_here(again(settings))
+    directory = broker.data / f"{tmp_path.name}-0"
+    assert without_offset(logged(directory)) == without_offset(rows)
+    assert not any(each.header.is_transactional for each in LogReader(directory).batches())
+
+
+def test_parts_are_committed_while_the_rest_is_sent(
+    tmp_path: Path, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rows,) = archive_of(tmp_path)
+    monkeypatch.setattr(sending, "_PART_BYTES", 1)
+    monkeypatch.setattr(pace, "_MOST_AT_ONCE", 20)
+    replay_here(settings_for(tmp_path, broker))
+    assert in_topic(broker, tmp_path.name) == without_offset(rows)
+    directory = broker.data / f"{tmp_path.name}-0"
+    markers = sum(each.header.is_control for each in LogReader(directory).batches())
+    assert markers >= len(rows) // 20
+
+
+def test_a_replay_that_is_fenced_goes_on_when_the_other_has_died(
+    tmp_path: Path, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rows,) = archive_of(tmp_path)
+    settings, waits = settings_for(tmp_path, broker), Waits()
+    sent = sending._rows
+
+    def fence(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:
+        monkeypatch.setattr(sending, "_rows", sent)
+        name = f"odradek-replay-{settings.job_id}-{topic}-{partition}"
+        with closing(TaskTransaction(settings.client, name, Clock())) as rival:
+            rival.take_over()
+        return sent(table, topic, partition)
+
+    monkeypatch.setattr(sending, "_rows", fence)
+    work = functools.partial(sending.SendingWork, clock=waits.clock)
+    monkeypatch.setattr(job, "SendingWork", work)
+    replay_here(settings)
+    assert 0 < waits.total_s <= 10
+    assert in_topic(broker, tmp_path.name) == without_offset(rows)
 
 
 def test_a_range_of_times_and_offsets_is_replayed(tmp_path: Path, broker: BrokerProcess) -> None:
@@ -128,23 +196,27 @@ def test_a_range_of_times_and_offsets_is_replayed(tmp_path: Path, broker: Broker
 RUN = """
 import sys
 from pathlib import Path
-from odradek.pipeline.jobs.replay import target
+from odradek.pipeline.jobs.replay import sending
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from tests.support.archives import InThisProcess
 
-archive, bootstrap, target, rate = sys.argv[1:]
+archive, bootstrap, target, rate, continues = sys.argv[1:]
+sending._PART_S = 0.3
 run_replay(InThisProcess(), ReplaySettings(
-    archive=Path(archive), client={"bootstrap.servers": bootstrap}, job_id="job",
+    archive=Path(archive), client={"bootstrap.servers": bootstrap}, job_id=target,
     topics=TopicChoice(names=["orders"]), to_topic=target, create=True,
-    records_per_s=float(rate)), NO_PROGRESS)
+    continues=bool(continues), records_per_s=float(rate)), NO_PROGRESS)
 """
 
 
-def kill_midway(root: Path, broker: BrokerProcess, rate: float, until: int) -> None:
-    """Begin a replay in a process of its own, and end that by SIGKILL when so much is there."""
+def kill_midway(
+    root: Path, broker: BrokerProcess, rate: float, until: int, *, continues: bool
+) -> None:
+    """Run a replay in a process of its own, and end that by SIGKILL when so much is committed."""
     arguments = [str(root / "archive"), broker.bootstrap, root.name, str(rate)]
+    arguments.append("again" if continues else "")
     process = subprocess.Popen([sys.executable, "-c", RUN, *arguments], cwd=Path.cwd())
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -157,23 +229,26 @@ def kill_midway(root: Path, broker: BrokerProcess, rate: float, until: int) -> N
     assert process.wait() == -signal.SIGKILL
 
 
-def test_a_killed_replay_resumes_and_sends_nothing_twice(
+def test_a_killed_replay_continues_and_each_record_is_there_once(
     tmp_path: Path, broker: BrokerProcess
 ) -> None:
-    """Including records delivered after the last stored progress, among records of others."""
+    """Also if another producer has written the very records that come next."""
     (rows,) = archive_of(tmp_path)
-    kill_midway(tmp_path, broker, 60, until=10)
+    kill_midway(tmp_path, broker, 60, until=10, continues=False)
     other = Producer({"bootstrap.servers": broker.bootstrap})
-    other.produce(tmp_path.name, b"of another", partition=0)
+    for _, _, _, key, value, timestamp_ms, _, headers in rows:
+        other.produce(
+            tmp_path.name, value, key, 0, timestamp=timestamp_ms, headers=list(headers) or None
+        )
     other.flush(10)
-    kill_midway(tmp_path, broker, 60, until=80)
-    delivered = len(in_topic(broker, tmp_path.name)) - 1
-    assert delivered < len(rows)
-    (replayed,) = replay_here(settings_for(tmp_path, broker)).results
-    found = [row for row in in_topic(broker, tmp_path.name) if row[1] != b"of another"]
-    assert found == without_offset(rows)
-    assert replayed.progress.records == len(rows)
-    assert replayed.before.records + replayed.found_delivered == delivered
+    kill_midway(tmp_path, broker, 60, until=len(rows) + 60, continues=True)
+    settings = settings_for(tmp_path, broker)
+    (replayed,) = replay_here(again(settings)).results
+    assert 0 < replayed.before.records < replayed.progress.records == len(rows)
+    found, wanted = in_topic(broker, tmp_path.name), without_offset(rows)
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted * 2))
+    remaining = iter(found)
+    assert all(row in remaining for row in wanted)
 
 
 def test_a_record_that_is_refused_stops_the_partition_there(
@@ -194,9 +269,10 @@ def test_a_record_that_is_refused_stops_the_partition_there(
         topic_settings={"max.message.bytes": "2000"},
         client={"batch.size": "1000", "linger.ms": "0"},
     )
-    with pytest.raises(JobError, match="rejects the record at offset 2: "):
+    refused = r"orders-0: offsets 0 to 4 are not sent to .*: MSG_SIZE_TOO_LARGE"
+    with pytest.raises(JobError, match=refused):
         replay_here(settings)
-    assert [row[1] for row in in_topic(broker, tmp_path.name)] == [b"a", b"b"]
+    assert committed_values(broker.bootstrap, tmp_path.name, 1) == []
 
 
 def test_errors_are_reported_before_anything_is_sent(
@@ -214,7 +290,7 @@ def test_errors_are_reported_before_anything_is_sent(
     next(iter((tmp_path / "archive").glob("topic=*/date=*/*.parquet"))).unlink()
     with pytest.raises(JobError, match="was deleted"):
         replay_here(settings_for(tmp_path, broker))
-    assert not ArchiveLayout(tmp_path / "archive").replay("job").exists()
+    assert not (broker.data / f"{tmp_path.name}-0").exists()
 
 
 def test_an_archive_without_values_cannot_be_replayed(
