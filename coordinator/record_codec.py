@@ -1,8 +1,6 @@
 """The two formats in which Kafka stores typed records in its internal logs.
 
-`__cluster_metadata` (Kafka: AbstractApiMessageSerde) has no keys; a value is framed as
-
-    uvarint frame version = 1 | uvarint record type | uvarint version | message
+`__cluster_metadata` has no keys; a value is framed (protocol/records/metadata_frame.py).
 
 The coordinators' logs (Kafka: CoordinatorRecordSerde) have keys, so that compaction can work:
 
@@ -22,13 +20,13 @@ from types import MappingProxyType
 from typing import Protocol
 
 from odradek.protocol.declaration import cut_fields
-from odradek.protocol.primitives import read_uvarint, write_uvarint
+from odradek.protocol.primitives import write_uvarint
 from odradek.protocol.records.cluster_metadata import RECORD_TYPES
+from odradek.protocol.records.metadata_frame import FRAME_VERSION, read_frame
 from odradek.protocol.schema import DecodeError, Message, codec_for
 
 from .outcome import JournalRecord
 
-FRAME_VERSION = 1
 KEY_VERSION = 0
 _INT16 = struct.Struct(">h")
 
@@ -77,14 +75,7 @@ class MetadataRecordCodec:
         """
         if value is None:
             raise DecodeError("a metadata record without a value")
-        try:
-            frame, position = read_uvarint(value, 0)
-            number, position = read_uvarint(value, position)
-            version, position = read_uvarint(value, position)
-        except (IndexError, ValueError) as error:
-            raise DecodeError(f"the frame of a metadata record is broken: {error}") from None
-        if frame != FRAME_VERSION:
-            raise DecodeError(f"frame version {frame} of a metadata record is not {FRAME_VERSION}")
+        number, version, position = read_frame(value)
         message = self._types.get(number)
         if message is None or version not in message.SPEC.versions:
             return JournalRecord(None, unread=bytes(value))

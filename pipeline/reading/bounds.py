@@ -1,10 +1,9 @@
 """Finds where a partition begins and ends, and the offset of a timestamp.
 
-    log start       the first segment's offset, or the checkpointed log start (DeleteRecords)
-    log end         the offset after the last whole batch
-    last stable     the first offset of the oldest open transaction: isolation.py
-
-On one node each record is committed when it is in the log, so the log end is the high watermark.
+log start       the first segment's offset, or the checkpointed log start (DeleteRecords)
+log end         the offset after the last whole batch
+high watermark  the offset after the last committed record: high_watermarks.py
+last stable     the first offset of the oldest open transaction: isolation.py
 """
 
 from pathlib import Path
@@ -28,7 +27,7 @@ from .segments import (
 
 
 class OffsetBounds(NamedTuple):
-    """The readable offsets [start, end)."""
+    """The readable offsets [start, end), from the log start to the high watermark."""
 
     start: int
     end: int
@@ -46,11 +45,11 @@ def _bounds(directories: LogDirectories, partition: TopicPartition, path: Path) 
     if not segments:
         return OffsetBounds(checkpointed, checkpointed)
     last = open_segment(files, segments[-1])
-    end = last.base_offset
+    log_end = last.base_offset
     for _, header in headers_from(files, last, _last_indexed(files, last)):
-        end = header.next_offset
-    start = max(segments[0].base_offset, checkpointed)
-    return OffsetBounds(min(start, end), end)
+        log_end = header.next_offset
+    start = min(max(segments[0].base_offset, checkpointed), log_end)
+    return OffsetBounds(start, max(start, directories.high_watermark(partition, path, log_end)))
 
 
 def _last_indexed(files: Files, segment: OpenSegment) -> int:

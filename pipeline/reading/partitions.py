@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from odradek.storage.checkpoints import CheckpointError, read_offsets, read_topic_id
+from odradek.storage.checkpoints import CheckpointError, read_topic_id
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     PARTITION_METADATA,
@@ -17,6 +17,9 @@ from odradek.storage.filenames import (
     partition_directory,
 )
 from odradek.storage.files import Files
+
+from .checkpoint_cache import CheckpointCache
+from .high_watermarks import HighWatermarks
 
 Result = TypeVar("Result")
 
@@ -37,9 +40,8 @@ class LogDirectories:
     def __init__(self, paths: Iterable[Path], files: Files | None = None) -> None:
         self.paths = tuple(paths)
         self.files = files or Files()
-        # By path: the file's identity and content. It is cached because each of a node's thousands
-        # of partitions looks up its own line.
-        self._checkpoints: dict[Path, tuple[tuple[int, int, int], dict[tuple[str, int], int]]] = {}
+        self._checkpoints = CheckpointCache(self.files)
+        self._high_watermarks = HighWatermarks(self.files, self.paths, self._checkpoints)
 
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions, sorted."""
@@ -87,19 +89,12 @@ class LogDirectories:
         if directory is None:
             return 0
         path = directory.parent / LOG_START_OFFSET_CHECKPOINT
-        return self._read_checkpoint(path).get(partition, 0)
+        return (self._checkpoints.offsets(path) or {}).get(partition, 0)
 
-    def _read_checkpoint(self, path: Path) -> dict[tuple[str, int], int]:
-        """Return the offsets in a checkpoint. A broker replaces the file; it never changes it."""
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return {}
-        identity = status.st_ino, status.st_mtime_ns, status.st_size
-        known = self._checkpoints.get(path)
-        if known is None or known[0] != identity:
-            known = self._checkpoints[path] = identity, read_offsets(self.files, path)
-        return known[1]
+    def high_watermark(self, partition: TopicPartition, directory: Path, log_end: int) -> int:
+        """Return the high watermark of the log in `directory`, at most `log_end`."""
+        topic_id = self.topic_id(directory)
+        return self._high_watermarks.of(partition, topic_id, directory.parent, log_end)
 
     def _listed(self, path: Path) -> Iterator[TopicPartition]:
         for name in self.files.list_directory(path):

@@ -1,6 +1,6 @@
 """The records of `__cluster_metadata-0`, Kafka's KRaft metadata log.
 
-coordinator/record_codec.py frames the records. The finalised `metadata.version` determines which
+metadata_frame.py has the frame of a record. The finalised `metadata.version` determines which
 version of a record is written. On disk: never renumber.
 
 Kafka: org.apache.kafka.common.metadata.

@@ -1,0 +1,31 @@
+"""Caches the checkpoint files of log directories, which have a line for each partition."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from odradek.storage.checkpoints import TopicPartition, read_offsets
+from odradek.storage.files import Files
+
+
+class CheckpointCache:
+    """The contents of files. A broker replaces a file; it never changes it.
+
+    They are kept because each of a node's thousands of partitions looks up its own line.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        # By path: the file's identity and content.
+        self._read: dict[Path, tuple[tuple[int, int, int], Mapping[TopicPartition, int]]] = {}
+
+    def offsets(self, path: Path) -> Mapping[TopicPartition, int] | None:
+        """Return the offsets; None without a file. Raises CheckpointError, OSError."""
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        identity = status.st_ino, status.st_mtime_ns, status.st_size
+        known = self._read.get(path)
+        if known is None or known[0] != identity:
+            known = self._read[path] = identity, read_offsets(self._files, path)
+        return known[1]
