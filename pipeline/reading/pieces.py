@@ -32,11 +32,16 @@ _PIECE_BYTES = 8 << 20
 
 
 class Piece(NamedTuple):
-    """Whole batches, or whole messages of magic 0 and 1, which have no table."""
+    """Whole batches, or whole messages of magic 0 and 1, which have no table.
+
+    `position` is that of the first byte in the file; `end_position`, of the next batch.
+    """
 
     data: bytes
     table: BatchTable | None
     next_offset: int
+    position: int
+    end_position: int
 
 
 def read_pieces(
@@ -60,9 +65,9 @@ def read_pieces(
                 return
             if size > len(data):
                 data = files.pread_exact(segment.file, size, position)
-            piece, taken = _piece(data, verify_crc=verify_crc)
+            piece = _piece(data, position, verify_crc=verify_crc)
             yield piece
-            position += taken
+            position = piece.end_position
     except CorruptRecordError as error:
         raise CorruptRecordError(f"{segment.file.path} from byte {position} on: {error}") from error
 
@@ -76,14 +81,14 @@ def _first_size(data: bytes) -> int | None:
     return read_message_header(data).size_bytes
 
 
-def _piece(data: bytes, *, verify_crc: bool) -> tuple[Piece, int]:
+def _piece(data: bytes, position: int, *, verify_crc: bool) -> Piece:
     if data[MAGIC_POSITION] != MAGIC_V2:
-        return _messages(data)
+        return _messages(data, position)
     positions, end = find_batches(data)
     table = read_table(np.frombuffer(data, np.uint8), positions)
     if verify_crc:
-        _verify_checksums(data, table)
-    return Piece(data, table, int(table.last_offset[-1]) + 1), end
+        verify_checksums(data, table)
+    return Piece(data, table, int(table.last_offset[-1]) + 1, position, position + end)
 
 
 def checksums_match(data: bytes, table: BatchTable) -> Bools:
@@ -102,7 +107,8 @@ def _computed_crcs(data: bytes, table: BatchTable) -> Ints:
     )
 
 
-def _verify_checksums(data: bytes, table: BatchTable) -> None:
+def verify_checksums(data: bytes, table: BatchTable) -> None:
+    """Raise CorruptRecordError for the first batch whose checksum is wrong."""
     computed = _computed_crcs(data, table)
     wrong = np.flatnonzero(computed != table.crc)
     if wrong.size:
@@ -113,9 +119,9 @@ def _verify_checksums(data: bytes, table: BatchTable) -> None:
         )
 
 
-def _messages(data: bytes) -> tuple[Piece, int]:
+def _messages(data: bytes, position: int) -> Piece:
     """Return the messages at the start of `data`. The first is known to be whole."""
     end = next_offset = 0
-    for position, header in whole_messages(data):
-        end, next_offset = position + header.size_bytes, header.next_offset
-    return Piece(data[:end], None, next_offset), end
+    for begin, header in whole_messages(data):
+        end, next_offset = begin + header.size_bytes, header.next_offset
+    return Piece(data[:end], None, next_offset, position, position + end)

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_table import BatchTable
 
-from .isolation import AbortedRange, without_aborted
+from .committed_batches import CommittedBatches
+from .isolation import has_records
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece, read_pieces
 from .segments import OpenSegment, SegmentPath, list_segments, open_segment, position_range
@@ -46,15 +47,16 @@ class DataLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets [start, end) of one partition, and the aborted transactions in it.
+    """Offsets [start, end) of one partition.
 
-    `topic_id` is the directory's when the range was planned; None if it is unknown.
+    `committed_only`: without aborted transactions; the range must end before the last stable
+    offset. `topic_id` is the directory's when the range was planned; None if it is unknown.
     """
 
     partition: TopicPartition
     start: int
     end: int
-    aborted: tuple[AbortedRange, ...] = ()
+    committed_only: bool = False
     topic_id: bytes | None = None
 
 
@@ -93,25 +95,33 @@ class RangeReader:
         Raises DataLostError, CorruptRecordError, OSError.
         """
         offset, end = self.wanted.start, self.wanted.end
+        committed = CommittedBatches(
+            self.directories,
+            self.wanted.partition,
+            self._lose_undecided,
+            verify_crc=self.verify_crc,
+        )
         done: OpenSegment | None = None
         while offset < end:
             segment = self._next_segment(offset, done)
             if segment is None:
                 return
             offset = max(offset, segment.base_offset)
-            for piece in self._pieces(segment, offset):
-                yield from self._decoded(piece, offset)
+            files = self.directories.files
+            position, end_position = position_range(files, segment, offset, end)
+            committed.enter(segment, position)
+            for piece in read_pieces(
+                files, segment, position, end_position, verify_crc=self.verify_crc
+            ):
+                yield from self._decoded(piece, offset, committed)
                 offset = max(offset, piece.next_offset)
                 if offset >= end:
                     return
             done = segment
 
-    def _pieces(self, segment: OpenSegment, offset: int) -> Iterator[Piece]:
-        files = self.directories.files
-        position, end_position = position_range(files, segment, offset, self.wanted.end)
-        return read_pieces(files, segment, position, end_position, verify_crc=self.verify_crc)
-
-    def _decoded(self, piece: Piece, offset: int) -> Iterator[pa.RecordBatch]:
+    def _decoded(
+        self, piece: Piece, offset: int, committed: CommittedBatches
+    ) -> Iterator[pa.RecordBatch]:
         if piece.table is None:
             yield from self.decoder.decode_messages(piece.data, offset, self.wanted.end)
             return
@@ -119,8 +129,9 @@ class RangeReader:
         within = (table.last_offset >= offset) & (table.base_offset < self.wanted.end)
         table = table.where(within)
         if self.decoder.only_data_batches:
-            table = table.where(~table.is_control & (table.record_count > 0))
-            table = without_aborted(table, self.wanted.aborted)
+            table = table.where(has_records(table))
+            if self.wanted.committed_only:
+                table = committed.select(piece, table)
         if table.height:
             yield from self.decoder.decode(piece.data, table, offset, self.wanted.end)
 
@@ -176,14 +187,20 @@ class RangeReader:
         until = min(segments[0].base_offset if segments else self.wanted.end, self.wanted.end)
         if segments:
             why = f"the log begins at {segments[0].base_offset}"
-        lost = f"{self.wanted.partition}: offsets {offset} to {until - 1} are lost: {why}"
-        if self.fail_on_data_loss:
-            raise DataLostError(
-                f"{lost} (failOnDataLoss=false continues without them)",
-                offset,
-                until if segments else None,
-            )
-        _logger.warning("%s", lost)
+        self._lose(
+            f"offsets {offset} to {until - 1} are lost: {why}", offset, until if segments else None
+        )
         if not segments or until == self.wanted.end:
             return None
         return open_segment(self.directories.files, segments[0])
+
+    def _lose_undecided(self, offset: int) -> None:
+        self._lose(f"offset {offset} is lost: the marker of its transaction was deleted", offset)
+
+    def _lose(self, what: str, start: int, resumes_at: int | None = None) -> None:
+        """Raise DataLostError, or log a warning if loss is allowed."""
+        lost = f"{self.wanted.partition}: {what}"
+        if self.fail_on_data_loss:
+            message = f"{lost} (failOnDataLoss=false continues without them)"
+            raise DataLostError(message, start, resumes_at)
+        _logger.warning("%s", lost)

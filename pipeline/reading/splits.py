@@ -41,7 +41,7 @@ def split_range(
             opened = open_segment(files, segment)
             points.add(opened, _known_batches(files, opened, max_bytes), end)
     bounds = [wanted.start, *points.offsets, wanted.end]
-    return [subrange(wanted, start, end) for start, end in pairwise(bounds) if start < end]
+    return [replace(wanted, start=start, end=end) for start, end in pairwise(bounds) if start < end]
 
 
 def split_if_readable(
@@ -90,14 +90,6 @@ class _SplitPoints:
         if multiples_at_end > self._multiples and segment_end < self._wanted.end:
             self._multiples = multiples_at_end
             self.offsets.append(segment_end)
-
-
-def subrange(wanted: OffsetRange, start: int, end: int) -> OffsetRange:
-    """Return the offsets [start, end) of a range, with the aborted transactions in them."""
-    aborted = tuple(
-        each for each in wanted.aborted if each.first_offset < end and each.last_offset >= start
-    )
-    return replace(wanted, start=start, end=end, aborted=aborted)
 
 
 def _known_batches(files: Files, segment: OpenSegment, max_bytes: int) -> IndexEntries:

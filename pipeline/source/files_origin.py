@@ -1,14 +1,13 @@
 """Offsets and ranges from log directories."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_bounds
-from odradek.pipeline.reading.isolation import AbortedRange, committed_part
+from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import split_range, subrange
+from odradek.pipeline.reading.splits import split_range
 
 
 class FilesOrigin:
@@ -51,11 +50,11 @@ class FilesOrigin:
         return {partition: topic_id for partition, topic_id in found.items() if topic_id}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
-        wanted = OffsetRange(partition, start, end, (), self._topic_id(partition))
+        topic_id = self._topic_id(partition)
+        wanted = OffsetRange(partition, start, end, self._committed_only, topic_id)
+        if self._max_split_bytes is None:
+            return [wanted]
         try:
-            wanted = replace(wanted, aborted=self._aborted(partition))
-            if self._max_split_bytes is None:
-                return [subrange(wanted, start, end)]
             return split_range(self.directories, wanted, self._max_split_bytes)
         except FileNotFoundError:
             # Files were deleted since they were listed. The task reads what is left.
@@ -65,15 +64,8 @@ class FilesOrigin:
         bounds = offset_bounds(self.directories, partition)
         if not self._committed_only:
             return bounds
-        end = committed_part(self.directories, partition, bounds.end).end
+        end = last_stable_offset(self.directories, partition, bounds.end)
         return OffsetBounds(min(bounds.start, end), end)
-
-    def _aborted(self, partition: TopicPartition) -> tuple[AbortedRange, ...]:
-        """Return the aborted parts of the whole log: the marker may be after the range."""
-        if not self._committed_only:
-            return ()
-        log_end = offset_bounds(self.directories, partition).end
-        return committed_part(self.directories, partition, log_end).aborted
 
     def _topic_id(self, partition: TopicPartition) -> bytes | None:
         directory = self.directories.find(partition)

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import subrange
 
 from .filters import PushedFilters
 from .options import ReadOptions
@@ -76,7 +76,7 @@ def _split(part: OffsetRange, count: int) -> Iterable[OffsetRange]:
     size = _size(part)
     count = min(count, size)
     bounds = [part.start + size * number // count for number in range(count + 1)]
-    return [subrange(part, start, end) for start, end in pairwise(bounds)]
+    return [replace(part, start=start, end=end) for start, end in pairwise(bounds)]
 
 
 def _size(part: OffsetRange) -> int:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.reading.bounds import offset_at, offset_bounds
-from odradek.pipeline.reading.isolation import committed_part
+from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.pipeline.reading.splits import split_range
@@ -121,22 +121,21 @@ def test_aborted_transactions_are_left_out(tmp_path: Path, seed: int, closed: bo
     if closed:
         log.close(NOW_MS)
     end = log.log_end_offset
-    committed = committed_part(directories(box), PARTITION, end)
-    assert committed.end == end
-    planned = {"aborted": committed.aborted}
+    assert last_stable_offset(directories(box), PARTITION, end) == end
+    planned = {"committed_only": True}
     expected = stored(box, committed=True)
     assert len(expected) < len(stored(box))
     assert rows(reader(box, 0, end, planned=planned).read()) == expected
 
 
-def test_the_committed_part_ends_before_an_open_transaction(tmp_path: Path) -> None:
+def test_the_last_stable_offset_is_before_an_open_transaction(tmp_path: Path) -> None:
     box, log = written(tmp_path, batches=30)
     undecided = batch_of(b"open", producer=(77, 0, 0), is_transactional=True)
     first = log.append(undecided, now_ms=NOW_MS, transaction_verified=True).base_offset
     put(log, b"after")
-    assert committed_part(directories(box), PARTITION, log.log_end_offset).end == first
+    assert last_stable_offset(directories(box), PARTITION, log.log_end_offset) == first
     log.close(NOW_MS)  # and with a snapshot of the producers at the end
-    assert committed_part(directories(box), PARTITION, log.log_end_offset).end == first
+    assert last_stable_offset(directories(box), PARTITION, log.log_end_offset) == first
 
 
 def test_formats_before_2017_are_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from odradek.pipeline.jobs.offset_spans import Span, without
 from odradek.pipeline.reading.bounds import offset_bounds
-from odradek.pipeline.reading.isolation import CommittedPart, committed_part
+from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.segments import SegmentPath, list_segments
@@ -77,14 +77,13 @@ class Planner:
         begin = min(covered[0].start, bounds.start) if covered else bounds.start
         if not without(Span(begin, closed), covered):
             return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
-        committed = CommittedPart(bounds.end)
+        end = closed
         if self.committed_only:  # markers in the active segment count, even if it is not archived
-            committed = committed_part(self.directories, partition, bounds.end)
-        end = min(closed, committed.end)
+            end = min(end, last_stable_offset(self.directories, partition, bounds.end))
         missing = without(Span(begin, end), covered)
         ranges = [
             OffsetRange(
-                partition, max(span.start, bounds.start), span.end, committed.aborted, topic_id
+                partition, max(span.start, bounds.start), span.end, self.committed_only, topic_id
             )
             for span in missing
             if span.end > bounds.start
