@@ -1,9 +1,13 @@
-"""Reads a partition's directory without a broker, for the pipeline and the tools.
+"""Reads a partition's directory without a broker: the door for the pipeline and the tools.
 
-Only `.log` files are read, nothing is written, and no lock is needed. The broker may be running and
-may be writing its last batch; reading ends before a batch that is not complete. Segments can be
-read by different processes, because a segment's name has its base offset and a batch is never in
-two segments.
+Nothing is written, and no lock is needed. The broker may be running and may be writing its last
+batch; reading ends before a batch that is not complete. Segments can be read by different
+processes, because a segment's name has its base offset and a batch is never in two segments.
+
+A running broker rolls segments, deletes them and replaces them by cleaned ones at any time. The
+content of an open file stays the same; a name may be gone at once. While the cleaner replaces
+segments, there is an instant when the new one is still named `.swap` and the old ones are gone. It
+is complete, so it is read under that name.
 
 A corrupt batch raises CorruptBatchError, because the position of the next batch is not known. If
 `on_corrupt` is given, it is called with the error instead, and reading continues with the next
@@ -15,13 +19,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from odradek.protocol.any_batch import first_offset, read_any_records
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
 
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
-from .filenames import FileKind, live_offsets, segment_file
+from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
 from .inspect.raw_batch import RawBatch, scan_raw
 
@@ -55,20 +60,64 @@ class SegmentFile(Struct, frozen=True):
     size_bytes: int
 
 
+class OpenSegment(Struct, frozen=True):
+    """An open `.log` file; only its first `size_bytes` are read. A batch begins at a position."""
+
+    files: Files
+    file: OpenFile
+    base_offset: int
+    size_bytes: int
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each whole batch. Raises CorruptBatchError."""
+        return scan_headers(self.files, self.file, position, self.size_bytes)
+
+    def batches(self, position: int = 0) -> Iterator[StoredBatch]:
+        """The whole batches. Raises CorruptBatchError."""
+        for header, data in read_batches(self.files, self.file, position, self.size_bytes):
+            yield StoredBatch(header, data)
+
+    def raw_batches(self, position: int = 0) -> Iterator[RawBatch]:
+        """All batches of any format, for inspection. Nothing is verified.
+
+        Raises UnreadableError if a batch is so damaged that the position of the next one is not
+        known.
+        """
+        return scan_raw(self.files, self.file, position, self.size_bytes)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Some bytes; fewer at the end of the file."""
+        return self.files.pread(self.file, size, position)
+
+    def beside(self, kind: FileKind) -> Path:
+        """The path of another file of the segment, which need not exist."""
+        return self.file.path.parent / segment_file(self.base_offset, kind)
+
+
 class LogReader:
     """One partition's records, from its directory. Raises OSError if files cannot be read."""
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory = directory
-        self._files = files or Files()
+        self.files = files or Files()
 
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
-        segments = []
-        for base_offset in live_offsets(self._files.list_directory(self.directory), FileKind.LOG):
-            path = self.directory / segment_file(base_offset, FileKind.LOG)
-            segments.append(SegmentFile(path, base_offset, self._files.size(path)))
-        return segments
+        names: dict[int, str] = {}
+        for name in sorted(self.files.list_directory(self.directory)):
+            parsed = parse_segment_file(name)
+            if parsed is None or parsed.kind is not FileKind.LOG:
+                continue
+            # `.log` sorts before `.log.swap`.
+            if parsed.state in (FileState.LIVE, FileState.SWAP):
+                names.setdefault(parsed.offset, name)
+        paths = [(self.directory / name, offset) for offset, name in sorted(names.items())]
+        return [SegmentFile(path, offset, self.files.size(path)) for path, offset in paths]
+
+    def open(self, segment: SegmentFile) -> OpenSegment:
+        """Open a segment, as long as it is now. Raises OSError if it was deleted since."""
+        file = self.files.open(segment.path, read_only=True)
+        return OpenSegment(self.files, file, segment.base_offset, file.append_position)
 
     def end_offset(self) -> int:
         """The offset after the last whole batch; 0 without segments."""
@@ -76,8 +125,7 @@ class LogReader:
         if not segments:
             return 0
         end = segments[-1].base_offset
-        file = self._files.open(segments[-1].path, read_only=True)
-        for _, header in scan_headers(self._files, file, 0, segments[-1].size_bytes):
+        for _, header in self.open(segments[-1]).headers():
             end = header.next_offset
         return end
 
@@ -112,13 +160,14 @@ class LogReader:
         Yields nothing if the segment was deleted after it was listed.
         """
         try:
-            file = self._files.open(segment.path, read_only=True)
+            opened = self._open_listed(segment)
         except FileNotFoundError:
             return
         try:
-            start = self._position_of(file, segment, start_offset)
-            for header, data in read_batches(self._files, file, start, segment.size_bytes):
-                yield StoredBatch(header, data)
+            for position, header in opened.headers():
+                if header.last_offset >= start_offset:
+                    yield from opened.batches(position)
+                    return
         except CorruptBatchError as error:
             if on_corrupt is None:
                 raise
@@ -130,26 +179,18 @@ class LogReader:
         Yields nothing if the segment was deleted after it was listed.
         """
         try:
-            file = self._files.open(segment.path, read_only=True)
+            opened = self._open_listed(segment)
         except FileNotFoundError:
             return
-        yield from scan_headers(self._files, file, 0, segment.size_bytes)
+        yield from opened.headers()
 
     def raw_batches(self, segment: SegmentFile) -> Iterator[RawBatch]:
-        """All batches of one segment, of any format, for inspection. Nothing is verified.
+        """See OpenSegment."""
+        return self._open_listed(segment).raw_batches()
 
-        Raises UnreadableError if a batch is so damaged that the position of the next one is not
-        known.
-        """
-        file = self._files.open(segment.path, read_only=True)
-        return scan_raw(self._files, file, 0, segment.size_bytes)
-
-    def _position_of(self, file: OpenFile, segment: SegmentFile, offset: int) -> int:
-        """The position of the first batch that does not end before `offset`."""
-        for position, header in scan_headers(self._files, file, 0, segment.size_bytes):
-            if header.last_offset >= offset:
-                return position
-        return segment.size_bytes
+    def _open_listed(self, segment: SegmentFile) -> OpenSegment:
+        """Open a segment, as long as it was when it was listed."""
+        return replace(self.open(segment), size_bytes=segment.size_bytes)
 
     def records(
         self,

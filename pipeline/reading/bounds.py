@@ -6,24 +6,16 @@ high watermark  the offset after the last committed record: high_watermarks.py
 last stable     the first offset of the oldest open transaction: isolation.py
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.any_batch import read_any_records
 from odradek.protocol.batch_header import BatchHeader
-from odradek.storage.filenames import FileKind, segment_file
-from odradek.storage.files import Files
+from odradek.storage.filenames import FileKind
+from odradek.storage.log_reader import LogReader, OpenSegment
 from odradek.storage.time_index import TimeIndex
 
+from .index_lookup import matches_log, read_offset_index
 from .partitions import LogDirectories, TopicPartition
-from .segments import (
-    OpenSegment,
-    headers_from,
-    list_segments,
-    matches_log,
-    open_segment,
-    read_offset_index,
-)
 
 
 class OffsetBounds(NamedTuple):
@@ -35,27 +27,29 @@ class OffsetBounds(NamedTuple):
 
 def offset_bounds(directories: LogDirectories, partition: TopicPartition) -> OffsetBounds:
     """Return the bounds of a partition now. Raises FileNotFoundError if it does not exist."""
-    return directories.retry(partition, lambda path: _bounds(directories, partition, path))
+    return directories.retry(partition, lambda reader: _bounds(directories, partition, reader))
 
 
-def _bounds(directories: LogDirectories, partition: TopicPartition, path: Path) -> OffsetBounds:
-    files = directories.files
-    segments = list_segments(files, path)
+def _bounds(
+    directories: LogDirectories, partition: TopicPartition, reader: LogReader
+) -> OffsetBounds:
+    segments = reader.segments()
     checkpointed = directories.checkpointed_start(partition)
     if not segments:
         return OffsetBounds(checkpointed, checkpointed)
-    last = open_segment(files, segments[-1])
+    last = reader.open(segments[-1])
     log_end = last.base_offset
-    for _, header in headers_from(files, last, _last_indexed(files, last)):
+    for _, header in last.headers(_last_indexed(last)):
         log_end = header.next_offset
     start = min(max(segments[0].base_offset, checkpointed), log_end)
-    return OffsetBounds(start, max(start, directories.high_watermark(partition, path, log_end)))
+    committed = directories.high_watermark(partition, reader.directory, log_end)
+    return OffsetBounds(start, max(start, committed))
 
 
-def _last_indexed(files: Files, segment: OpenSegment) -> int:
+def _last_indexed(segment: OpenSegment) -> int:
     """Return the last position in the offset index if its entry is right, else 0."""
-    entries = read_offset_index(files, segment)
-    if not entries.count or not matches_log(files, segment, entries.at(-1)):
+    entries = read_offset_index(segment)
+    if not entries.count or not matches_log(segment, entries.at(-1)):
         return 0
     return entries.at(-1).position
 
@@ -67,26 +61,26 @@ def offset_at(
 
     Raises CorruptRecordError, FileNotFoundError.
     """
-    files, directory = directories.files, directories.required(partition)
-    for segment in list_segments(files, directory):
-        opened = open_segment(files, segment)
-        if _max_timestamp_ms(files, opened, timestamp_ms) < timestamp_ms:
+    reader = directories.reader(partition)
+    for segment in reader.segments():
+        opened = reader.open(segment)
+        if _max_timestamp_ms(opened, timestamp_ms) < timestamp_ms:
             continue
-        for position, header in headers_from(files, opened):
+        for position, header in opened.headers():
             if header.base_offset >= bounds.end:
                 return None
             if header.last_offset >= bounds.start and header.max_timestamp >= timestamp_ms:
-                found = _first_at(files, opened, position, header, timestamp_ms, bounds)
+                found = _first_at(opened, position, header, timestamp_ms, bounds)
                 if found is not None:
                     return found
     return None
 
 
-def _max_timestamp_ms(files: Files, segment: OpenSegment, unknown_ms: int) -> int:
+def _max_timestamp_ms(segment: OpenSegment, unknown_ms: int) -> int:
     """Return the largest timestamp in a closed segment's time index; else `unknown_ms`."""
-    path = segment.file.path.parent / segment_file(segment.base_offset, FileKind.TIME_INDEX)
+    path = segment.beside(FileKind.TIME_INDEX)
     try:
-        last = TimeIndex(files, path, segment.base_offset, max_bytes=0).last_entry
+        last = TimeIndex(segment.files, path, segment.base_offset, max_bytes=0).last_entry
     except FileNotFoundError:
         return unknown_ms
     # The index of the active segment may be empty, or end in zeros.
@@ -95,7 +89,6 @@ def _max_timestamp_ms(files: Files, segment: OpenSegment, unknown_ms: int) -> in
 
 
 def _first_at(
-    files: Files,
     segment: OpenSegment,
     position: int,
     header: BatchHeader,
@@ -104,7 +97,7 @@ def _first_at(
 ) -> int | None:
     if header.is_control:
         return None
-    data = files.pread_exact(segment.file, header.size_bytes, position)
+    data = segment.files.pread_exact(segment.file, header.size_bytes, position)
     for record in read_any_records(data, header):
         if record.timestamp_ms >= timestamp_ms and bounds.start <= record.offset < bounds.end:
             return record.offset

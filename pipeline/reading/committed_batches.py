@@ -13,18 +13,17 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.pipeline.decoding.varints import Bools, Ints
+from odradek.storage.log_reader import LogReader, OpenSegment
 
 from .markers import SegmentMarkers
 from .open_transactions import FirstOffsets, open_transactions_at
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece
-from .segments import OpenSegment, list_segments, open_segment
 
 
 class CommittedBatches:
@@ -99,17 +98,14 @@ class CommittedBatches:
         return self._open_at_end.get(producer_id, offset + 1) <= offset
 
     def _read_open_at_end(self) -> FirstOffsets:
-        files, base_offset = self._directories.files, self._here.segment.base_offset
+        base_offset = self._here.segment.base_offset
         try:
-            directory = self._directories.required(self._partition)
-            later = [
-                segment.base_offset
-                for segment in list_segments(files, directory)
-                if segment.base_offset > base_offset
-            ]
+            reader = self._directories.reader(self._partition)
+            segments = reader.segments()
         except FileNotFoundError:
             return {}
-        return open_transactions_at(files, directory, later[0]) if later else {}
+        later = [each.base_offset for each in segments if each.base_offset > base_offset]
+        return open_transactions_at(reader.files, reader.directory, later[0]) if later else {}
 
     # --- later segments
 
@@ -118,25 +114,24 @@ class CommittedBatches:
         if producer_id not in self._are_aborted_later:
             try:
                 found = self._directories.retry(
-                    self._partition, lambda path: self._search(path, producer_id, offset)
+                    self._partition, lambda reader: self._search(reader, producer_id, offset)
                 )
             except FileNotFoundError:
                 found = None
             self._are_aborted_later[producer_id] = found
         return self._are_aborted_later[producer_id]
 
-    def _search(self, directory: Path, producer_id: int, offset: int) -> bool | None:
-        files = self._directories.files
-        segments = list_segments(files, directory)
+    def _search(self, reader: LogReader, producer_id: int, offset: int) -> bool | None:
+        segments = reader.segments()
         # The one with the offset is another file if the cleaner has replaced this segment.
         first = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
         following = [segment.base_offset for segment in segments[first + 1 :]]
         for segment, end in zip_longest(segments[max(first, 0) :], following):
             if end is not None:
-                open_at_end = open_transactions_at(files, directory, end)
+                open_at_end = open_transactions_at(reader.files, reader.directory, end)
                 if open_at_end.get(producer_id, offset + 1) <= offset:
                     continue
-            opened = open_segment(files, segment)
+            opened = reader.open(segment)
             if not os.path.sameopenfile(opened.file.fd, self._here.segment.file.fd):
                 markers = self._markers_of(opened, 0)
                 while not markers.knows_end(producer_id, offset) and markers.read_on():
@@ -149,7 +144,6 @@ class CommittedBatches:
         for known in self._later:
             if os.path.sameopenfile(known.segment.file.fd, segment.file.fd):
                 return known
-        files = self._directories.files
-        found = SegmentMarkers(files, segment, position, verify_crc=self._verify_crc)
+        found = SegmentMarkers(segment, position, verify_crc=self._verify_crc)
         self._later.append(found)
         return found

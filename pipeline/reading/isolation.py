@@ -5,19 +5,18 @@ transaction (committed_batches.py).
 """
 
 from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.pipeline.decoding.varints import Bools
-from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader, OpenSegment
 
+from .index_lookup import position_before
 from .markers import markers_in
 from .open_transactions import newest_open_transactions
 from .partitions import LogDirectories, TopicPartition
 from .pieces import read_pieces
-from .segments import OpenSegment, list_segments, open_segment, position_before
 
 
 def last_stable_offset(directories: LogDirectories, partition: TopicPartition, end: int) -> int:
@@ -25,28 +24,24 @@ def last_stable_offset(directories: LogDirectories, partition: TopicPartition, e
 
     Raises FileNotFoundError, CorruptRecordError.
     """
-    return directories.retry(
-        partition, lambda path: _last_stable_offset(directories.files, path, end)
-    )
+    return directories.retry(partition, lambda reader: _last_stable_offset(reader, end))
 
 
-def _last_stable_offset(files: Files, directory: Path, end: int) -> int:
-    start, first_offsets = newest_open_transactions(files, directory, end)
+def _last_stable_offset(reader: LogReader, end: int) -> int:
+    start, first_offsets = newest_open_transactions(reader.files, reader.directory, end)
     begun = dict(first_offsets)
-    segments = list_segments(files, directory)
+    segments = reader.segments()
     for segment, following in zip_longest(segments, segments[1:]):
         is_before = following is not None and following.base_offset <= start
         if not is_before and segment.base_offset < end:
-            _follow(begun, files, open_segment(files, segment), start, end)
+            _follow(begun, reader.open(segment), start, end)
     return min([end, *begun.values()])
 
 
-def _follow(
-    begun: dict[int, int], files: Files, segment: OpenSegment, start: int, end: int
-) -> None:
+def _follow(begun: dict[int, int], segment: OpenSegment, start: int, end: int) -> None:
     """Update the first offsets of open transactions by the batches in [start, end)."""
-    position = position_before(files, segment, start)
-    for piece in read_pieces(files, segment, position, segment.size_bytes, verify_crc=False):
+    position = position_before(segment, start)
+    for piece in read_pieces(segment, position, segment.size_bytes, verify_crc=False):
         if piece.table is not None:
             table = piece.table.where(
                 piece.table.is_transactional

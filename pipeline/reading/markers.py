@@ -10,10 +10,9 @@ from odradek.pipeline.decoding.record_walk import find_records
 from odradek.pipeline.decoding.varints import Bools, Ints
 from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
 from odradek.protocol.records.control import ControlRecordType
-from odradek.storage.files import Files
+from odradek.storage.log_reader import OpenSegment
 
 from .pieces import Piece, read_pieces, verify_checksums
-from .segments import OpenSegment
 
 # Most transactions are short, so that their markers are not far.
 _LEAST_AHEAD_BYTES = 64 << 10
@@ -53,11 +52,8 @@ class SegmentMarkers:
     is needed.
     """
 
-    def __init__(
-        self, files: Files, segment: OpenSegment, position: int, *, verify_crc: bool
-    ) -> None:
+    def __init__(self, segment: OpenSegment, position: int, *, verify_crc: bool) -> None:
         self.segment = segment
-        self._files = files
         self._position = position  # of the first batch that has not been read
         self._verify_crc = verify_crc
         self._ahead_bytes = _LEAST_AHEAD_BYTES
@@ -72,7 +68,6 @@ class SegmentMarkers:
     def read_on(self) -> bool:
         """Read some more; False at the end of the segment. Raises CorruptRecordError, OSError."""
         pieces = read_pieces(
-            self._files,
             self.segment,
             self._position,
             self.segment.size_bytes,

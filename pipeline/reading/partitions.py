@@ -17,6 +17,7 @@ from odradek.storage.filenames import (
     partition_directory,
 )
 from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
 
 from .checkpoint_cache import CheckpointCache
 from .high_watermarks import HighWatermarks
@@ -63,15 +64,19 @@ class LogDirectories:
             raise FileNotFoundError(f"partition {partition} not found in {places}")
         return directory
 
-    def retry(self, partition: TopicPartition, read: Callable[[Path], Result]) -> Result:
-        """Call `read` with the partition's directory, again if a file is missing that it listed.
+    def reader(self, partition: TopicPartition) -> LogReader:
+        """Return a reader of the partition's directory now. Raises FileNotFoundError."""
+        return LogReader(self.required(partition), self.files)
+
+    def retry(self, partition: TopicPartition, read: Callable[[LogReader], Result]) -> Result:
+        """Call `read` with the partition's reader, again if a file is missing that it listed.
 
         A broker may replace or delete a file after it was listed. Raises FileNotFoundError if the
         partition does not exist.
         """
         while True:
             try:
-                return read(self.required(partition))
+                return read(self.reader(partition))
             except FileNotFoundError:
                 if self.find(partition) is None:
                     raise

@@ -23,9 +23,7 @@ from odradek.protocol.batch_header import (
     read_header,
 )
 from odradek.protocol.crc import crc32c
-from odradek.storage.files import Files
-
-from .segments import OpenSegment
+from odradek.storage.log_reader import OpenSegment
 
 # Larger pieces are slower: numpy's arrays for them do not fit into the processor's caches.
 _PIECE_BYTES = 8 << 20
@@ -45,7 +43,6 @@ class Piece(NamedTuple):
 
 
 def read_pieces(
-    files: Files,
     segment: OpenSegment,
     position: int,
     end_position: int,
@@ -59,12 +56,12 @@ def read_pieces(
     """
     try:
         while (left := end_position - position) > MAGIC_POSITION:
-            data = files.pread(segment.file, min(piece_bytes, left), position)
+            data = segment.pread(min(piece_bytes, left), position)
             size = _first_size(data)
             if size is None or size > left:
                 return
             if size > len(data):
-                data = files.pread_exact(segment.file, size, position)
+                data = segment.files.pread_exact(segment.file, size, position)
             piece = _piece(data, position, verify_crc=verify_crc)
             yield piece
             position = piece.end_position

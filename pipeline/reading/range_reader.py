@@ -13,18 +13,18 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_table import BatchTable
+from odradek.storage.log_reader import LogReader, OpenSegment, SegmentFile
 
 from .committed_batches import CommittedBatches
+from .index_lookup import position_range
 from .isolation import has_records
 from .partitions import LogDirectories, TopicPartition
 from .pieces import Piece, read_pieces
-from .segments import OpenSegment, SegmentPath, list_segments, open_segment, position_range
 
 _logger = logging.getLogger(__name__)
 
@@ -107,12 +107,9 @@ class RangeReader:
             if segment is None:
                 return
             offset = max(offset, segment.base_offset)
-            files = self.directories.files
-            position, end_position = position_range(files, segment, offset, end)
+            position, end_position = position_range(segment, offset, end)
             committed.enter(segment, position)
-            for piece in read_pieces(
-                files, segment, position, end_position, verify_crc=self.verify_crc
-            ):
+            for piece in read_pieces(segment, position, end_position, verify_crc=self.verify_crc):
                 yield from self._decoded(piece, offset, committed)
                 offset = max(offset, piece.next_offset)
                 if offset >= end:
@@ -146,42 +143,41 @@ class RangeReader:
             if attempt:
                 self.wait(_WAIT_S)
             try:
-                segments = list_segments(self.directories.files, self._directory())
-                segment = self._segment_at(segments, offset, done)
+                segment = self._segment_at(self._log(), offset, done)
             except FileNotFoundError:
                 continue
             if segment is not None:
                 return segment
         return self._skip_lost(offset)
 
-    def _directory(self) -> Path:
-        directory = self.directories.required(self.wanted.partition)
-        known, found = self.wanted.topic_id, self.directories.topic_id(directory)
+    def _log(self) -> LogReader:
+        log = self.directories.reader(self.wanted.partition)
+        known, found = self.wanted.topic_id, self.directories.topic_id(log.directory)
         if known is not None and found is not None and known != found:
-            raise FileNotFoundError(f"{directory} now belongs to another topic of that name")
-        return directory
+            raise FileNotFoundError(f"{log.directory} now belongs to another topic of that name")
+        return log
 
     def _segment_at(
-        self, segments: list[SegmentPath], offset: int, done: OpenSegment | None
+        self, log: LogReader, offset: int, done: OpenSegment | None
     ) -> OpenSegment | None:
         """Return the segment that contains `offset`, or the next one if `done` is that segment."""
-        files = self.directories.files
+        segments = log.segments()
         following = bisect_right(segments, offset, key=lambda segment: segment.base_offset)
         if not following:
             return None
-        opened = open_segment(files, segments[following - 1])
+        opened = log.open(segments[following - 1])
         if done is None or not os.path.sameopenfile(opened.file.fd, done.file.fd):
             return opened
         # The cleaner removed this offset: it is after the last batch of `done`.
-        return open_segment(files, segments[following]) if following < len(segments) else None
+        return log.open(segments[following]) if following < len(segments) else None
 
     def _skip_lost(self, offset: int) -> OpenSegment | None:
         """Return the segment after the lost records, if loss is allowed. Raises DataLostError."""
-        segments: list[SegmentPath] = []
+        segments: list[SegmentFile] = []
         why = "they are after the end of the log"
         try:
-            listed = list_segments(self.directories.files, self._directory())
-            segments = [segment for segment in listed if segment.base_offset > offset]
+            log = self._log()
+            segments = [each for each in log.segments() if each.base_offset > offset]
         except FileNotFoundError as error:
             why = str(error)
         until = min(segments[0].base_offset if segments else self.wanted.end, self.wanted.end)
@@ -192,7 +188,7 @@ class RangeReader:
         )
         if not segments or until == self.wanted.end:
             return None
-        return open_segment(self.directories.files, segments[0])
+        return log.open(segments[0])
 
     def _lose_undecided(self, offset: int) -> None:
         self._lose(f"offset {offset} is lost: the marker of its transaction was deleted", offset)

@@ -11,8 +11,6 @@ replaced by a snapshot: the broker may not have applied the newest records yet.
 from itertools import zip_longest
 from pathlib import Path
 
-from odradek.protocol.any_batch import read_any_records
-from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.records.cluster_metadata import (
     RECORD_TYPES,
     PartitionChangeRecord,
@@ -23,8 +21,9 @@ from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import read_batches
 from odradek.storage.filenames import metadata_snapshot_file, parse_metadata_snapshot_file
 from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader, OpenSegment, StoredBatch
 
-from .segments import OpenSegment, list_segments, open_segment, position_before
+from .index_lookup import position_before
 
 _NOTHING_READ = -1
 
@@ -33,8 +32,7 @@ class SingleReplicas:
     """Reads the metadata log in `directory`, which a broker may be writing."""
 
     def __init__(self, files: Files, directory: Path) -> None:
-        self._files = files
-        self._directory = directory
+        self._log = LogReader(directory, files)
         self._next_offset = _NOTHING_READ
         self._is_single: dict[tuple[bytes, int], bool] = {}  # by topic id and partition
 
@@ -52,40 +50,39 @@ class SingleReplicas:
                 self._read_snapshot()
                 self._read_log()
             except FileNotFoundError:  # a file was deleted after it was listed
-                if not self._files.is_directory(self._directory):
+                if not self._log.files.is_directory(self._log.directory):
                     raise
             else:
                 return
 
     def _read_snapshot(self) -> None:
         """Read the newest snapshot, unless the log was read as far as that."""
-        names = map(parse_metadata_snapshot_file, self._files.list_directory(self._directory))
+        files, directory = self._log.files, self._log.directory
+        names = map(parse_metadata_snapshot_file, files.list_directory(directory))
         newest = max(filter(None, names), default=None)
         if newest is None or newest.end_offset <= self._next_offset:
             return
-        file = self._files.open(self._directory / metadata_snapshot_file(*newest), read_only=True)
-        for header, data in read_batches(self._files, file, 0, file.append_position):
-            self._add(header, data)
+        file = files.open(directory / metadata_snapshot_file(*newest), read_only=True)
+        for header, data in read_batches(files, file, 0, file.append_position):
+            self._add(StoredBatch(header, data))
         self._next_offset = newest.end_offset
 
     def _read_log(self) -> None:
-        segments = list_segments(self._files, self._directory)
+        segments = self._log.segments()
         for segment, following in zip_longest(segments, segments[1:]):
             if following is None or following.base_offset > self._next_offset:
-                self._read_segment(open_segment(self._files, segment))
+                self._read_segment(self._log.open(segment))
 
     def _read_segment(self, segment: OpenSegment) -> None:
-        position = position_before(self._files, segment, self._next_offset)
-        batches = read_batches(self._files, segment.file, position, segment.size_bytes)
-        for header, data in batches:
-            if header.last_offset >= self._next_offset:
-                self._add(header, data)
-                self._next_offset = header.next_offset
+        for batch in segment.batches(position_before(segment, self._next_offset)):
+            if batch.header.last_offset >= self._next_offset:
+                self._add(batch)
+                self._next_offset = batch.header.next_offset
 
-    def _add(self, header: BatchHeader, data: memoryview) -> None:
-        if header.is_control:
+    def _add(self, batch: StoredBatch) -> None:
+        if batch.header.is_control:
             return
-        for record in read_any_records(data, header):
+        for record in batch.records():
             assignment = _assignment(record.value or b"")
             if assignment is not None and assignment.replicas is not None:
                 key = assignment.topic_id, assignment.partition_id

@@ -10,19 +10,11 @@ from itertools import pairwise, zip_longest
 import numpy as np
 
 from odradek.protocol.batch_header import CorruptRecordError
-from odradek.storage.files import Files
+from odradek.storage.log_reader import OpenSegment
 
+from .index_lookup import IndexEntries, matches_log, read_offset_index
 from .partitions import LogDirectories
 from .range_reader import OffsetRange
-from .segments import (
-    IndexEntries,
-    OpenSegment,
-    headers_from,
-    list_segments,
-    matches_log,
-    open_segment,
-    read_offset_index,
-)
 
 
 def split_range(
@@ -32,14 +24,14 @@ def split_range(
 
     Raises FileNotFoundError, CorruptRecordError.
     """
-    files, directory = directories.files, directories.required(wanted.partition)
-    segments = list_segments(files, directory)
+    reader = directories.reader(wanted.partition)
+    segments = reader.segments()
     points = _SplitPoints(wanted, max_bytes)
     for segment, following in zip_longest(segments, segments[1:]):
         end = wanted.end if following is None else following.base_offset
         if end > wanted.start and segment.base_offset < wanted.end:
-            opened = open_segment(files, segment)
-            points.add(opened, _known_batches(files, opened, max_bytes), end)
+            opened = reader.open(segment)
+            points.add(opened, _known_batches(opened, max_bytes), end)
     bounds = [wanted.start, *points.offsets, wanted.end]
     return [replace(wanted, start=start, end=end) for start, end in pairwise(bounds) if start < end]
 
@@ -92,15 +84,15 @@ class _SplitPoints:
             self.offsets.append(segment_end)
 
 
-def _known_batches(files: Files, segment: OpenSegment, max_bytes: int) -> IndexEntries:
+def _known_batches(segment: OpenSegment, max_bytes: int) -> IndexEntries:
     """Return batches that are at most about `max_bytes` apart: indexed ones, or all of them."""
-    entries = read_offset_index(files, segment)
-    if entries.count and not matches_log(files, segment, entries.at(-1)):
+    entries = read_offset_index(segment)
+    if entries.count and not matches_log(segment, entries.at(-1)):
         entries = IndexEntries(entries.last_offset[:0], entries.position[:0])
     position = entries.at(-1).position if entries.count else 0
     if segment.size_bytes - position <= max_bytes:
         return entries
-    headers = headers_from(files, segment, position)
+    headers = segment.headers(position)
     scanned = [(header.last_offset, header_position) for header_position, header in headers]
     # The scan begins with the batch of the last entry.
     further = np.array(scanned[1 if entries.count else 0 :], np.int64).reshape(-1, 2)

@@ -15,9 +15,9 @@ from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.segments import SegmentPath, list_segments
 from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.log_reader import SegmentFile
 
 from .entries import ArchivedRange, PartitionKey
 from .manifest import ArchiveState
@@ -61,8 +61,8 @@ class Planner:
             return PartitionPlan(partition, problem=str(error))
 
     def _plan(self, partition: TopicPartition) -> PartitionPlan:
-        directory = self.directories.required(partition)
-        topic_id = self.directories.topic_id(directory)
+        reader = self.directories.reader(partition)
+        topic_id = self.directories.topic_id(reader.directory)
         key = partition_key(partition, topic_id)
         covered = self.state.covered.get(key, [])
         bounds = offset_bounds(self.directories, partition)
@@ -72,7 +72,7 @@ class Planner:
                 f"{bounds.end}: the log was truncated or replaced since"
             )
             return PartitionPlan(partition, problem=problem)
-        segments = list_segments(self.directories.files, directory)
+        segments = reader.segments()
         closed = bounds.end if self.until_end else segments[-1].base_offset if segments else 0
         begin = min(covered[0].start, bounds.start) if covered else bounds.start
         if not without(Span(begin, closed), covered):
@@ -91,22 +91,10 @@ class Planner:
         return PartitionPlan(
             partition,
             tuple(ranges),
-            self._size_bytes(segments, ranges),
+            _size_bytes(segments, ranges),
             bounds.end - max(end, bounds.start),
             tuple(_lost(key, span, bounds.start) for span in missing if span.start < bounds.start),
         )
-
-    def _size_bytes(self, segments: list[SegmentPath], ranges: list[OffsetRange]) -> int:
-        """Return the size of the segments that overlap the ranges."""
-        files, total = self.directories.files, 0
-        for segment, following in zip_longest(segments, segments[1:]):
-            end = following.base_offset if following else None
-            if any(
-                each.end > segment.base_offset and (end is None or each.start < end)
-                for each in ranges
-            ):
-                total += files.size(segment.path)
-        return total
 
 
 def partition_key(partition: TopicPartition, topic_id: bytes | None) -> PartitionKey:
@@ -116,6 +104,18 @@ def partition_key(partition: TopicPartition, topic_id: bytes | None) -> Partitio
         topic_id=topic_id.hex() if topic_id else "",
         partition=partition.partition,
     )
+
+
+def _size_bytes(segments: list[SegmentFile], ranges: list[OffsetRange]) -> int:
+    """Return the size of the segments that overlap the ranges."""
+    total = 0
+    for segment, following in zip_longest(segments, segments[1:]):
+        end = following.base_offset if following else None
+        if any(
+            each.end > segment.base_offset and (end is None or each.start < end) for each in ranges
+        ):
+            total += segment.size_bytes
+    return total
 
 
 def _lost(key: PartitionKey, span: Span, log_start: int) -> ArchivedRange:

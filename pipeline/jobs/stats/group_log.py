@@ -15,8 +15,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
-from odradek.pipeline.reading.segments import list_segments, open_segment
-from odradek.protocol.any_batch import read_any_records
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.record import Record
@@ -40,8 +38,7 @@ from odradek.protocol.records.streams_group import (
     StreamsGroupMetadataKey,
 )
 from odradek.protocol.schema import DecodeError, Message
-from odradek.storage.batch_scan import read_batches
-from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
 
 _INT16 = struct.Struct(">h")
 _GROUP_KINDS: Mapping[type[Message], str] = MappingProxyType(
@@ -106,10 +103,10 @@ def read_group_log(directories: LogDirectories, partition: TopicPartition) -> Gr
     """Return the groups in one partition; with a `problem`, those in the records before it."""
     values = _LastValues()
 
-    def read(directory: Path) -> None:
+    def read(reader: LogReader) -> None:
         nonlocal values
         values = _LastValues()
-        _read_into(values, directories.files, directory)
+        _read_into(values, reader)
 
     problem = ""
     try:
@@ -121,11 +118,10 @@ def read_group_log(directories: LogDirectories, partition: TopicPartition) -> Gr
     return state
 
 
-def _read_into(values: "_LastValues", files: Files, directory: Path) -> None:
-    for segment in list_segments(files, directory):
-        opened = open_segment(files, segment)
-        for header, data in read_batches(files, opened.file, 0, opened.size_bytes):
-            records = read_any_records(data, header)
+def _read_into(values: "_LastValues", reader: LogReader) -> None:
+    for segment in reader.segments():
+        for batch in reader.open(segment).batches():
+            header, records = batch.header, batch.records()
             if header.is_control:
                 values.end(header.producer_id, records)
             elif header.is_transactional:

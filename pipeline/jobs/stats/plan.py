@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.segments import list_segments, open_segment
 from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
 
@@ -43,10 +42,9 @@ def find_extents(
 
 def _extent(directories: LogDirectories, partition: TopicPartition) -> PartitionExtent:
     bounds = offset_bounds(directories, partition)
-    files, directory = directories.files, directories.required(partition)
-    segments = [open_segment(files, segment) for segment in list_segments(files, directory)]
-    log_bytes = sum(segment.size_bytes for segment in segments)
-    return PartitionExtent(partition, bounds, log_bytes, directories.topic_id(directory))
+    reader = directories.reader(partition)
+    log_bytes = sum(segment.size_bytes for segment in reader.segments())
+    return PartitionExtent(partition, bounds, log_bytes, directories.topic_id(reader.directory))
 
 
 def scan_tasks(
