@@ -31,13 +31,13 @@ from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
+from odradek.storage.topic_partition import TopicPartition
 
 from .admin.applied_config import AppliedConfig
 from .admin.config_admin import ConfigAdmin

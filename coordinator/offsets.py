@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.storage.topic_partition import TopicPartition
 
 from .outcome import JournalRecord, ReplayContext
 
@@ -38,7 +39,6 @@ class CommittedOffset(NamedTuple):
 
 
 PartitionOffsets = dict[int, CommittedOffset]
-TopicPartition = tuple[str, int]
 
 
 class GroupTopicPartition(NamedTuple):
@@ -113,7 +113,7 @@ class Offsets:
     ) -> None:
         self._pending.setdefault(producer_id, {})[key] = committed
         partitions = self._open.setdefault(key.group_id, {})
-        partitions.setdefault((key.topic, key.partition), set()).add(producer_id)
+        partitions.setdefault(TopicPartition(key.topic, key.partition), set()).add(producer_id)
 
     def _remove(self, key: GroupTopicPartition) -> None:
         topics = self._by_group.get(key.group_id, {})
@@ -124,16 +124,16 @@ class Offsets:
         if not topics:
             self._by_group.pop(key.group_id, None)
         open_here = self._open.get(key.group_id, {})
-        for producer_id in tuple(open_here.get((key.topic, key.partition), ())):
+        for producer_id in tuple(open_here.get(TopicPartition(key.topic, key.partition), ())):
             self._pending[producer_id].pop(key)
             self._close(key, producer_id)
 
     def _close(self, key: GroupTopicPartition, producer_id: int) -> None:
         partitions = self._open[key.group_id]
-        producers = partitions[key.topic, key.partition]
+        producers = partitions[TopicPartition(key.topic, key.partition)]
         producers.discard(producer_id)
         if not producers:
-            del partitions[key.topic, key.partition]
+            del partitions[TopicPartition(key.topic, key.partition)]
         if not partitions:
             del self._open[key.group_id]
 

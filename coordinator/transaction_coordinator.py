@@ -18,10 +18,10 @@ from typing import NamedTuple
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .alarm import Alarm
 from .load_queue import LoadQueue

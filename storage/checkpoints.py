@@ -34,8 +34,7 @@ from odradek.protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uu
 
 from .filenames import CLEAN_SHUTDOWN, META_PROPERTIES
 from .files import Files
-
-TopicPartition = tuple[str, int]
+from .topic_partition import TopicPartition
 
 _VERSION = 0
 _META_VERSION = "1"
@@ -68,7 +67,8 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
         if len(fields) != 3:
             raise CheckpointError(path, number, f"{line!r} is not 'topic partition offset'")
         topic, partition, offset = fields
-        offsets[topic, _integer(path, number, partition)] = _integer(path, number, offset)
+        key = TopicPartition(topic, _integer(path, number, partition))
+        offsets[key] = _integer(path, number, offset)
     return offsets
 
 

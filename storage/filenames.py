@@ -26,6 +26,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from .topic_partition import TopicPartition
+
 META_PROPERTIES = "meta.properties"
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -106,8 +108,8 @@ class PartitionDirectoryName(NamedTuple):
     state: DirectoryState = DirectoryState.LIVE
 
     @property
-    def key(self) -> tuple[str, int]:
-        return self.topic, self.partition
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 class MetadataSnapshotName(NamedTuple):

@@ -44,7 +44,7 @@ from .batch_validator import (
     read_coordinator_batch,
     read_ordinary_batch,
 )
-from .checkpoints import TopicPartition, write_topic_id
+from .checkpoints import write_topic_id
 from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, cut_before, cut_to_committed
@@ -72,6 +72,7 @@ from .segment_removal import SegmentRemoval, SegmentRemover
 from .segment_settings import SegmentSettings
 from .shared import shared
 from .slices import RecordsSlice, Slicer
+from .topic_partition import TopicPartition
 from .unsynced_files import UnsyncedFiles
 
 __all__ = ["AppendOrigin", "AppendResult", "PartitionLog", "RecordsSlice"]
@@ -195,7 +196,7 @@ class PartitionLog:
     @property
     def key(self) -> TopicPartition:
         """(topic, partition), the key in tables of logs."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def last_stable_offset(self) -> int:

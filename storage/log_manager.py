@@ -28,7 +28,7 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .checkpoints import TopicPartition, write_offsets
+from .checkpoints import write_offsets
 from .deletions import Deletions
 from .directories.checkpoint_files import CheckpointFiles, Offsets
 from .directories.data_directory import (
@@ -61,6 +61,7 @@ from .recovering.producer_recovery import RecentBatches
 from .recovering.task import RecoveryTask
 from .recovering.unflushed import should_report
 from .topic_names import CLUSTER_METADATA_TOPIC
+from .topic_partition import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
@@ -415,7 +416,7 @@ class LogManager:
         again. Raises ApiError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and
         NOT_LEADER_OR_FOLLOWER while the log is being recovered.
         """
-        key = topic, partition
+        key = TopicPartition(topic, partition)
         log = self._table.open.get(key)
         if log is not None:
             log.assign_topic_id(topic_id)

@@ -41,6 +41,7 @@ from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, Top
 from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_partition import TopicPartition
 
 from .topic_logs import TopicLogs
 
@@ -205,14 +206,19 @@ class TopicAdmin:
         """Wait for `work`, which runs to its end even if the caller is cancelled."""
         return await asyncio.shield(self._operations.start(work))
 
-    def _partitions(self, refs: Sequence[TopicRef]) -> list[tuple[str, int]]:
+    def _partitions(self, refs: Sequence[TopicRef]) -> list[TopicPartition]:
         """All partitions of the topics that exist."""
         topics = self._metadata.topics
         existing = (
             topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
             for ref in refs
         )
-        return [(topic.name, index) for topic in existing if topic for index in topic.partitions]
+        return [
+            TopicPartition(topic.name, index)
+            for topic in existing
+            if topic
+            for index in topic.partitions
+        ]
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings of the broker; topics inherit them."""

@@ -16,6 +16,7 @@ from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.topics")
 
@@ -74,7 +75,9 @@ class TopicLogs:
 
     async def delete(self, topics: Sequence[Topic], now_ms: int) -> None:
         """Delete the logs of topics. An error is logged."""
-        partitions = [(topic.name, index) for topic in topics for index in topic.partitions]
+        partitions = [
+            TopicPartition(topic.name, index) for topic in topics for index in topic.partitions
+        ]
         logs = [self._log_manager.find(*partition) for partition in partitions]
         deletion = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
         for log in logs:

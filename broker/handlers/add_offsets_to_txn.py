@@ -13,6 +13,7 @@ from odradek.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
 )
+from odradek.storage.topic_partition import TopicPartition
 
 FIRST_VERSION_WITH_FENCED = 2
 
@@ -26,7 +27,7 @@ def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffse
         context.broker.transactions.add_partitions(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-            {(shards.topic, shards.partition_of(request.group_id))},
+            {TopicPartition(shards.topic, shards.partition_of(request.group_id))},
             client_version=0,
         )
     except ApiError as error:

@@ -23,8 +23,8 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.topic_names import is_internal
+from odradek.storage.topic_partition import TopicPartition
 
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
@@ -96,7 +96,8 @@ def invalid_partitions(
     topics = context.broker.metadata.topics
     allowed: dict[str, bool] = {}
     errors = {}
-    for name, index in partitions:
+    for partition in partitions:
+        name, index = partition
         if name not in allowed:
             allowed[name] = not checks_access or (
                 not is_internal(name)
@@ -104,14 +105,14 @@ def invalid_partitions(
             )
         topic = topics.get(name)
         if not allowed[name]:
-            errors[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            errors[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif topic is None or index not in topic.partitions:
-            errors[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return errors
 
 
 def partitions_of(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [(topic.name, index) for topic in topics for index in topic.partitions]
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
 def topic_results(
@@ -123,7 +124,9 @@ def topic_results(
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
                     partition_index=index,
-                    partition_error_code=errors.get((topic.name, index), ErrorCode.NONE),
+                    partition_error_code=errors.get(
+                        TopicPartition(topic.name, index), ErrorCode.NONE
+                    ),
                 )
                 for index in topic.partitions
             ],

@@ -22,8 +22,8 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 UNKNOWN_LAG = -1
 
@@ -35,7 +35,11 @@ async def handle(
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        wanted = {
+            TopicPartition(topic.topic, index)
+            for topic in request.topics
+            for index in topic.partitions
+        }
     paths = dict.fromkeys(path.absolute() for path in context.broker.config.data_directories)
     return DescribeLogDirsResponse(
         results=[await describe(context, path, wanted) for path in paths]

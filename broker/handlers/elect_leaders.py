@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.elections import ElectionType, TopicPartition
+from odradek.coordinator.metadata.elections import ElectionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -17,6 +17,7 @@ from odradek.protocol.messages.elect_leaders import (
     ElectLeadersResponse,
     ElectLeadersTopicResult,
 )
+from odradek.storage.topic_partition import TopicPartition
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -52,7 +53,7 @@ def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | No
     topics = request.topic_partitions
     if topics is None:
         return None
-    return [(topic.topic, index) for topic in topics for index in topic.partitions]
+    return [TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions]
 
 
 def topic_result(

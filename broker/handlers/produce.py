@@ -66,7 +66,6 @@ from odradek.protocol.messages.produce import (
     ProduceTopicResponse,
 )
 from odradek.storage.batch_validator import NotOneBatchError, read_one_batch
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.record_walk import (
     AT_ONCE,
@@ -75,6 +74,7 @@ from odradek.storage.record_walk import (
     convert_messages,
 )
 from odradek.storage.topic_names import is_internal
+from odradek.storage.topic_partition import TopicPartition
 
 ADMIN_CLIENT_ID = "__admin_client"
 LAST_VERSION_WITH_MESSAGE_SETS = 2
@@ -397,7 +397,7 @@ def earlier_refusal(
         if context.api_version > LAST_VERSION_WITH_MESSAGE_SETS:
             check_first_batch(context, batch)
             read_one_batch(batch)
-        check_verified(context, verified, (topic, partition.index), batch)
+        check_verified(context, verified, TopicPartition(topic, partition.index), batch)
     except ApiError as error:
         return error
     except UnsyncedBatchError:
@@ -428,7 +428,7 @@ def append_to_partition(
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
         if attributes & TRANSACTIONAL_BIT:
-            check_verified(context, verified, (topic, partition.index), batch)
+            check_verified(context, verified, TopicPartition(topic, partition.index), batch)
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset

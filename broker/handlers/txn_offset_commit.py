@@ -31,6 +31,7 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from odradek.storage.topic_partition import TopicPartition
 
 FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 FIRST_VERSION_WITH_ABORTABLE = 4
@@ -124,7 +125,7 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     if may_skip(context.broker, support):
         return
     shards = context.broker.groups.shards
-    partition = (shards.topic, shards.partition_of(request.group_id))
+    partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
     log = shards.of(request.group_id).journal.log
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if not log.begin_verification(producer, -1, context.now_ms, is_v2=support is Support.ADDS):

@@ -16,6 +16,7 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersTopicResult,
 )
 from odradek.storage.append import EndMarker
+from odradek.storage.topic_partition import TopicPartition
 
 # The coordinator does not expect these of a group's partition. Kafka: handleWriteTxnMarkersRequest.
 NOT_READY = (
@@ -88,7 +89,7 @@ def write_to_partition(
         transaction_version=marker.transaction_version,
     )
     try:
-        context.broker.markers.append(end, (topic, index), context.now_ms)
+        context.broker.markers.append(end, TopicPartition(topic, index), context.now_ms)
     except ApiError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
     return ErrorCode.NONE

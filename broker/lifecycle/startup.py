@@ -37,6 +37,7 @@ from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import KnownPartition, LogMoves
 from odradek.storage.topic_names import is_internal
+from odradek.storage.topic_partition import TopicPartition
 
 from .preflight import REASONS_TO_REFUSE, RefusedToStartError
 
@@ -286,7 +287,7 @@ def register_broker(
     return broker_epoch
 
 
-def directories_of(log_manager: LogManager) -> dict[tuple[str, int], bytes]:
+def directories_of(log_manager: LogManager) -> dict[TopicPartition, bytes]:
     """The directory.id of the log of each partition that has one."""
     found = (*log_manager.elsewhere(), *log_manager.not_open())
     not_open = {log.key: log.directory.directory_id for log in found}

@@ -24,12 +24,12 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSyncs
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.moving.copy_plan import CopyPlan
 from odradek.storage.moving.future_log import COPY_BYTES, FutureLog
 from odradek.storage.moving.log_moves import LogMoves, future_name
+from odradek.storage.topic_partition import TopicPartition
 
 from .cleaning.log_cleaner import LogCleaner
 from .throttle import MAX_SLEEP_SECONDS, Pace
@@ -106,7 +106,7 @@ class LogMover:
         future_name(topic, index)  # a name that is too long is refused first
         home = self._directory_at(path)
         log = self._log(topic, index)
-        future = self._manager.futures.get((topic, index))
+        future = self._manager.futures.get(log.key)
         if future is not None and future.home is not home:
             logger.info("%s: the move to %s is cancelled", log.name, future.home.path)
             self._manager.drop_future(future.key, self._now_ms())

@@ -16,11 +16,11 @@ from functools import partial
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.protocol.errors import ApiError
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.retention import OldSegments, find_old_segments, log_deletion
 from odradek.storage.segment_removal import SegmentRemoval
+from odradek.storage.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.retention")
 

@@ -25,8 +25,8 @@ from odradek.broker.disk.log_sync import Sync
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 
 from .producer_errors import known_producer_error
 
@@ -109,7 +109,7 @@ def verify_batches(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the batches are of several producers"
             )
         producer = sender
-        key = (log.topic, log.partition)
+        key = log.key
         answers[key] = None
         if is_trusted:
             continue

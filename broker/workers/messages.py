@@ -32,7 +32,7 @@ from odradek.coordinator.metadata.config_changes import ConfigChange
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.append import EndMarker
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 
 class SharedDirectory(NamedTuple):

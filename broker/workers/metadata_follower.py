@@ -20,6 +20,7 @@ from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,
 )
 from odradek.protocol.schema import Message
+from odradek.storage.topic_partition import TopicPartition
 
 from .messages import MetadataBatches
 from .worker_broker import WorkerBroker
@@ -63,7 +64,9 @@ class MetadataFollower:
         deleted, self._deleted = self._deleted, []
         changed, self._changed = self._changed, {}
         if deleted:
-            partitions = [(topic.name, index) for topic in deleted for index in topic.partitions]
+            partitions = [
+                TopicPartition(topic.name, index) for topic in deleted for index in topic.partitions
+            ]
             async with broker.log_cleaner.paused(partitions):
                 await broker.topic_logs.delete(deleted, broker.now_ms())
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .messages import AssignDirectory, DirectoryAssigned
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from odradek.coordinator.transactions.marker_writer import ENDED_ALREADY, MarkerSentError
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.append import EndMarker
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 from .messages import MarkerWritten, WriteMarker
 

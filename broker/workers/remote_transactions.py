@@ -13,7 +13,7 @@ from collections.abc import Callable, Set
 
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .messages import TransactionVerified, VerifyTransaction
 

@@ -13,7 +13,7 @@ from odradek.broker.requests.transaction_verification import (
     add_or_verify,
 )
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .messages import TransactionVerified, VerifyTransaction
 

@@ -18,6 +18,7 @@ from odradek.protocol.records.cluster_metadata import (
     DelegationTokenRecord,
 )
 from odradek.storage.log import AppendOrigin, PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 
 from .acl_changes import Deletions, create_acls, delete_acls
 from .acls import AclFilter
@@ -25,7 +26,7 @@ from .broker_registration import Endpoint, registration_record
 from .client_quotas import Entity
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
-from .elections import ElectionType, TopicPartition, elect_leaders, take_over
+from .elections import ElectionType, elect_leaders, take_over
 from .feature_updates import FeatureUpdate, update_features
 from .features import ELR_VERSION
 from .kraft_log import KraftLog

@@ -18,13 +18,12 @@ from enum import IntEnum
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
+from odradek.storage.topic_partition import TopicPartition
 
 from .broker_registration import has_online
 from .cluster_metadata import ClusterMetadata
 from .log_directories import leader_lost, placed_in
 from .topics import NO_LEADER, NO_RECOVERY_CHANGE, LeaderRecoveryState, Partition, Topic
-
-TopicPartition = tuple[str, int]
 
 
 class ElectionType(IntEnum):
@@ -52,7 +51,7 @@ def take_over(
     leaderless: list[TopicPartition] = []
     for topic in metadata.topics.values():
         for partition in topic.partitions.values():
-            directory_id = directory_of.get((topic.name, partition.index))
+            directory_id = directory_of.get(TopicPartition(topic.name, partition.index))
             if _is_in_offline_directory(metadata, partition, node_id, directory_id, any_offline):
                 change = _change_while_offline(metadata, topic, partition, node_id)
             else:
@@ -62,7 +61,7 @@ def take_over(
             if change is not None:
                 records.append(metadata.features.versioned(change))
             if (partition if change is None else partition.changed_by(change)).leader != node_id:
-                leaderless.append((topic.name, partition.index))
+                leaderless.append(TopicPartition(topic.name, partition.index))
     return Outcome(reply=leaderless, records=tuple(records), atomic=False)
 
 
@@ -125,7 +124,7 @@ def elect_leaders(
     everything = wanted is None
     if wanted is None:
         wanted = [
-            (topic.name, partition.index)
+            TopicPartition(topic.name, partition.index)
             for topic in metadata.topics.values()
             for partition in topic.partitions.values()
         ]
@@ -136,10 +135,10 @@ def elect_leaders(
             change = _elect(metadata, node_id, election, name, index)
         except ApiError as refusal:
             if not (everything and refusal.code is ErrorCode.ELECTION_NOT_NEEDED):
-                reply[name, index] = refusal
+                reply[TopicPartition(name, index)] = refusal
         else:
             records.append(metadata.features.versioned(change))
-            reply[name, index] = None
+            reply[TopicPartition(name, index)] = None
     return Outcome(reply=reply, records=tuple(records), atomic=False)
 
 

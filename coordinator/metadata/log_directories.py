@@ -18,12 +18,11 @@ from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
+from odradek.storage.topic_partition import TopicPartition
 
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, FIRST_VERSION_WITH_CORDONED, FIRST_VERSION_WITH_DIRECTORIES
 from .topics import NO_LEADER, Partition, Topic
-
-TopicPartition = tuple[str, int]
 
 # The lowest version of a BrokerRegistrationChangeRecord that has the field.
 VERSION_WITH_LOG_DIRS = 2
@@ -57,7 +56,7 @@ def directories_offline(
         )
     ]
     leaderless = [
-        (metadata.topics.by_id[change.topic_id].name, change.partition_id)
+        TopicPartition(metadata.topics.by_id[change.topic_id].name, change.partition_id)
         for change in changes
         if change.leader == NO_LEADER
     ]
@@ -81,7 +80,7 @@ def _change_on_directory_loss(
 ) -> PartitionChangeRecord | None:
     """Return a partition's change when these directories are lost; None if it has none."""
     recorded = partition.directory_of(node_id)
-    actual = directory_of.get((topic.name, partition.index), recorded)
+    actual = directory_of.get(TopicPartition(topic.name, partition.index), recorded)
     if actual in lost and partition.leader == node_id:
         return leader_lost(metadata, topic, partition, node_id)
     if recorded in lost and actual is not None and actual not in lost:

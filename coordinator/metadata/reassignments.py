@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
+from odradek.storage.topic_partition import TopicPartition
 
 from .cluster_metadata import ClusterMetadata
 from .features import FIRST_VERSION_WITH_DIRECTORIES
@@ -73,7 +74,7 @@ def assign_directory(
 
 
 def assign_directories(
-    metadata: ClusterMetadata, node_id: int, directory_of: Mapping[tuple[str, int], bytes]
+    metadata: ClusterMetadata, node_id: int, directory_of: Mapping[TopicPartition, bytes]
 ) -> Outcome[None]:
     """Record the directories of the node's replicas, by topic name and partition index."""
     changes = [

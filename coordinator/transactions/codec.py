@@ -20,7 +20,7 @@ from odradek.protocol.records.transaction_state import (
     TransactionLogValue,
 )
 from odradek.protocol.schema import DecodeError, EncodeError
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .states import TransactionState
 from .transaction import Transaction, message_of, partitions_by_topic, stored_transaction

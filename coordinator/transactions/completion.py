@@ -25,8 +25,8 @@ from odradek.coordinator.shards import Shard
 from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 
 from .ending import complete
 from .marker_writer import MarkerSentError, MarkerWriter

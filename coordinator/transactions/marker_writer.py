@@ -12,9 +12,9 @@ from typing import Protocol
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.append import EndMarker
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.transactions")
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .states import IDLE, PREPARED, TransactionState
 from .transaction import Transaction

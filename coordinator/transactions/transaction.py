@@ -16,8 +16,8 @@ from odradek.protocol.records.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.producer_entry import MAX_EPOCH
+from odradek.storage.topic_partition import TopicPartition
 
 from .states import PREVIOUS, TransactionState
 
@@ -140,5 +140,7 @@ def _partitions_in(topics: list[PartitionsSchema] | None) -> AbstractSet[TopicPa
     if not topics:
         return NO_PARTITIONS
     return frozenset(
-        (topic.topic, partition) for topic in topics for partition in topic.partition_ids
+        TopicPartition(topic.topic, partition)
+        for topic in topics
+        for partition in topic.partition_ids
     )

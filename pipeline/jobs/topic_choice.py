@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
+from odradek.storage.topic_partition import TopicPartition
 
 from . import JobError
 

@@ -13,9 +13,10 @@ from odradek.protocol.batch_header import BatchHeader
 from odradek.storage.filenames import FileKind
 from odradek.storage.log_reader import LogReader, OpenSegment
 from odradek.storage.time_index import TimeIndex
+from odradek.storage.topic_partition import TopicPartition
 
 from .index_lookup import matches_log, read_offset_index
-from .partitions import LogDirectories, TopicPartition
+from .partitions import LogDirectories
 
 
 class OffsetBounds(NamedTuple):

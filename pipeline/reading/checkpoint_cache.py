@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from odradek.storage.checkpoints import TopicPartition, read_offsets
+from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
 
 class CheckpointCache:

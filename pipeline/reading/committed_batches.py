@@ -19,10 +19,11 @@ import numpy as np
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.pipeline.decoding.varints import Bools, Ints
 from odradek.storage.log_reader import LogReader, OpenSegment
+from odradek.storage.topic_partition import TopicPartition
 
 from .markers import SegmentMarkers
 from .open_transactions import FirstOffsets, open_transactions_at
-from .partitions import LogDirectories, TopicPartition
+from .partitions import LogDirectories
 from .pieces import Piece
 
 

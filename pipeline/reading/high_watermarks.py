@@ -21,10 +21,10 @@ from pathlib import Path
 
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import REPLICATION_OFFSET_CHECKPOINT, partition_directory
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_cache import CheckpointCache
 from .single_replicas import SingleReplicas

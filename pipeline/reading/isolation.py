@@ -11,11 +11,12 @@ import numpy as np
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.pipeline.decoding.varints import Bools
 from odradek.storage.log_reader import LogReader, OpenSegment
+from odradek.storage.topic_partition import TopicPartition
 
 from .index_lookup import position_before
 from .markers import markers_in
 from .open_transactions import newest_open_transactions
-from .partitions import LogDirectories, TopicPartition
+from .partitions import LogDirectories
 from .pieces import read_pieces
 
 

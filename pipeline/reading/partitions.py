@@ -6,7 +6,7 @@ that does not belong to a log is ignored. A broker would refuse to start.
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from odradek.storage.checkpoints import CheckpointError, read_topic_id
 from odradek.storage.filenames import (
@@ -14,25 +14,15 @@ from odradek.storage.filenames import (
     PARTITION_METADATA,
     DirectoryState,
     parse_partition_directory,
-    partition_directory,
 )
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
+from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_cache import CheckpointCache
 from .high_watermarks import HighWatermarks
 
 Result = TypeVar("Result")
-
-
-class TopicPartition(NamedTuple):
-    """A partition, by topic name and number."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return partition_directory(self.topic, self.partition)
 
 
 class LogDirectories:

@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_table import BatchTable
 from odradek.storage.log_reader import LogReader, OpenSegment, SegmentFile
+from odradek.storage.topic_partition import TopicPartition
 
 from .committed_batches import CommittedBatches
 from .index_lookup import position_range
 from .isolation import has_records
-from .partitions import LogDirectories, TopicPartition
+from .partitions import LogDirectories
 from .pieces import Piece, read_pieces
 
 _logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec  # the types do not export it elsewhere
 
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.topic_partition import TopicPartition
 
 from .positions import EARLIEST, LATEST
 

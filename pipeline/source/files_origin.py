@@ -5,9 +5,10 @@ from pathlib import Path
 
 from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.splits import split_range
+from odradek.storage.topic_partition import TopicPartition
 
 
 class FilesOrigin:

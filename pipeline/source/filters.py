@@ -30,7 +30,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 _INFINITY = 1 << 63

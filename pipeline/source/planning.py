@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.topic_partition import TopicPartition
 
 from .filters import PushedFilters
 from .options import ReadOptions

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from odradek.pipeline.option_values import OptionError
-from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 EARLIEST = -2
 LATEST = -1

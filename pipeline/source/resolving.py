@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
 from .origin import Origin

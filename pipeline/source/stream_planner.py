@@ -23,8 +23,8 @@ import math
 from collections.abc import Callable
 
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
 from .origin import Origin

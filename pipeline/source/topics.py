@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odradek.pipeline.option_values import OptionError
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.topic_names import is_internal
+from odradek.storage.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,13 @@ Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpoi
 import logging
 from collections.abc import Mapping
 
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
+from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.filenames import CLEANER_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 _logger = logging.getLogger(__name__)
 

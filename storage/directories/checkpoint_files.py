@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 
-from odradek.storage.checkpoints import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import (
     FileKind,
     live_offsets,
@@ -19,6 +18,7 @@ from odradek.storage.filenames import (
     segment_file,
 )
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
 
@@ -39,7 +39,7 @@ class FoundLog(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> TopicPartition:
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def name(self) -> str:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
 from .log_opening import LogOpening
@@ -25,7 +25,7 @@ class NewLog(NamedTuple):
 
     @property
     def key(self) -> TopicPartition:
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
 
 class CreatedLog(NamedTuple):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_topic_id
+from odradek.storage.checkpoints import CheckpointError, read_topic_id
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
@@ -26,6 +26,7 @@ from odradek.storage.recovering.log_source import LogSource
 from odradek.storage.recovering.producer_recovery import RecentBatches
 from odradek.storage.recovering.task import RecoveryTask
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
 from .found_log import FoundLog
@@ -62,7 +63,7 @@ class LogOpening:
         self, directory: DataDirectory, config: TopicConfig, now_ms: int
     ) -> PartitionLog:
         """Open the metadata log, which is in no checkpoint; create it if it does not exist."""
-        key = CLUSTER_METADATA_TOPIC, 0
+        key = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
         path = directory.path / partition_directory(*key)
         return self._open(self._source(directory, path, config, now_ms), key)
 

@@ -9,7 +9,6 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -22,6 +21,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
 from .found_log import FoundLog, unflushed_bytes

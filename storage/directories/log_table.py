@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.log import PartitionLog
 from odradek.storage.moving.future_log import FutureLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
 from .disk_errors import is_full_disk
@@ -30,7 +30,7 @@ class LogTable:
     """Maps by topic and partition. The methods that return lists may be called on any thread."""
 
     def __init__(self) -> None:
-        self.open: dict[TopicPartition, PartitionLog] = {}
+        self.open: dict[tuple[str, int], PartitionLog] = {}
         self.by_topic: dict[str, dict[int, PartitionLog]] = {}
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
@@ -50,7 +50,7 @@ class LogTable:
 
     def _error_for(self, topic: str, partition: int) -> ApiError:
         name = f"{topic}-{partition}"
-        reason = self.unreadable.get((topic, partition))
+        reason = self.unreadable.get(TopicPartition(topic, partition))
         if reason is not None:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
         if (topic, partition) in self.elsewhere:
@@ -144,8 +144,8 @@ class LogTable:
 
     def open_in(self, directory: DataDirectory) -> list[PartitionLog]:
         """The open logs of a directory, with the metadata log."""
-        opened = list(self.open.items())
-        return [log for key, log in opened if self.locations.get(key) is directory]
+        opened = list(self.open.values())
+        return [log for log in opened if self.locations.get(log.key) is directory]
 
     def partitions_in(self, directory: DataDirectory) -> list[PartitionLog]:
         """The open logs of a directory, without the metadata log, as in Kafka's checkpoints."""

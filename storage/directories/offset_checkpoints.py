@@ -11,7 +11,7 @@ that this start could not open.
 import logging
 from collections.abc import Callable
 
-from odradek.storage.checkpoints import CheckpointError, TopicPartition, read_offsets
+from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -19,6 +19,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_files import CheckpointFiles
 from .data_directory import DataDirectory

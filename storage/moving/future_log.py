@@ -18,7 +18,7 @@ that was cleaned after it was copied is a new object, and is copied again.
 
 from pathlib import Path
 
-from odradek.storage.checkpoints import TopicPartition, write_epochs, write_topic_id
+from odradek.storage.checkpoints import write_epochs, write_topic_id
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
@@ -31,6 +31,7 @@ from odradek.storage.filenames import (
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
+from odradek.storage.topic_partition import TopicPartition
 
 from .copy_plan import CopiedRange, CopyPlan
 

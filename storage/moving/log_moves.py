@@ -23,7 +23,6 @@ from typing import NamedTuple
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.filenames import (
     MAX_NAME_LENGTH,
@@ -35,6 +34,7 @@ from odradek.storage.filenames import (
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 from .future_log import FutureLog
 

@@ -8,7 +8,7 @@ from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import MetadataRecordCodec
 from odradek.pipeline.reading.bounds import offset_bounds
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.single_replicas import SingleReplicas
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.protocol.record import Record
@@ -19,6 +19,7 @@ from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import REPLICATION_OFFSET_CHECKPOINT, metadata_snapshot_file
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.golden import GOLDEN
 from tests.support.log_box import NOW_MS, TOPIC, LogBox, put
 from tests.support.partition_logs import open_log

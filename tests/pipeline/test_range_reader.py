@@ -14,7 +14,7 @@ from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.reading.bounds import offset_at, offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.pipeline.reading.splits import split_range
 from odradek.protocol.batch_header import CorruptRecordError
@@ -26,6 +26,7 @@ from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer, clean
 from tests.support.log_box import NOW_MS, TOPIC, LogBox, batch_of, put

@@ -32,11 +32,11 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.record import read_records
 from odradek.protocol.records.control import ControlRecordType, control_type
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, ManualLoop
 from tests.support.log_box import batch_of, read_slice, split

@@ -16,6 +16,7 @@ from odradek.config.loading import load_config
 from odradek.storage.files import Files
 from odradek.storage.retention_explanation import explain
 from odradek.storage.time_text import duration
+from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.broken_pipe import handle_broken_pipe
 from odradek.tools.transactions.ownership import described
 
@@ -63,7 +64,7 @@ def _explain(
         answers = explain(log.facts, now_ms)
         pin = None
         if log.oldest is not None and any(answer.is_uncleanable for answer in answers):
-            ending = stored.what_ends(log.oldest, (log.topic, log.partition))
+            ending = stored.what_ends(log.oldest, TopicPartition(log.topic, log.partition))
             pin = f"{described(log.oldest, now_ms)}; {ending}"
         for line in (json_lines if as_json else lines)(log, answers, pin):
             typer.echo(line)

@@ -23,12 +23,7 @@ from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
 from odradek.protocol.batch_header import NO_TIMESTAMP
 from odradek.storage.batch_scan import CorruptBatchError
-from odradek.storage.checkpoints import (
-    CheckpointError,
-    TopicPartition,
-    read_meta_properties,
-    read_offsets,
-)
+from odradek.storage.checkpoints import CheckpointError, read_meta_properties, read_offsets
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     DirectoryState,
@@ -43,6 +38,7 @@ from odradek.storage.log_reader import LogReader, SegmentFile
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 from odradek.storage.retention_explanation import LogFacts, SegmentFacts
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.ownership import what_ends_it
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
@@ -86,9 +82,10 @@ class StoredRetention:
         """
         for root in self._directories:
             starts = self._log_starts(root)
-            for (topic, partition), path in sorted(self._logs_in(root).items()):
+            for key, path in sorted(self._logs_in(root).items()):
+                topic, partition = key
                 if is_included(topic, partition):
-                    start = starts.get((topic, partition), 0)
+                    start = starts.get(key, 0)
                     found = self._facts(path, self._config_of(topic), start)
                     if found is not None:
                         yield StoredLog(topic, partition, path, *found)
@@ -103,7 +100,7 @@ class StoredRetention:
             except ValueError:
                 continue
             if parsed.state is DirectoryState.LIVE and parsed.topic != CLUSTER_METADATA_TOPIC:
-                found[parsed.topic, parsed.partition] = root / name
+                found[parsed.key] = root / name
         return found
 
     # --- transactions

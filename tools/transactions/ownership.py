@@ -9,9 +9,9 @@ Kafka: TransactionsCommand.FindHangingTransactionsCommand.
 
 from odradek.coordinator.transactions.states import PREPARED, TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.inspect.open_transactions import OpenTransaction
 from odradek.storage.time_text import rounded, utc
+from odradek.storage.topic_partition import TopicPartition
 
 from .stored_transactions import StoredTransactions
 

@@ -11,7 +11,6 @@ from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.storage.checkpoints import (
     CheckpointError,
     MetaProperties,
-    TopicPartition,
     read_meta_properties,
     read_offsets,
 )
@@ -29,6 +28,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
 from .findings import Findings
@@ -119,7 +119,7 @@ class DirectoriesCheck:
                 self._findings.problem(path / name, str(error), "the broker refuses to start")
                 continue
             if parsed.state is DirectoryState.LIVE:
-                logs[parsed.topic, parsed.partition] = name
+                logs[parsed.key] = name
             else:
                 self._findings.note(path / name, *_UNSERVED[parsed.state])
         return logs
@@ -223,7 +223,11 @@ class DirectoriesCheck:
         existing: set[TopicPartition] | None = None
         if self._metadata.is_known:
             topics = self._metadata.topics.values()
-            existing = {(each.name, partition) for each in topics for partition in each.directories}
+            existing = {
+                TopicPartition(each.name, partition)
+                for each in topics
+                for partition in each.directories
+            }
         expected = {each[1] for each in existing or () if each[0] == TRANSACTION_STATE_TOPIC}
         if existing is None or not expected <= directories.keys():
             self._stored_transactions.is_complete = False

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from odradek.coordinator.transactions.states import IDLE, PREPARED, TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.inspect.open_transactions import OpenTransaction
 from odradek.storage.log_reader import LogReader
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.ownership import (
     described,
     how_to_abort,
@@ -114,7 +114,7 @@ class OpenTransactionCheck:
             missing = sorted(
                 f"{topic}-{partition}"
                 for topic, partition in transaction.partitions
-                if self._has_open(transaction, (topic, partition))
+                if self._has_open(transaction, TopicPartition(topic, partition))
             )
             shown = f"its marker is missing in {', '.join(missing)}" if missing else "all have it"
             what = f"{what}: its end is decided, and not completed; {shown}"

@@ -5,12 +5,7 @@ from pathlib import Path
 
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
 from odradek.protocol.primitives import uuid_text
-from odradek.storage.checkpoints import (
-    CheckpointError,
-    MetaProperties,
-    TopicPartition,
-    read_topic_id,
-)
+from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
 from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -20,6 +15,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
 from .decision_check import DecisionCheck

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 from .cleaner_status import FinishedRound
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from odradek.config.topic_config import TopicConfig
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.cleaning.task import CleanerStats
+from odradek.storage.topic_partition import TopicPartition
 
 MB = 1 << 20
 

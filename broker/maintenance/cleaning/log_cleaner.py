@@ -24,13 +24,13 @@ from odradek.broker.maintenance.workers.messages import CleaningEnding, Cleaning
 from odradek.broker.maintenance.workers.worker_process import WorkerLostError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.errors import ApiError
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.plan import LogToClean, assess
 from odradek.storage.cleaning.task import CleaningResult
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 from .cleaner_pool import CleanerPool
 from .cleaner_state import CleanerState
@@ -299,7 +299,8 @@ class LogCleaner:
 
     def why_not_cleaned(self, topic: str, partition: int) -> str:
         """Say in one line why a log is not cleaned now. Raises ApiError: no such log."""
-        log, key = self._manager.get(topic, partition), (topic, partition)
+        log = self._manager.get(topic, partition)
+        key = log.key
         uncleanable = self._state.uncleanable
         for holds, reason in (
             (self._main is None, "the log cleaner is not running: log.cleaner.enable is false"),

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from odradek.pipeline.jobs.offset_spans import Span
-from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 FORMAT = 1
 

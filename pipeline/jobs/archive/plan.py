@@ -13,11 +13,12 @@ from typing import NamedTuple
 from odradek.pipeline.jobs.offset_spans import Span, without
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.log_reader import SegmentFile
+from odradek.storage.topic_partition import TopicPartition
 
 from .entries import ArchivedRange, PartitionKey
 from .manifest import ArchiveState

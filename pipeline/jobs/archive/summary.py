@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from odradek.pipeline.jobs.offset_spans import Span
-from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .entries import ArchivedFile
 from .plan import PartitionPlan

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.pipeline.source.positions import from_json_object
+from odradek.storage.topic_partition import TopicPartition
 
 # Names of observed metrics: a prefix for those of each source, and that of what is written.
 SOURCE = "odradek.source."

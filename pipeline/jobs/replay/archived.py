@@ -14,8 +14,8 @@ from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
 from odradek.pipeline.jobs.archive.merged_records import OffsetFile, read_by_offset
 from odradek.pipeline.jobs.topic_choice import TopicChoice
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
 from .selection import Selection
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from odradek.pipeline.client_values import headers_of, times_ms
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError, RowSender
 from odradek.pipeline.sink.rows import OutgoingRow, WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
 from odradek.pipeline.sink.turns import Clock, Turns
 from odradek.pipeline.sink.write_options import Delivery
+from odradek.storage.topic_partition import TopicPartition
 
 from .archived import ArchivedPartition
 from .pace import Pace

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.record import Record
@@ -39,6 +39,7 @@ from odradek.protocol.records.streams_group import (
 )
 from odradek.protocol.schema import DecodeError, Message
 from odradek.storage.log_reader import LogReader
+from odradek.storage.topic_partition import TopicPartition
 
 _INT16 = struct.Struct(">h")
 _GROUP_KINDS: Mapping[type[Message], str] = MappingProxyType(

@@ -8,8 +8,9 @@ from pathlib import Path
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 
 from .group_log import GroupLogState, GroupLogWork
 from .hour_stats import HOUR_MS, HourStats, merge_hours

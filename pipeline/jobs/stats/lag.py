@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
+from odradek.storage.topic_partition import TopicPartition
 
 from .group_log import Commit, Group, GroupLogState
 from .plan import PartitionExtent

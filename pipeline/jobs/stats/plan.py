@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odradek.pipeline.reading.bounds import OffsetBounds, offset_bounds
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.splits import split_if_readable
 from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.topic_partition import TopicPartition
 
 _MAX_TASK_BYTES = 256 << 20
 _MIN_TASK_BYTES = 16 << 20

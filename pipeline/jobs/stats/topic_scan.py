@@ -13,11 +13,12 @@ from odradek.pipeline.decoding.decoded_records import DecodedRecords
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.decoding.legacy_messages import read_messages
 from odradek.pipeline.decoding.varints import Bools, Ints
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.protocol.any_batch import read_message_header
 from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
 from odradek.protocol.compression import CompressionType
+from odradek.storage.topic_partition import TopicPartition
 
 from .hour_stats import HOUR_MS, CodecStats, HourStats
 from .key_sketch import hash_strings

@@ -8,8 +8,9 @@ from pathlib import Path
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
 from .findings import Finding, Findings, Severity
 from .partition_join import PartitionJoin, PartitionVerdict

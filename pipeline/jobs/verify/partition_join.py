@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.topic_partition import TopicPartition
 
 from .findings import Finding, Findings, Kind
 from .offset_order import Gap

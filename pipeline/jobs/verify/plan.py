@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odradek.pipeline.reading.partitions import LogDirectories, TopicPartition
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
@@ -27,6 +27,7 @@ from odradek.storage.filenames import (
     segment_file,
 )
 from odradek.storage.files import TEMPORARY_SUFFIX, Files
+from odradek.storage.topic_partition import TopicPartition
 
 from .findings import Findings, Kind
 from .segment_check import FileVersion, SegmentWork
@@ -87,7 +88,7 @@ def note_unknown_files(files: Files, root: Path, findings: Findings) -> None:
             findings.note(Kind.FILE, str(path), "a stray log, which belongs to no topic")
 
 
-def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[tuple[str, int], int]:
+def cleaned_offsets(files: Files, root: Path, findings: Findings) -> dict[TopicPartition, int]:
     """Return the cleaner's checkpoint; add a note and return nothing if it cannot be read."""
     path = root / CLEANER_OFFSET_CHECKPOINT
     try:

@@ -3,16 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from odradek.coordinator.metadata.elections import (
-    ElectionType,
-    TopicPartition,
-    elect_leaders,
-    take_over,
-)
+from odradek.coordinator.metadata.elections import ElectionType, elect_leaders, take_over
 from odradek.coordinator.metadata.topics import NO_LEADER, LeaderRecoveryState, Partition
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.cluster_metadata import TopicRecord
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.metadata import DIRECTORY, NODE, Metadata
 
 TOPIC_ID = bytes(15) + b"\x77"

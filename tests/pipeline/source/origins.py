@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from odradek.pipeline.reading.bounds import OffsetBounds
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.topic_partition import TopicPartition
 
 
 def tp(text: str) -> TopicPartition:

@@ -19,12 +19,12 @@ from confluent_kafka.admin import (
 
 pytest.importorskip("pyarrow")
 
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source import broker_reader
 from odradek.pipeline.source.broker_origin import BrokerError, BrokerOrigin
 from odradek.pipeline.source.broker_reader import BrokerReader
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, batch_of, put

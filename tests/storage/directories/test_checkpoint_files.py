@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.checkpoints import TopicPartition
 from odradek.storage.directories.checkpoint_files import CheckpointFiles
+from odradek.storage.topic_partition import TopicPartition
 
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 FILE = Path("recovery-point-offset-checkpoint")
