@@ -126,8 +126,8 @@ class CommittedBatches:
         segments = reader.segments()
         # The one with the offset is another file if the cleaner has replaced this segment.
         first = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
-        following = [segment.base_offset for segment in segments[first + 1 :]]
-        for segment, end in zip_longest(segments[max(first, 0) :], following):
+        segments = segments[max(first, 0) :]
+        for segment, end in zip_longest(segments, [each.base_offset for each in segments[1:]]):
             if end is not None:
                 open_at_end = open_transactions_at(reader.files, reader.directory, end)
                 if open_at_end.get(producer_id, offset + 1) <= offset:

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.reading.committed_batches import CommittedBatches
 from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.pipeline.reading.pieces import read_pieces
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.pipeline.source.files_origin import FilesOrigin
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
 from tests.pipeline.source.origins import tp
 from tests.pipeline.source.test_files_origin import in_transaction
 from tests.support.crashing_files import QuickFiles
@@ -141,6 +144,20 @@ def test_segments_without_the_marker_of_a_long_transaction_are_not_read(tmp_path
     assert column_of(tmp_path, wanted, files=Recorded()) == [b"before"]
     names = [segment.path(FileKind.LOG).name for segment in log.segments]
     assert {each for each in read_from if each.endswith(".log")} == {names[0], names[-1]}
+
+
+def test_the_marker_is_found_after_the_segment_with_the_record_was_deleted(tmp_path: Path) -> None:
+    log = long_aborted_transaction(tmp_path)
+    reader = LogReader(log.directory)
+    segment = reader.open(reader.segments()[0])
+    (piece,) = read_pieces(segment, 0, segment.size_bytes, verify_crc=True)
+    assert piece.table is not None
+    log.delete_first_segments(1, NOW_MS)
+    committed = CommittedBatches(
+        LogDirectories([tmp_path]), ORDERS, lambda offset: pytest.fail(str(offset)), verify_crc=True
+    )
+    committed.enter(segment, 0)
+    assert 1 not in committed.select(piece, piece.table).base_offset.tolist()
 
 
 def test_a_record_whose_marker_was_deleted_since_is_lost(tmp_path: Path) -> None:
