@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag
-from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.pipeline.jobs.stats.sketches import SizeSketch
 from odradek.tools.tables import print_json
 
 from .running import EXIT_DONE, EXIT_PROBLEMS

@@ -2,7 +2,7 @@
 
 from odradek.pipeline.jobs.stats.hour_stats import HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import TopicStats
-from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.pipeline.jobs.stats.sketches import SizeSketch
 from odradek.tools.tables import number, size
 
 from .html_tables import escaped, facts

@@ -2,7 +2,7 @@
 
     plan            divides the partitions into tasks of about equal bytes
     topic_scan      runs in a task: reads ranges of offsets, adds up by hour (hour_stats)
-    size_sketch, key_sketch     quantiles of sizes, number of distinct keys: mergeable, bounded
+    sketches        quantiles of sizes, number of distinct keys
     group_log       runs in a task: reads the groups in some partitions of __consumer_offsets
     lag             compares their commits with the ends of partitions
     job             runs all of it and merges the results

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from .key_sketch import KeySketch
-from .size_sketch import SizeSketch
+from .sketches import KeySketch, SizeSketch
 
 HOUR_MS = 3_600_000
 
@@ -17,6 +16,11 @@ class CodecStats:
     records: int = 0
     stored_bytes: int = 0
     raw_bytes: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """The size without compression, divided by the stored size; 1 if nothing is stored."""
+        return self.raw_bytes / self.stored_bytes if self.stored_bytes else 1.0
 
     def merge(self, other: "CodecStats") -> None:
         """Add another's sums."""

@@ -21,7 +21,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.storage.topic_partition import TopicPartition
 
 from .hour_stats import HOUR_MS, CodecStats, HourStats
-from .key_sketch import hash_strings
+from .sketches import hash_strings
 
 _ALL_FIELDS = ("key", "value", "timestamp")  # any one of these makes the decoder read all fields
 _LEGACY_HEADER_BYTES = 34

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, plan_stats, run_stats
-from odradek.pipeline.jobs.stats.key_sketch import KeySketch, hash_strings
 from odradek.pipeline.jobs.stats.plan import scan_tasks
-from odradek.pipeline.jobs.stats.size_sketch import SizeSketch
+from odradek.pipeline.jobs.stats.sketches import KeySketch, SizeSketch, hash_strings
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.protocol.compression import CompressionType, decompress
