@@ -78,9 +78,13 @@ def command(  # noqa: PLR0913 - one parameter per option
         )
         if dry_run:
             return _planned(settings, as_json=json)
+        if html is not None:
+            from .stats_page import page  # a missing library is reported before the counting
         report, seconds = _run(settings, place)
         if html is not None:
-            _write_page(report, directories, html)
+            read = ", ".join(map(str, directories))
+            html.write_text(page(report, read, datetime.now(UTC)), encoding="utf-8")
+            typer.secho(f"written: {html}", dim=True, err=True)
         return _show(report, seconds, as_json=json, hours=hours)
 
     run_job(job)
@@ -104,14 +108,6 @@ def _run(settings: "StatsSettings", place: Place) -> "tuple[StatsReport, float]"
     with runner_for("stats", place) as runner, progress_bar("tasks") as bar:
         report = run_stats(runner, settings, bar)
     return report, time.monotonic() - started
-
-
-def _write_page(report: "StatsReport", directories: list[Path], target: Path) -> None:
-    from .stats_page import page
-
-    made_at = datetime.now(UTC)
-    target.write_text(page(report, ", ".join(map(str, directories)), made_at), encoding="utf-8")
-    typer.secho(f"written: {target}", dim=True, err=True)
 
 
 def _show(report: "StatsReport", seconds: float, *, as_json: bool, hours: bool) -> int:

@@ -1,149 +1,154 @@
 """The page of `odradek pipeline stats --html`: one file without scripts or links to other files.
 
-It can be read on a screen and printed.
+It can be read on a screen and printed. `stats_page.html` is its template. The charts are SVG, which
+Vega-Lite draws here while the page is made.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-from odradek.pipeline.jobs.stats.hour_stats import HourStats
+import vl_convert
+from jinja2 import Environment
+from markupsafe import Markup
+
+from odradek.pipeline.jobs.stats.hour_stats import HourStats, merge_hours
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
-from odradek.pipeline.jobs.stats.lag import GroupLag
 from odradek.tools.tables import number, size
 
-from .html_tables import escaped, table, with_bar
 from .stats_json import instant
-from .stats_report import lag_cells, percent
-from .stats_style import STYLE
-from .stats_topic import topic_section
+from .stats_report import hour_text, lag_cells, lagging, percent
 
-_MAX_TOPICS_WITH_CHARTS = 100  # the largest ones
+_MAX_SECTIONS = 100  # topics with a section of their own: the largest ones
+_MAX_WITH_CHARTS = 30  # a topic's charts take 0.1 s and 30 kB
 _MAX_LAG_ROWS = 1000
+_MAX_COLUMNS = 60
+_MAX_LABELS = 3
+_STEPS_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 720, 8760)
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_COUNTS = {"format": "~s", "tickMinStep": 1, "labelExpr": "datum.value ? datum.label : 0"}
+_SOFT, _LINE = "#66727f", "#dfe4ea"
+# Vega writes each column's text as an ARIA label, which a pointer does not show.
+_COLUMN = re.compile(r'<path aria-label="([^"]*)" role="graphics-symbol"[^>]* d="([^"]*)"[^>]*/>')
+
+
+class Column(NamedTuple):
+    """A column of a chart. `label` is the text on the axis if there is room for it."""
+
+    label: str
+    value: float
+    tooltip: str
 
 
 def page(report: StatsReport, place: str, made_at: datetime) -> str:
-    """The HTML of the whole page. `place` names the directories that were read."""
-    totals = {topic.topic: topic.total for topic in report.topics}
-    largest = sorted(report.topics, key=lambda topic: -totals[topic.topic].stored_bytes)
-    made = made_at.strftime("%Y-%m-%d %H:%M UTC")
-    parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>odradek: statistics of topics, {made}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>Statistics of topics</h1><p>{escaped(place)} · {made}</p></header>",
-        _tiles(report, totals.values()),
-        _problems(report.problems),
-        _overview(largest, totals),
-        *(
-            topic_section(f"t{index}", topic, totals[topic.topic])
-            for index, topic in enumerate(largest[:_MAX_TOPICS_WITH_CHARTS])
-        ),
-        _groups(report.groups),
-        "<footer>The error of size quantiles is at most 3 %, of distinct keys about 2 %. "
-        "Hours are UTC.</footer></body></html>\n",
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def _tiles(report: StatsReport, totals: Iterable[HourStats]) -> str:
-    sums = list(totals)
-    stored = sum(each.stored_bytes for each in sums)
-    raw = sum(each.raw_bytes for each in sums)
-    tiles = [
-        ("topics", str(len(report.topics))),
-        ("records", f"{sum(each.records for each in sums):,}"),
-        ("stored", size(stored)),
-        ("uncompressed", size(raw)),
-        ("ratio", f"{raw / stored if stored else 1:.2f}"),
-        ("groups", str(len(report.groups))),
-        ("lag", f"{sum(group.lag for group in report.groups):,}"),
-    ]
-    cells = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in tiles)
-    return f'<section class="tiles">{cells}</section>'
-
-
-def _problems(problems: Sequence[str]) -> str:
-    if not problems:
-        return ""
-    lines = "".join(f"<li>{escaped(each)}</li>" for each in problems)
-    return f'<section class="problems"><h2>Could not be read</h2><ul>{lines}</ul></section>'
-
-
-def _overview(topics: Sequence[TopicStats], totals: dict[str, HourStats]) -> str:
-    header = (
-        "topic",
-        "partitions",
-        "records",
-        "stored",
-        "ratio",
-        "codecs",
-        "99 % up to",
-        "keys",
-        "tombstones",
-        "transactional",
-        "first",
-        "last",
+    """Return the HTML. `place` names the directories that were read."""
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_printable
     )
-    largest = max((each.stored_bytes for each in totals.values()), default=0)
-    rows = [
-        _topic_row(index, topic, totals[topic.topic], largest) for index, topic in enumerate(topics)
-    ]
-    return f"<section><h2>Topics</h2>{table(header, rows)}</section>"
-
-
-def _topic_row(index: int, topic: TopicStats, total: HourStats, largest: int) -> tuple[str, ...]:
-    name = escaped(topic.topic)
-    return (
-        f'<a href="#t{index}">{name}</a>' if index < _MAX_TOPICS_WITH_CHARTS else name,
-        number(topic.partitions),
-        number(total.records),
-        with_bar(size(total.stored_bytes), total.stored_bytes, largest),
-        f"{total.ratio:.2f}",
-        escaped(", ".join(sorted(total.codecs))),
-        number(total.sizes.quantile(0.99)),
-        number(total.keys.distinct),
-        number(total.tombstones),
-        percent(total.transactional_records, total.records),
-        (instant(total.first_ms) or "")[:10],
-        (instant(total.last_ms) or "")[:10],
+    environment.filters |= {"number": number, "size": size, "percent": percent, "instant": instant}
+    template = files(__package__).joinpath("stats_page.html").read_text("utf-8")
+    topics = [(topic, topic.total) for topic in report.topics]
+    topics.sort(key=lambda pair: -pair[1].stored_bytes)
+    lags = sorted(lagging(report.groups), key=lambda pair: -(pair[1].lag or 0))
+    return environment.from_string(template).render(
+        report=report,
+        place=place,
+        made=made_at.strftime("%Y-%m-%d %H:%M UTC"),
+        all=merge_hours(total for _, total in topics),
+        topics=topics,
+        lags=lags[:_MAX_LAG_ROWS],
+        max_sections=_MAX_SECTIONS,
+        max_with_charts=_MAX_WITH_CHARTS,
+        charts=charts,
+        lag_cells=lag_cells,
     )
 
 
-def _groups(groups: Sequence[GroupLag]) -> str:
-    if not groups:
-        return ""
-    largest = max(group.lag for group in groups)
-    header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
-    rows = [
-        (
-            escaped(group.group),
-            escaped(f"{group.kind} ({group.protocol})" if group.protocol else group.kind),
-            str(group.members),
-            number(len(group.partitions)),
-            with_bar(f"{group.lag:,}", group.lag, largest),
-            number(group.lost),
-            instant(group.last_commit_ms) or "",
-        )
-        for group in sorted(groups, key=lambda group: -group.lag)
-    ]
-    return f"<section><h2>Groups</h2>{table(header, rows)}{_lags(groups)}</section>"
+def _printable(value: object) -> object:
+    """Replace characters that cannot be printed; the template escapes the others."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "".join(each if each.isprintable() else "\ufffd" for each in value)
 
 
-def _lags(groups: Sequence[GroupLag]) -> str:
-    lags = [
-        (group.group, each)
-        for group in groups
-        for each in group.partitions
-        if each.lag is None or each.lag or each.lost
-    ]
-    lags.sort(key=lambda pair: -(pair[1].lag or 0))
-    header = ("partition", "group", "committed", "start", "end", "lag", "lost")
-    rows = [
-        (
-            escaped(f"{each.commit.topic}-{each.commit.partition}"),
-            escaped(group),
-            *lag_cells(each),
-        )
-        for group, each in lags[:_MAX_LAG_ROWS]
-    ]
-    return f"<h3>Partitions with lag</h3>{table(header, rows)}" if rows else ""
+def charts(topic: TopicStats, total: HourStats) -> list[tuple[str, Markup]]:
+    """Return the title and the SVG of each chart of a topic."""
+    hours, step = _columns_of(topic)
+    per = "hour" if step == 1 else f"{step} hours" if step < 48 else f"{step // 24} days"
+    found = []
+    if hours:
+        shown = [
+            Column(text, each.records, f"{text}: {each.records:,}") for text, each in hours.items()
+        ]
+        found.append((f"Records per {per}", draw(shown, _COUNTS)))
+        power = _power(max(each.stored_bytes for each in hours.values()))
+        shown = [
+            Column(text, each.stored_bytes / 1024**power, f"{text}: {size(each.stored_bytes)}")
+            for text, each in hours.items()
+        ]
+        found.append((f"Stored per {per}, {_UNITS[power]}", draw(shown, {})))
+    if total.sizes.count:
+        shown = [
+            Column(size(low), count, f"{low:,} to {high - 1:,} bytes: {count:,} records")
+            for low, high, count in total.sizes.doublings()
+        ]
+        found.append(("Records by size", draw(shown, _COUNTS)))
+    return found
+
+
+def _columns_of(topic: TopicStats) -> tuple[dict[str, HourStats], int]:
+    """Return the columns of a chart over time, and how many hours one column covers.
+
+    Hours are merged so that the columns fit into the chart. Empty columns are included.
+    """
+    numbers = [each for each in topic.hours if each >= 0]
+    if not numbers:
+        return {}, 1
+    first, last = min(numbers), max(numbers)
+    steps = (each for each in _STEPS_HOURS if (last - first) // each < _MAX_COLUMNS)
+    step = next(steps, last - first + 1)
+    found: dict[int, list[HourStats]] = {}
+    for each in numbers:
+        found.setdefault(each // step, []).append(topic.hours[each])
+    columns = range(first // step, last // step + 1)
+    return {hour_text(at * step): merge_hours(found.get(at, ())) for at in columns}, step
+
+
+def _power(largest: int) -> int:
+    """Return which power of 1024 is the unit for values up to this one."""
+    return min(max(largest.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+
+
+def draw(shown: Sequence[Column], axis: Mapping[str, Any]) -> Markup:
+    """Return a chart of columns as SVG; `axis` are Vega's settings of the axis of values."""
+    labels = [each.label for each in shown]
+    some = labels[:: math.ceil(len(labels) / _MAX_LABELS)]
+    chart = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": 310,
+        "height": 120,
+        "data": {"values": [each._asdict() for each in shown if each.value]},
+        "mark": "bar",
+        "encoding": {
+            "x": {
+                "field": "label",
+                "type": "ordinal",
+                "scale": {"domain": labels},
+                "axis": {"values": some, "labelAngle": 0},
+            },
+            "y": {"field": "value", "type": "quantitative", "axis": {"tickCount": 4, **axis}},
+            "description": {"field": "tooltip", "type": "nominal"},
+        },
+        "config": {
+            "background": None,
+            "font": "system-ui, sans-serif",
+            "view": {"stroke": None},
+            "axis": {"aria": False, "ticks": False, "title": None, "labelPadding": 6}
+            | {"labelColor": _SOFT, "domainColor": _LINE, "gridColor": _LINE},
+        },
+    }
+    svg = vl_convert.vegalite_to_svg(chart)  # the texts in it are escaped
+    return Markup(_COLUMN.sub(r'<path class="column" d="\2"><title>\1</title></path>', svg))

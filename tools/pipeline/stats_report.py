@@ -104,14 +104,22 @@ def _show_groups(groups: list[GroupLag]) -> None:
     header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
     show_table("groups", header, rows)
     lags = [
-        (f"{group.group}: {each.commit.topic}-{each.commit.partition}", *lag_cells(each))
-        for group in groups
-        for each in group.partitions
-        if each.lag is None or each.lag or each.lost
+        (f"{group}: {each.commit.topic}-{each.commit.partition}", *lag_cells(each))
+        for group, each in lagging(groups)
     ]
     if lags:
         columns = ("group and partition", "committed", "start", "end", "lag", "lost")
         show_table("partitions with lag", columns, lags)
+
+
+def lagging(groups: list[GroupLag]) -> list[tuple[str, PartitionLag]]:
+    """Return the partitions that a group has not read to the end, with the group's name."""
+    return [
+        (group.group, each)
+        for group in groups
+        for each in group.partitions
+        if each.lag is None or each.lag or each.lost
+    ]
 
 
 def lag_cells(lag: PartitionLag) -> tuple[str, ...]:
