@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipeline.jobs.etl.job import Stop
-    from odradek.pipeline.jobs.etl.job_file import EtlJob
+    from odradek.pipeline.jobs.etl.job_model import EtlJob
 
 # Errors are printed as one line; with --conf spark.log.level=WARN Spark logs stack traces, too.
 # The redaction is for passwords in client settings: those are options of a query, and Spark prints
@@ -78,7 +78,7 @@ def command(
 
 
 def _dry_run(job: "EtlJob", master: str | None, settings: dict[str, str]) -> int:
-    from odradek.pipeline.jobs.etl.client_options import check_options
+    from odradek.pipeline.jobs.etl.job_file import check_options
 
     from .etl_report import show_plan, topics_of
 
@@ -92,7 +92,7 @@ def _dry_run(job: "EtlJob", master: str | None, settings: dict[str, str]) -> int
 
 
 def _run(job: "EtlJob", master: str | None, settings: dict[str, str], once: bool) -> int:
-    from odradek.pipeline.jobs.etl.client_options import check_options
+    from odradek.pipeline.jobs.etl.job_file import check_options
 
     check_options(job)  # reports wrong options before Spark is started
     with _session(job, master, settings) as spark:

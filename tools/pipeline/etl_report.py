@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
-from odradek.pipeline.jobs.etl.client_options import CheckedOptions, written_topics
-from odradek.pipeline.jobs.etl.job_file import EtlJob
+from odradek.pipeline.jobs.etl.job_file import CheckedOptions, written_topics
+from odradek.pipeline.jobs.etl.job_model import EtlJob
+from odradek.pipeline.jobs.etl.spark_reports import EtlBatch, EtlSummary
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.tables import number, print_each, show_table

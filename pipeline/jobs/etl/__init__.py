@@ -1,18 +1,12 @@
 """A structured-streaming job from one YAML file: topics -> SQL -> a topic.
 
-    job_file         reads and checks the file
-      yaml_text      parses YAML, with the line of each key
-      environment    substitutes ${NAME}
-    client_options   checks the options of sources and sink as reading and writing will
-    source_view      a source as a view: keys and values decoded, bad records separated
-      decoding       binary, text, JSON
-    statements       runs the SQL
-    sink_rows        turns the result into records
-    plan             all of that as one query, analysed and not started
-    checkpoint_owner which job a checkpoint belongs to
-    batches          Spark's progress reports on batches
+    job_model        what is in a job: its sections and the types of their values
+    job_file         reads the file, with the line of each error; checks the options
+    sources          each source as a view: keys and values decoded, bad records separated
+    plan             views, SQL and the records for the sink as one query, analysed and not started
     job              runs the query until it has caught up, is stopped, or fails
-    failures         explains Spark's errors in one line
+    spark_reports    Spark's reports: progress of batches, and errors explained in one line
+    checkpoint_owner which job a checkpoint belongs to
 
 A job is one query. Spark's checkpoint and the sink's transactions are per batch of a query, so all
 output of a batch is written by one query: dead letters are rows beside those of the SQL, and differ

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from odradek.pipeline.jobs import JobError
 
-from .failures import first_line
+from .spark_reports import first_line
 
 NAME = "odradek-etl.json"
 _ADVICE = "set another checkpoint"

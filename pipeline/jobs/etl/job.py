@@ -15,12 +15,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from odradek.pipeline.jobs import JobError
 
-from .batches import EtlBatch, EtlSummary, batches_of
 from .checkpoint_owner import check_checkpoint, claim_checkpoint
-from .client_options import check_options
-from .failures import explain
-from .job_file import EtlJob
+from .job_file import check_options
+from .job_model import EtlJob
 from .plan import EtlPlan, plan_job
+from .spark_reports import EtlBatch, EtlSummary, batches_of, explain
 
 GRACE_S = 10.0
 _POLL_EVERY_S = 0.2

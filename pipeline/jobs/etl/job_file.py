@@ -1,145 +1,55 @@
-"""Reads job files. Unknown keys are refused, and each error names the key and its line.
+"""Reads and checks job files: YAML, in which ${NAME} is an environment variable.
 
-name           of the job; its checkpoint belongs to it
-kafka          client settings of all sources and of the sink, unless they name their own broker
-sources        view name: what it reads, how keys and values are decoded, a watermark
-sql | steps    one query, or several named views, of which the last one is written
-sink           the topic, and which columns become which part of a record
-trigger        available-now, or every: 10 seconds
-checkpoint     directory or URI; a path is relative to the file, like `path` of a source
-spark          settings of Spark
+    ${NAME}             the variable's value; it must be set
+    ${NAME:-default}    the default if the variable is not set or is empty
+    $${NAME}            the text ${NAME}
 
-columns of a view       key, value (decoded), topic, partition, offset, timestamp,
-                        timestampType; headers if requested; event_time with a watermark
-sink, value: column     the query's columns have the names of Spark's Kafka sink
-sink, value: json       all columns except those that the sink names become a JSON object
+Values are substituted after the YAML is parsed, so a variable is always one text, whatever
+characters it contains. Keys are not changed. Inside { } and [ ], YAML requires quotes around it.
+
+Types are those of YAML 1.2. PyYAML would parse `no` as false, `10:30` as 630 and 2024-02-29 as a
+date. Duplicate keys, which PyYAML ignores, and unknown keys are errors. Each error names the key
+and its line.
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, NamedTuple
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+import yaml
+from pydantic import ValidationError
 
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.sink.write_options import WriteOptions, write_options
+from odradek.pipeline.source.options import ReadOptions, read_options
 
-from .environment import Environment, KeyPath, Problem
-from .job_values import BINARY, Decoding, Duration, Section, Texts, Trigger, TriggerSpec, invalid
-from .yaml_text import read_yaml
+from .job_model import EtlJob
 
-ViewName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-NonEmpty = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-_BOOTSTRAP = "kafka.bootstrap.servers"
-_NAMED_COLUMNS = ("key", "headers", "partition", "timestamp", "topic_column")
-
-
-class Watermark(Section):
-    """How late records may be. The view gets the column `event_time`."""
-
-    event_time: NonEmpty  # a SQL expression over the view's columns
-    delay: Duration
-
-
-class Source(Section):
-    """A view of records."""
-
-    format: Literal["odradek", "kafka"] = "odradek"
-    options: Texts = Field(default_factory=dict)
-    key: Decoding = BINARY
-    value: Decoding = BINARY
-    on_bad_record: Literal["fail", "drop", "dead-letter"] = "fail"
-    dead_letter_topic: NonEmpty | None = None
-    watermark: Watermark | None = None
-
-    @model_validator(mode="after")
-    def _has_dead_letter_topic(self) -> Self:
-        if self.on_bad_record == "dead-letter" and self.dead_letter_topic is None:
-            raise invalid("on_bad_record: dead-letter requires dead_letter_topic")
-        return self
+_BOOTSTRAP = "bootstrap.servers"
+_REFERENCE = re.compile(r"\$(\$?)\{([^}]*)\}")
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_IMPLICIT_TYPES = (
+    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("tag:yaml.org,2002:int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
+        list("-+.0123456789"),
+    ),
+    ("tag:yaml.org,2002:merge", r"<<", ["<"]),
+)
+KeyPath = tuple[str | int, ...]
 
 
-class Sink(Section):
-    """Where the rows of the query are written."""
+class Problem(NamedTuple):
+    """What is wrong with a job file, and at which key."""
 
-    topic: NonEmpty | None = None
-    options: Texts = Field(default_factory=dict)
-    value: Literal["column", "json"] = "column"
-    key: NonEmpty | None = None
-    headers: NonEmpty | None = None
-    partition: NonEmpty | None = None
-    timestamp: NonEmpty | None = None
-    topic_column: NonEmpty | None = None
-    json_options: Texts = Field(default_factory=dict)
-    output_mode: Literal["append", "update", "complete"] = "append"
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        named = [name for name in _NAMED_COLUMNS if getattr(self, name) is not None]
-        if self.value == "column" and (named or self.json_options):
-            first = named[0] if named else "json_options"
-            raise invalid(
-                f"{first} requires value: json; with value: column the query itself names its "
-                "columns key, value, headers, partition, timestamp, topic"
-            )
-        if self.topic is not None and self.topic_column is not None:
-            raise invalid("topic and topic_column: set only one of them")
-        if self.value == "json" and self.topic is None and self.topic_column is None:
-            raise invalid("topic is missing (or topic_column, if a column holds it)")
-        return self
-
-
-class EtlJob(Section):
-    """A job. It contains secrets from the environment: do not print its texts."""
-
-    name: NonEmpty
-    kafka: Texts = Field(default_factory=dict)
-    sources: Annotated[Mapping[ViewName, Source], Field(min_length=1)]
-    sql: NonEmpty | None = None
-    steps: Annotated[Mapping[ViewName, NonEmpty], Field(min_length=1)] | None = None
-    sink: Sink
-    trigger: Trigger = TriggerSpec(every="1 second")
-    checkpoint: NonEmpty
-    spark: Texts = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if (self.sql is None) == (self.steps is None):
-            raise invalid("one of sql and steps is required" + (", not both" if self.sql else ""))
-        names = [name.lower() for name in (*self.sources, *(self.steps or ()))]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise invalid(f"{', '.join(twice)}: two views have this name")
-        prefixed = [name for name in self.kafka if name.lower().startswith("kafka.")]
-        if prefixed:
-            raise invalid(f"kafka: write {prefixed[0][6:]}, without the prefix")
-        return self
-
-    @property
-    def statements(self) -> dict[str, str]:
-        """SQL by place in the file; the last one is written."""
-        if self.steps is None:
-            return {"sql": self.sql or ""}
-        return {f"steps.{name}": text for name, text in self.steps.items()}
-
-    def source_options(self, name: str) -> dict[str, str]:
-        """Return the options of a source, with the settings of `kafka`."""
-        return self._with_kafka(self.sources[name].options)
-
-    @property
-    def sink_options(self) -> dict[str, str]:
-        """The options of the sink, with the settings of `kafka`."""
-        return self._with_kafka(self.sink.options)
-
-    def _with_kafka(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Leave out `kafka` if the options name a broker: its credentials are for another one."""
-        if _BOOTSTRAP in map(str.lower, options):
-            return dict(options)
-        given = {f"kafka.{name}": value for name, value in self.kafka.items()}
-        own = set(map(str.lower, options))
-        return {name: each for name, each in given.items() if name.lower() not in own} | dict(
-            options
-        )
+    path: KeyPath
+    text: str
 
 
 def read_job(path: Path, variables: Mapping[str, str] = os.environ) -> EtlJob:
@@ -153,16 +63,16 @@ def read_job(path: Path, variables: Mapping[str, str] = os.environ) -> EtlJob:
 
 def parse_job(text: str, base: Path, variables: Mapping[str, str], name: str = "job") -> EtlJob:
     """Parse a job file's text; paths in it are relative to `base`. Raises JobError."""
-    yaml = read_yaml(text, name)
+    parsed = read_yaml(text, name)
     environment = Environment(variables)
-    data = environment.substitute(yaml.value)
+    data = environment.substitute(parsed.value)
     problems = list(environment.problems)
     if not problems:
         try:
             return _with_absolute_paths(EtlJob.model_validate(data), base)
         except ValidationError as error:
             problems = [_problem(each) for each in error.errors(include_input=False)]
-    raise JobError("\n".join(_formatted(each, name, yaml.lines) for each in problems))
+    raise JobError("\n".join(_formatted(each, name, parsed.lines) for each in problems))
 
 
 def _with_absolute_paths(job: EtlJob, base: Path) -> EtlJob:
@@ -207,3 +117,168 @@ def _formatted(problem: Problem, name: str, lines: Mapping[KeyPath, int]) -> str
     line = f":{lines[known]}" if known in lines else ""
     place = ".".join(map(str, problem.path))
     return f"{name}{line}: {place}: {problem.text}" if place else f"{name}{line}: {problem.text}"
+
+
+# --- YAML
+
+
+class YamlText(NamedTuple):
+    """The parsed value, and the line of each path of keys, from 1."""
+
+    value: Any
+    lines: dict[KeyPath, int]
+
+
+def read_yaml(text: str, name: str) -> YamlText:
+    """Parse one document. Raises JobError, which contains `name` and the line."""
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                raise JobError(f"{name} is empty")
+            lines: dict[KeyPath, int] = {}
+            _record_lines(node, (), lines)
+            return YamlText(loader.construct_document(node), lines)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
+        message = " ".join(filter(None, (error.context, error.problem)))
+        if mark is not None and "${" in "".join(text.splitlines()[mark.line : mark.line + 1]):
+            message += " (inside { } or [ ], ${NAME} needs quotes)"
+        raise JobError(f"{name}{place}: invalid YAML: {message}") from error
+    except RecursionError:
+        raise JobError(f"{name}: an alias (*) refers to a value that contains it") from None
+    except yaml.YAMLError as error:  # an invalid character
+        raise JobError(f"{name}: invalid YAML: {' '.join(str(error).split())}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Recognises the types above, and no others."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 # PyYAML's, copied by the first add
+
+
+for _tag, _pattern, _first in _IMPLICIT_TYPES:
+    _Loader.add_implicit_resolver(_tag, re.compile(rf"^(?:{_pattern})$"), _first)
+
+
+def _record_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> None:
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                _check_unique(key, seen)
+                lines[*path, key.value] = key.start_mark.line + 1
+                _record_lines(value, (*path, key.value), lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, each in enumerate(node.value):
+            _record_lines(each, (*path, index), lines)
+
+
+def _check_unique(key: yaml.ScalarNode, seen: set[str]) -> None:
+    if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+        message = f"duplicate key '{key.value}'"
+        raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
+    seen.add(key.value)
+
+
+# --- environment variables
+
+
+class Environment:
+    """The variables, and the problems found while substituting them."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self.problems: list[Problem] = []
+
+    def substitute(self, data: Any, path: KeyPath = ()) -> Any:  # any YAML value
+        """Return the data with all texts substituted."""
+        match data:
+            case str():
+                return _REFERENCE.sub(lambda match: self._value(match, path), data)
+            case dict():
+                return {key: self.substitute(each, (*path, key)) for key, each in data.items()}
+            case list():
+                return [self.substitute(each, (*path, index)) for index, each in enumerate(data)]
+            case _:
+                return data
+
+    def _value(self, match: "re.Match[str]", path: KeyPath) -> str:
+        if match[1]:
+            return match[0][1:]
+        variable = _VARIABLE.fullmatch(match[2])
+        if variable is None:
+            self.problems.append(
+                Problem(path, f"{match[0]} is neither ${{NAME}} nor ${{NAME:-default}}")
+            )
+            return ""
+        name, default = variable[1], variable[2]
+        value = self._variables.get(name)
+        if default is not None:
+            return value or default
+        if value is None:
+            self.problems.append(
+                Problem(
+                    path,
+                    f"the environment variable {name} is not set "
+                    f"(${{{name}:-default}} sets a default)",
+                )
+            )
+            return ""
+        return value
+
+
+# --- options, which are checked before Spark is started
+
+
+class CheckedOptions(NamedTuple):
+    """The options by view (without `format: kafka`, which Spark checks), and the sink's."""
+
+    sources: dict[str, ReadOptions]
+    sink: WriteOptions
+
+
+def check_options(job: EtlJob) -> CheckedOptions:
+    """Parse all options. Raises JobError, also for a job that would read what it writes."""
+    try:
+        sink = write_options(job.sink_options)
+    except OptionError as error:
+        raise JobError(f"sink.options: {error}") from None
+    if sink.topic is not None:
+        raise JobError("sink.options: set the topic as sink.topic, not as an option")
+    sources: dict[str, ReadOptions] = {}
+    for name, source in job.sources.items():
+        if source.format == "odradek":
+            try:
+                sources[name] = read_options(job.source_options(name), streaming=True)
+            except OptionError as error:
+                raise JobError(f"sources.{name}.options: {error}") from None
+            if sources[name].batch_view:
+                raise JobError(f"sources.{name}.options: view=batches has no keys and values")
+    _check_no_cycle(job, sources, sink)
+    return CheckedOptions(sources, sink)
+
+
+def written_topics(job: EtlJob) -> Iterator[tuple[str, str]]:
+    """Yield place in the file and name of each topic that is set in the file."""
+    if job.sink.topic is not None:
+        yield "sink.topic", job.sink.topic
+    for name, source in job.sources.items():
+        if source.on_bad_record == "dead-letter" and source.dead_letter_topic is not None:
+            yield f"sources.{name}.dead_letter_topic", source.dead_letter_topic
+
+
+def _check_no_cycle(job: EtlJob, sources: dict[str, ReadOptions], sink: WriteOptions) -> None:
+    """Refuse a job that would never end. A source without bootstrap servers reads files."""
+    for place, topic in written_topics(job):
+        for name, options in sources.items():
+            brokers = options.client.get(_BOOTSTRAP, sink.client[_BOOTSTRAP])
+            if brokers == sink.client[_BOOTSTRAP] and options.topics.reads(topic):
+                raise JobError(
+                    f"{place}: sources.{name} reads {topic}: the job would read its own output"
+                )

@@ -17,13 +17,12 @@ pytest.importorskip("pyspark")
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
-from odradek.pipeline.jobs.etl.client_options import check_options
-from odradek.pipeline.jobs.etl.decoding import decode, decoded_column, error_column
 from odradek.pipeline.jobs.etl.job import Stop, dry_run, etl
-from odradek.pipeline.jobs.etl.job_file import EtlJob, Sink, parse_job
-from odradek.pipeline.jobs.etl.job_values import DecodingSpec
-from odradek.pipeline.jobs.etl.sink_rows import sink_rows
+from odradek.pipeline.jobs.etl.job_file import check_options, parse_job
+from odradek.pipeline.jobs.etl.job_model import DecodingSpec, EtlJob, Sink
+from odradek.pipeline.jobs.etl.plan import sink_rows
+from odradek.pipeline.jobs.etl.sources import decode, decoded_column, error_column
+from odradek.pipeline.jobs.etl.spark_reports import EtlBatch, EtlSummary
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.pipeline.etl_report import show_plan, topics_of
 from tests.pipeline.jobs.test_etl_file import changed

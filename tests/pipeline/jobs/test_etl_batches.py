@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary, SourceCount, batches_of
-from odradek.pipeline.jobs.etl.failures import explain, first_line
 from odradek.pipeline.jobs.etl.job_file import parse_job
+from odradek.pipeline.jobs.etl.spark_reports import (
+    EtlBatch,
+    EtlSummary,
+    SourceCount,
+    batches_of,
+    explain,
+    first_line,
+)
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.pipeline.etl_report import _ProgressLines, progress_line, show_summary
 from tests.pipeline.jobs.test_etl_file import BASE, EXAMPLE

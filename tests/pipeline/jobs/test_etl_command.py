@@ -15,9 +15,9 @@ pytest.importorskip("pyspark")
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.etl import job as etl_job
-from odradek.pipeline.jobs.etl.batches import EtlBatch, EtlSummary
 from odradek.pipeline.jobs.etl.job import Stop, _watch
 from odradek.pipeline.jobs.etl.job_file import parse_job
+from odradek.pipeline.jobs.etl.spark_reports import EtlBatch, EtlSummary
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.app import app
 from odradek.tools.pipeline.etl import _stopped_by_signals

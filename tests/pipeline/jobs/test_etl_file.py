@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.etl.client_options import check_options, written_topics
-from odradek.pipeline.jobs.etl.job_file import EtlJob, parse_job, read_job
-from odradek.pipeline.jobs.etl.job_values import DecodingSpec, TriggerSpec
-from odradek.pipeline.jobs.etl.yaml_text import read_yaml
+from odradek.pipeline.jobs.etl.job_file import (
+    check_options,
+    parse_job,
+    read_job,
+    read_yaml,
+    written_topics,
+)
+from odradek.pipeline.jobs.etl.job_model import DecodingSpec, EtlJob, TriggerSpec
 
 EXAMPLE = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
 BASE = Path("/srv/jobs")
