@@ -1,10 +1,14 @@
 """The reader of a batch query: plans ranges in the driver and reads one range per task."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
+
+from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.range_reader import OffsetRange
 
 from .filters import UNBOUNDED, PushedFilters
 from .options import ReadOptions
@@ -13,14 +17,16 @@ from .planning import plan_batch
 from .row_schema import arrow_schema, cast_to_schema, chosen_columns
 from .task import TimesMs, read_range, reads_files
 
+if TYPE_CHECKING:
+    from odradek.pipeline.registry.values import ValueSchema
+
 
 class OdradekReader(DataSourceReader):
     """Reads without filters: if pushdown is off, Spark refuses a reader with `pushFilters`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
-        self.columns = chosen_columns(schema, options)
-        self.schema = schema
+        self.rows = Rows(options, schema)
         self.pushed = PushedFilters()
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -29,7 +35,7 @@ class OdradekReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         times_ms = None if self.pushed.times_ms == UNBOUNDED else self.pushed.times_ms
-        return read_partition(self.options, partition, self.columns, self.schema, times_ms)
+        return self.rows.read(partition, times_ms)
 
 
 class FilteringReader(OdradekReader):
@@ -54,16 +60,48 @@ def make_origin(options: ReadOptions, *, split_by_bytes: bool = True) -> Origin:
     return BrokerOrigin(options.client, committed_only=options.read_committed)
 
 
-def read_partition(
-    options: ReadOptions,
-    partition: InputPartition,
-    columns: tuple[str, ...],
-    schema: StructType,
-    times_ms: TimesMs = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield what a task returns to Spark; nothing for the partition of an empty plan."""
-    if partition.value is None:
-        return
-    wanted_schema = arrow_schema(schema)
-    for batch in read_range(options, partition.value, columns, times_ms):
-        yield cast_to_schema(batch, wanted_schema)
+class Rows:
+    """What tasks return to Spark: the columns of a schema, with values decoded if asked for."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._values = value_schema(options) if "value" in schema.names else None
+        value_type = self._values.type if self._values else None
+        self._columns = chosen_columns(schema, options, value_type)
+
+    def read(self, partition: InputPartition, times_ms: TimesMs = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a task; nothing for the partition of an empty plan."""
+        if partition.value is None:
+            return
+        schema = arrow_schema(self._schema)
+        for batch in self._batches(partition.value, times_ms):
+            yield cast_to_schema(batch, schema)
+
+    def _batches(self, wanted: OffsetRange, times_ms: TimesMs) -> Iterator[pa.RecordBatch]:
+        columns = self._columns
+        if self._values is None:
+            return read_range(self._options, wanted, columns, times_ms)
+        from .registry_values import with_values  # needs the extra `registry`
+
+        with_offset = columns if "offset" in columns else (*columns, "offset")
+        decoded = with_values(
+            read_range(self._options, wanted, with_offset, times_ms),
+            wanted.partition,
+            self._values,
+            fail_on_bad_value=not self._options.null_for_bad_value,
+        )
+        return (batch.select(columns) for batch in decoded)
+
+
+def value_schema(options: ReadOptions) -> "ValueSchema | None":
+    """Return what values are decoded with; None if they stay bytes. Raises OptionError."""
+    if options.value_format == "binary":
+        return None
+    try:
+        from .registry_values import registry_schema
+    except ImportError as error:
+        raise OptionError(
+            f"valueFormat: {error.name} is not installed: pip install 'odradek[registry]'"
+        ) from error
+    return registry_schema(options)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
 
-from .batch_reader import FilteringReader, OdradekReader
+from .batch_reader import FilteringReader, OdradekReader, value_schema
 from .options import read_options
 from .row_schema import full_schema
 from .stream_reader import OdradekStreamReader
@@ -35,7 +35,9 @@ class OdradekDataSource(DataSource):
 
     def schema(self) -> StructType:
         # Whether the query is a stream is not known here. The reader parses the options again.
-        return full_schema(read_options(self.options, streaming=None))
+        options = read_options(self.options, streaming=None)
+        found = value_schema(options)
+        return full_schema(options, found.type if found else None)
 
     def reader(self, schema: StructType) -> OdradekReader:
         kind = FilteringReader if _PUSHING_MODULE in sys.modules else OdradekReader

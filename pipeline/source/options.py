@@ -8,11 +8,12 @@ client, if a broker is read (client_config.py).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from odradek.pipeline import option_values as values
 from odradek.pipeline.client_config import client_config
 from odradek.pipeline.option_values import OptionError, canonical_options
+from odradek.pipeline.registry.formats import REGISTRY_FORMATS, RegistryFormat
 
 from .positions import (
     EARLIEST,
@@ -27,6 +28,7 @@ from .positions import (
 )
 from .topics import Topics, matching, subscribed
 
+ValueFormat = Literal["binary"] | RegistryFormat
 _TOPIC_OPTIONS = ("assign", "subscribe", "subscribePattern")
 _STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 _ENDING = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
@@ -75,6 +77,14 @@ OPTIONS: Final[Mapping[str, str]] = {
     "files.",
     "verifyCrc": "Whether checksums are verified. Default: true.",
     "maxSplitBytes": "Bytes of log per task of a batch query, approximately. Default: 64m.",
+    "valueFormat": "binary (default), or avro, protobuf, json-schema: the column value is a "
+    "struct, decoded with the schemas of a registry. Needs odradek[registry].",
+    "valueSubject": "The subject whose latest schema, when the query starts, names the fields. "
+    "Default: the topic's name and -value.",
+    "badValues": "What a value becomes that cannot be decoded: fail (default) ends the query, null "
+    "makes it null.",
+    "schema.registry.url": "The registry, for valueFormat. Other settings of confluent-kafka's "
+    "client have the prefix schema.registry., too: basic.auth.user.info, ssl.ca.location, …",
     **dict.fromkeys(_IGNORED, "Accepted, without effect."),
 }
 # In a stream. Each further task costs some 50 ms.
@@ -87,6 +97,8 @@ REFUSED = {
     "kafka.interceptor.classes": "the client cannot run Java classes",
 }
 _BOOTSTRAP = "kafka.bootstrap.servers"
+_REGISTRY = "schema.registry."
+_VALUE_OPTIONS = ("valueSubject", "badValues")
 _ISOLATION = "kafka.isolation.level"
 
 
@@ -113,13 +125,23 @@ class ReadOptions:
     max_split_bytes: int = 64 << 20
     poll_timeout_ms: int = 120_000
     client: Mapping[str, str] = field(default_factory=dict)
+    value_format: ValueFormat = "binary"
+    value_subject: str = ""
+    null_for_bad_value: bool = False
+    registry: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """Parse the options. `streaming` is None if that is not known yet. Raises OptionError."""
     if "bootstrap.servers" in map(str.lower, given):
         raise OptionError(f"Option 'bootstrap.servers' must be written '{_BOOTSTRAP}'")
-    texts = canonical_options(given, OPTIONS, REFUSED)
+    registry = {
+        name.lower().removeprefix(_REGISTRY): text
+        for name, text in given.items()
+        if name.lower().startswith(_REGISTRY)
+    }
+    rest = {name: text for name, text in given.items() if not name.lower().startswith(_REGISTRY)}
+    texts = canonical_options(rest, OPTIONS, REFUSED)
     mode, directories = _mode_and_directories(texts)
     options = ReadOptions(
         topics=_topics(texts),
@@ -138,6 +160,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
         )
         == "latest",
         **_scalar_options(texts),
+        **_value_options(texts, registry),
     )
     if streaming:
         _check_stream(texts, options)
@@ -227,6 +250,31 @@ def _scalar_options(texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of ReadOptions that one option sets, for the options that are given."""
     return {
         field: parse(name, texts[name]) for name, (field, parse) in _SCALAR.items() if name in texts
+    }
+
+
+def _value_options(texts: Mapping[str, str], registry: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of ReadOptions about the decoding of values."""
+    kind = values.one_of(
+        "valueFormat", texts.get("valueFormat", "binary"), ("binary", *REGISTRY_FORMATS)
+    )
+    if kind == "binary":
+        without = [name for name in _VALUE_OPTIONS if name in texts] + [
+            _REGISTRY + name for name in registry
+        ]
+        if without:
+            raise OptionError(f"{without[0]} has no effect without valueFormat")
+        return {}
+    if not registry.get("url"):
+        raise OptionError(f"valueFormat={kind} requires the option '{_REGISTRY}url'")
+    if texts.get("view", "").strip().lower() == "batches":
+        raise OptionError("view=batches has no values: leave out valueFormat")
+    bad = values.one_of("badValues", texts.get("badValues", "fail"), ("fail", "null"))
+    return {
+        "value_format": kind,
+        "value_subject": texts.get("valueSubject", "").strip(),
+        "null_for_bad_value": bad == "null",
+        "registry": registry,
     }
 
 

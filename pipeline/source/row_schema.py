@@ -5,7 +5,7 @@ Spark does not tell a Python data source which columns a query needs. A schema w
 """
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -39,20 +39,22 @@ _SPARK_TYPES = {
 }
 
 
-def full_schema(options: ReadOptions) -> StructType:
-    """Return the schema of a query that names none: the columns of Spark's Kafka source."""
-    if options.batch_view:
-        return _schema_of(BATCH_COLUMN_TYPES)
-    with_headers = options.include_headers
-    return _schema_of(
-        {name: kind for name, kind in COLUMN_TYPES.items() if with_headers or name != "headers"}
-    )
+def full_schema(options: ReadOptions, value_type: pa.DataType | None = None) -> StructType:
+    """Return the schema of a query that names none: the columns of Spark's Kafka source.
+
+    `value_type` is that of values that are decoded.
+    """
+    known = _known_types(options, value_type)
+    if not options.batch_view and not options.include_headers:
+        del known["headers"]
+    return StructType([StructField(name, kind) for name, kind in known.items()])
 
 
-def chosen_columns(schema: StructType, options: ReadOptions) -> tuple[str, ...]:
+def chosen_columns(
+    schema: StructType, options: ReadOptions, value_type: pa.DataType | None = None
+) -> tuple[str, ...]:
     """Return a schema's columns. Raises OptionError for an unknown column or another type."""
-    known = _schema_of(BATCH_COLUMN_TYPES if options.batch_view else COLUMN_TYPES)
-    types = {field.name: field.dataType for field in known}
+    types = _known_types(options, value_type)
     for field in schema:
         if field.name not in types:
             raise OptionError(
@@ -84,8 +86,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def _schema_of(types: dict[str, pa.DataType]) -> StructType:
-    return StructType([StructField(name, _SPARK_TYPES[kind]) for name, kind in types.items()])
+def _known_types(options: ReadOptions, value_type: pa.DataType | None) -> dict[str, DataType]:
+    arrow_types = BATCH_COLUMN_TYPES if options.batch_view else COLUMN_TYPES
+    known = {name: _SPARK_TYPES[kind] for name, kind in arrow_types.items()}
+    if value_type is not None:
+        known["value"] = from_arrow_type(value_type)
+    return known
 
 
 def _is_same(one: DataType, other: DataType) -> bool:

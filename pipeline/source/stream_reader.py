@@ -16,10 +16,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .batch_reader import make_origin, read_partition
+from .batch_reader import Rows, make_origin
 from .options import ReadOptions
 from .positions import as_json_object, from_json_object
-from .row_schema import chosen_columns
 from .stream_planner import StreamPlanner
 
 # Offsets as Spark stores them: {"orders": {"0": 23}}, the format of its Kafka source.
@@ -31,8 +30,7 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
-        self.columns = chosen_columns(schema, options)
-        self.schema = schema
+        self.rows = Rows(options, schema)
 
     @cached_property
     def _planner(self) -> StreamPlanner:
@@ -70,4 +68,4 @@ class OdradekStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_partition(self.options, partition, self.columns, self.schema)
+        return self.rows.read(partition)

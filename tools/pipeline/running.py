@@ -38,6 +38,7 @@ EXIT_INTERRUPTED = 130
 _EXTRAS = {
     **dict.fromkeys(("confluent_kafka", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"),
     **dict.fromkeys(("py4j", "pyspark", "yaml"), "spark"),
+    **dict.fromkeys(("fastavro", "google", "httpx2", "jsonschema"), "registry"),
 }
 
 

@@ -258,6 +258,8 @@ def check_options(job: EtlJob) -> CheckedOptions:
                 sources[name] = read_options(job.source_options(name), streaming=True)
             except OptionError as error:
                 raise JobError(f"sources.{name}.options: {error}") from None
+            if sources[name].value_format != "binary":
+                raise JobError(f"sources.{name}.options: write value: {sources[name].value_format}")
             if sources[name].batch_view:
                 raise JobError(f"sources.{name}.options: view=batches has no keys and values")
     _check_no_cycle(job, sources, sink)

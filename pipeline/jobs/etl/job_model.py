@@ -2,6 +2,7 @@
 
 name           of the job; its checkpoint belongs to it
 kafka          client settings of all sources and of the sink, unless they name their own broker
+schema_registry client settings of the registry, if a key or value is avro, protobuf, json-schema
 sources        view name: what it reads, how keys and values are decoded, a watermark
 sql | steps    one query, or several named views, of which the last one is written
 sink           the topic, and which columns become which part of a record
@@ -30,6 +31,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+
+from odradek.pipeline.registry.formats import REGISTRY_FORMATS, RegistryFormat
 
 _BOOTSTRAP = "kafka.bootstrap.servers"
 _NAMED_COLUMNS = ("key", "headers", "partition", "timestamp", "topic_column")
@@ -60,11 +63,16 @@ class Section(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DecodingSpec:
-    """How bytes are decoded; for JSON, the schema in Spark's syntax and options of from_json."""
+    """How bytes are decoded.
 
-    kind: Literal["binary", "string", "json"] = "binary"
+    For JSON, `ddl` is the schema in Spark's syntax and `options` are those of from_json. For the
+    formats of a registry, an empty `subject` is that of the topic.
+    """
+
+    kind: Literal["binary", "string", "json"] | RegistryFormat = "binary"
     ddl: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +116,17 @@ def _duration(data: Any) -> Any:  # any YAML value
 def _decoding(data: Any) -> Any:  # any YAML value
     if isinstance(data, DecodingSpec):
         return data
-    if data in ("binary", "string"):
+    if data in ("binary", "string", *REGISTRY_FORMATS):
         return DecodingSpec(data)
     if not isinstance(data, dict):
-        raise invalid("must be binary, string, or json: with a schema such as 'id long, at date'")
+        raise invalid(
+            f"must be binary, string, {', '.join(REGISTRY_FORMATS)}, or json: with a schema such "
+            "as 'id long, at date'"
+        )
+    for kind in REGISTRY_FORMATS:
+        if kind in data:
+            _check_keys(data, (kind,))
+            return DecodingSpec(kind, subject=_subject(data[kind]))
     _check_keys(data, ("json", "options"))
     schema = data.get("json")
     if not isinstance(schema, str) or not schema.strip():
@@ -121,6 +136,12 @@ def _decoding(data: Any) -> Any:  # any YAML value
     if reserved:
         raise invalid(f"options: {reserved[0]} cannot be set; see on_bad_record")
     return DecodingSpec("json", schema, options)
+
+
+def _subject(data: Any) -> str:  # any YAML value
+    if not isinstance(data, str) or not data.strip():
+        raise invalid("must be followed by the name of a subject, or by nothing")
+    return data.strip()
 
 
 def _trigger(data: Any) -> Any:  # any YAML value
@@ -206,6 +227,7 @@ class EtlJob(Section):
 
     name: NonEmpty
     kafka: Texts = Field(default_factory=dict)
+    schema_registry: Texts = Field(default_factory=dict)
     sources: Annotated[Mapping[ViewName, Source], Field(min_length=1)]
     sql: NonEmpty | None = None
     steps: Annotated[Mapping[ViewName, NonEmpty], Field(min_length=1)] | None = None
@@ -222,6 +244,10 @@ class EtlJob(Section):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise invalid(f"{', '.join(twice)}: two views have this name")
+        for name, source in self.sources.items():
+            kinds = {source.key.kind, source.value.kind}
+            if kinds.intersection(REGISTRY_FORMATS) and "url" not in self.schema_registry:
+                raise invalid(f"schema_registry.url is missing, which sources.{name} needs")
         prefixed = [name for name in self.kafka if name.lower().startswith("kafka.")]
         if prefixed:
             raise invalid(f"kafka: write {prefixed[0][6:]}, without the prefix")

@@ -4,21 +4,30 @@ JSON is parsed as {"r": [ … ]}. Alone, from_json would ignore what follows the
 decode empty text to null. Here, the text must be exactly one value, and not null. A record is bad
 if a field has another type or is too large for it. A field that is not in the schema is ignored. A
 missing field is null, and the record is bad if the schema says NOT NULL.
+
+The formats of a schema registry are decoded by Python tasks, which return an error beside each
+value; a value of another schema is read as the latest one says (pipeline/registry).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.registry.formats import REGISTRY_FORMATS
 
 from .job_model import DecodingSpec, EtlJob, Source
 from .spark_reports import SOURCE, explain, first_line
+
+if TYPE_CHECKING:
+    from odradek.pipeline.registry.values import ValueSchema
 
 EVENT_TIME = "event_time"
 HEADER = "odradek.error."
@@ -43,7 +52,11 @@ def source_view(spark: SparkSession, job: EtlJob, name: str) -> SourceView:
     frame = _load(spark, job, name)
     parts = ("key", "value")
     for part in parts:
-        frame = decode(frame, part, getattr(source, part), f"{place}.{part}")
+        spec = getattr(source, part)
+        if spec.kind in REGISTRY_FORMATS:
+            frame = _with_registry(frame, part, _registry_schema(job, name, part))
+        else:
+            frame = decode(frame, part, spec, f"{place}.{part}")
     errors = [sf.concat(sf.lit(f"{part}: "), sf.col(error_column(part))) for part in parts]
     is_bad = sf.greatest(*errors).isNotNull()  # greatest() is null if both are
     frame = frame.withColumn(_ERROR, sf.when(is_bad, sf.concat_ws("; ", *errors)))
@@ -186,6 +199,44 @@ def _with_json(frame: DataFrame, name: str, spec: DecodingSpec, place: str) -> D
         missing = parent.isNotNull() & field.isNull()
         error = error.when(missing, f"{'.'.join(path)} is missing")
     return with_parsed.withColumn(decoded, value).withColumn(error_column(name), error).drop(parsed)
+
+
+def _registry_schema(job: EtlJob, name: str, part: str) -> "ValueSchema":
+    """Ask the registry for the latest schema of a source's keys or values. Raises JobError."""
+    from odradek.pipeline.registry.values import RegistryError, find_schema  # extra `registry`
+
+    spec, options = getattr(job.sources[name], part), job.source_options(name)
+    topics = [
+        text.strip()
+        for option, texts in options.items()
+        if option.lower() == "subscribe"
+        for text in texts.split(",")
+    ]
+    subject = spec.subject or (f"{topics[0]}-{part}" if len(topics) == 1 else "")
+    if not subject:
+        raise JobError(
+            f"sources.{name}.{part}: several topics may be read: write {spec.kind}: SUBJECT"
+        )
+    try:
+        return find_schema(spec.kind, subject, job.schema_registry)
+    except RegistryError as error:
+        raise JobError(f"sources.{name}.{part}: {error}") from error
+
+
+def _with_registry(frame: DataFrame, name: str, schema: "ValueSchema") -> DataFrame:
+    decoded = StructField(decoded_column(name), from_arrow_type(schema.type))
+    error = StructField(error_column(name), StringType())
+    wanted = StructType([*frame.schema.fields, decoded, error])
+    kind = to_arrow_type(decoded.dataType, timezone="UTC")
+
+    def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = schema.decoder()
+        for batch in batches:
+            found = decoder.decode(batch[name])
+            columns = [*batch.columns, found.values.cast(kind), found.errors]
+            yield pa.RecordBatch.from_arrays(columns, names=wanted.names)
+
+    return frame.mapInArrow(decode_batches, wanted)
 
 
 def json_type(ddl: str, place: str) -> DataType:

@@ -26,9 +26,11 @@ from odradek.pipeline.jobs.etl.spark_reports import EtlBatch, EtlSummary
 from odradek.pipeline.sink.write_options import Delivery
 from odradek.tools.pipeline.etl_report import show_plan, topics_of
 from tests.pipeline.jobs.test_etl_file import changed
+from tests.pipeline.registry.test_registry_values import avro, record
 from tests.support.broker_process import BrokerProcess
 from tests.support.lengths import LONG
 from tests.support.quick_spark import quick_java_options
+from tests.support.schema_registry import framed, schema_registry
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -380,6 +382,32 @@ def test_a_job_resumes_from_its_checkpoint_and_loses_no_bad_record(
     assert (summary.is_resumed, summary.sources["orders"][:2]) == (True, (10, 1))
     assert topics.values("large") == large(range(110))
     assert len(topics.records("bad")) == 10
+
+
+def test_values_of_a_schema_registry_are_decoded_and_bad_ones_are_dead_letters(
+    spark: "SparkSession", topics: Topics, tmp_path: Path
+) -> None:
+    schema = record({"name": "id", "type": "long"}, {"name": "amount", "type": "double"})
+    old = record({"name": "id", "type": "int"}, {"name": "amount", "type": "float"})
+    topics.create("orders", "large", "bad")
+    text = changed('{json: "id BIGINT NOT NULL, amount DOUBLE"}', "avro", JOB)
+    with schema_registry() as registry:
+        text += f"schema_registry: {{url: '{registry.url}'}}\n"
+        with pytest.raises(JobError, match=r"sources\.orders\.value: the schema of .*not found"):
+            dry_run(spark, topics.job(tmp_path, text))
+        subject = f"{topics.prefix}.orders-value"
+        numbers = {each: registry.register(subject, each) for each in (old, schema)}
+        good = [
+            framed(numbers[each], avro(each, {"id": number, "amount": 5.0 * number}))
+            for number, each in enumerate([schema, old, schema, old])
+        ]
+        topics.send("orders", [*good, b"bad"])
+        summary = etl(spark, topics.job(tmp_path, text))
+    assert summary.sources["orders"][:2] == (5, 1)
+    assert topics.values("large") == [b'{"id":2,"amount":10.0}', b'{"id":3,"amount":15.0}']
+    [letter] = topics.records("bad")
+    assert letter.value == b"bad"
+    assert (letter.headers["odradek.error.message"] or b"").startswith(b"value: ")
 
 
 STEPS = """\

@@ -77,6 +77,21 @@ def test_a_small_job_has_defaults() -> None:
     assert job.statements == {"sql": "SELECT key, value FROM orders"}
 
 
+def test_formats_of_a_schema_registry_need_its_url() -> None:
+    text = changed("}}\nsql", "}, value: avro, key: {protobuf: ids}}\nsql", SMALL)
+    assert "schema_registry.url is missing, which sources.orders needs" in refused(text)
+    text += "schema_registry: {url: http://one}\n"
+    source = parsed(text).sources["orders"]
+    assert source.value == DecodingSpec("avro")
+    assert source.key == DecodingSpec("protobuf", subject="ids")
+    unnamed = changed("protobuf: ids", "avro: 3", text)
+    assert "followed by the name of a subject" in refused(unnamed)
+    option = "valueFormat: avro, schema.registry.url: http://one, subscribe: orders}}"
+    assert "sources.orders.options: write value: avro" in refused(
+        changed("subscribe: orders}}", option, SMALL)
+    )
+
+
 def test_words_have_the_types_of_yaml_1_2() -> None:
     text = "a: no\nb: 10:30\nc: 2024-02-29\nd: 010\ne: true\nf: 7\ng: 1.5\nh: ~\ni: on\nj: 1_0\n"
     assert read_yaml(text, "x").value == {
@@ -112,7 +127,7 @@ def test_anchors_and_merges_are_understood() -> None:
         ("a: &a [*a]", "an alias (*) refers to a value that contains it"),
         ("a: !!python/object:os.system x", "could not determine a constructor"),
         ("a: \x00", "invalid YAML"),
-        ("- name", "job.yaml:1: must be a mapping with name, kafka, sources"),
+        ("- name", "job.yaml:1: must be a mapping with name, kafka, schema_registry"),
     ],
 )
 def test_invalid_yaml_is_reported_with_its_line(text: str, message: str) -> None:
@@ -131,7 +146,7 @@ def test_invalid_yaml_is_reported_with_its_line(text: str, message: str) -> None
         (
             "key: string",
             "key: text",
-            "sources.orders.key: must be binary, string, or json: with a schema",
+            "sources.orders.key: must be binary, string, avro, protobuf, json-schema, or json:",
         ),
         (
             "key: string",
