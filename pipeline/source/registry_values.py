@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from odradek.pipeline.option_values import OptionError
-from odradek.pipeline.reading.partitions import TopicPartition
 from odradek.pipeline.registry.values import RegistryError, ValueSchema, find_schema
+from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
 
