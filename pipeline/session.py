@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
@@ -76,6 +77,17 @@ def make_session(
         session = builder.getOrCreate()
     register(session)
     return session
+
+
+def classic_context(spark: "SparkSession") -> "SparkContext":
+    """Return the session's context. Raises NoSparkError for a session of Spark Connect."""
+    context: SparkContext | None = getattr(spark, "sparkContext", None)
+    if context is None:
+        raise NoSparkError(
+            "jobs need a SparkContext, which a session of Spark Connect does not have: give them a "
+            "session of the cluster itself (--master spark://HOST:7077)"
+        )
+    return context
 
 
 @functools.cache

@@ -14,6 +14,8 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from odradek.pipeline.session import classic_context
+
 from . import JobError
 
 Item = TypeVar("Item")
@@ -25,10 +27,10 @@ PYTHON_ERROR = re.compile(
 
 
 class SparkTasks:
-    """Runs the parts of a job on the cluster of a session."""
+    """Runs the parts of a job on the cluster of a session. Raises NoSparkError."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context: SparkContext = spark.sparkContext
+        self._context = classic_context(spark)
 
     @property
     def parallelism(self) -> int:

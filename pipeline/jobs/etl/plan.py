@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, Struct
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.session import classic_context
 from odradek.pipeline.sink.rows import check_columns
 
 from .job_model import EtlJob, Sink
@@ -42,7 +43,8 @@ class EtlPlan(NamedTuple):
 
 
 def plan_job(spark: SparkSession, job: EtlJob) -> EtlPlan:
-    """Build the query. Raises JobError."""
+    """Build the query. Raises JobError, NoSparkError."""
+    classic_context(spark)
     sources = {name: source_view(spark, job, name) for name in job.sources}
     with temporary_views(spark, {name: each.rows for name, each in sources.items()}):
         try:
