@@ -18,6 +18,7 @@ UnifiedLog.updateHighWatermark.
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
@@ -27,7 +28,9 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_cache import CheckpointCache
-from .single_replicas import SingleReplicas
+
+if TYPE_CHECKING:
+    from .single_replicas import SingleReplicas
 
 _logger = logging.getLogger(__name__)
 
@@ -83,13 +86,16 @@ class HighWatermarks:
         is_single = topic_id is not None and self._is_single(single, topic_id, partition[1])
         return log_end if is_single else offset
 
-    def _single_replicas(self) -> SingleReplicas | None:
+    def _single_replicas(self) -> "SingleReplicas | None":
         if self._single is None:
             directory = next(filter(self._files.is_directory, self._places), None)
-            self._single = None if directory is None else SingleReplicas(self._files, directory)
+            if directory is not None:
+                from .single_replicas import SingleReplicas  # numpy is needed only here
+
+                self._single = SingleReplicas(self._files, directory)
         return self._single
 
-    def _is_single(self, single: SingleReplicas, topic_id: bytes, partition: int) -> bool:
+    def _is_single(self, single: "SingleReplicas", topic_id: bytes, partition: int) -> bool:
         try:
             return single.contain(topic_id, partition)
         except (CorruptRecordError, DecodeError) as error:
