@@ -7,7 +7,7 @@ processes, because a segment's name has its base offset and a batch is never in 
 A running broker rolls segments, deletes them and replaces them by cleaned ones at any time. The
 content of an open file stays the same; a name may be gone at once. While the cleaner replaces
 segments, there is an instant when the new one is still named `.swap` and the old ones are gone. It
-is complete, so it is read under that name.
+is complete, so it can be read under that name (`reads_swaps`).
 
 A corrupt batch raises CorruptBatchError, because the position of the next batch is not known. If
 `on_corrupt` is given, it is called with the error instead, and reading continues with the next
@@ -97,9 +97,12 @@ class OpenSegment(Struct, frozen=True):
 class LogReader:
     """One partition's records, from its directory. Raises OSError if files cannot be read."""
 
-    def __init__(self, directory: Path, files: Files | None = None) -> None:
+    def __init__(
+        self, directory: Path, files: Files | None = None, *, reads_swaps: bool = False
+    ) -> None:
         self.directory = directory
         self.files = files or Files()
+        self._states = (FileState.LIVE, FileState.SWAP) if reads_swaps else (FileState.LIVE,)
 
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
@@ -109,7 +112,7 @@ class LogReader:
             if parsed is None or parsed.kind is not FileKind.LOG:
                 continue
             # `.log` sorts before `.log.swap`.
-            if parsed.state in (FileState.LIVE, FileState.SWAP):
+            if parsed.state in self._states:
                 names.setdefault(parsed.offset, name)
         paths = [(self.directory / name, offset) for offset, name in sorted(names.items())]
         return [SegmentFile(path, offset, self.files.size(path)) for path, offset in paths]

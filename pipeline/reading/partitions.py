@@ -56,7 +56,7 @@ class LogDirectories:
 
     def reader(self, partition: TopicPartition) -> LogReader:
         """Return a reader of the partition's directory now. Raises FileNotFoundError."""
-        return LogReader(self.required(partition), self.files)
+        return LogReader(self.required(partition), self.files, reads_swaps=True)
 
     def retry(self, partition: TopicPartition, read: Callable[[LogReader], Result]) -> Result:
         """Call `read` with the partition's reader, again if a file is missing that it listed.
