@@ -7,8 +7,8 @@ no rights to internal topics. Kafka requires READ on that topic, and READ on the
 A mark is exact once the transactional id that it is committed with has been taken over: then all
 earlier transactions of the id are complete, and no other can begin.
 
-AdminClient.list_consumer_group_offsets could read all marks of a group. But librdkafka 2.16 crashes
-if the coordinator answers with an error that may be retried, so a consumer reads them.
+AdminClient.list_consumer_group_offsets could read all marks of a group. But in confluent-kafka 2.16
+it ends the process (SIGSEGV) if Kafka has no __consumer_offsets yet. So a consumer reads them.
 """
 
 import logging
