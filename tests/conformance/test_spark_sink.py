@@ -60,8 +60,10 @@ def all_once() -> list[bytes]:
 
 
 def groups(kafka: ApacheKafkaProcess) -> list[str]:
-    answer = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_consumer_groups()
-    return [each.group_id for each in answer.result().valid]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})  # kept until the answer is read
+    answer = admin.list_consumer_groups().result()
+    assert not answer.errors
+    return [each.group_id for each in answer.valid]
 
 
 def test_tasks_that_fail_and_run_again_write_their_rows_once(
