@@ -6,7 +6,6 @@ spark_tasks        on Spark
 topic_choice     which partitions a job works on
 archive/         closed segments -> Parquet, each record exactly once
 replay/          that Parquet -> a topic
-verify/          checks that every byte of the segments is what was written
 stats/           records and bytes in topics by hour, and the lag of groups
 etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 """

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
 from odradek.storage.topic_partition import TopicPartition
 
 from . import JobError
+
+if TYPE_CHECKING:  # it needs numpy, and `odradek verify` runs without
+    from odradek.pipeline.reading.partitions import LogDirectories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class TopicChoice:
     names: Sequence[str] = ()
     pattern: str | None = None
 
-    def partitions(self, directories: LogDirectories) -> list[TopicPartition]:
+    def partitions(self, directories: "LogDirectories") -> list[TopicPartition]:
         """Return the selected partitions, sorted. Raises JobError if a named topic is missing."""
         existing = directories.partitions()
         where = f" in {', '.join(map(str, directories.paths))}"

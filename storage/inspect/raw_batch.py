@@ -93,7 +93,17 @@ class RawBatch:
     may raise UnreadableError.
     """
 
-    __slots__ = ("_data", "_file", "_files", "_head", "magic", "offset", "position", "size_bytes")
+    __slots__ = (
+        "_data",
+        "_file",
+        "_files",
+        "_head",
+        "_header",
+        "magic",
+        "offset",
+        "position",
+        "size_bytes",
+    )
 
     def __init__(self, files: Files, file: OpenFile, position: int, head: bytes) -> None:
         """`head` is the file's content from `position`: 61 bytes or more, fewer at the file's end.
@@ -113,6 +123,7 @@ class RawBatch:
         self._files = files
         self._file = file
         self._head = head[:HEADER_BYTES]
+        self._header: BatchHeader | None = None
         self._data = head[: self.size_bytes] if len(head) >= self.size_bytes else None
 
     @property
@@ -123,10 +134,12 @@ class RawBatch:
     @property
     def header(self) -> BatchHeader:
         """The header of a v2 batch. Raises UnreadableError if the batch is too small for one."""
-        try:
-            return read_header(self._head)
-        except CorruptRecordError as error:
-            raise UnreadableError(str(error)) from None
+        if self._header is None:
+            try:
+                self._header = read_header(self._head)
+            except CorruptRecordError as error:
+                raise UnreadableError(str(error)) from None
+        return self._header
 
     @property
     def message(self) -> RawMessage:

@@ -1,9 +1,13 @@
 """`odradek verify`: what it finds in a data directory, and that it only looks."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -21,11 +25,13 @@ from odradek.storage.checkpoints import (
     write_meta_properties,
     write_offsets,
 )
-from odradek.storage.filenames import LOCK, RECOVERY_POINT_CHECKPOINT
+from odradek.storage.filenames import (
+    CLEANER_OFFSET_CHECKPOINT,
+    LOCK,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from odradek.storage.files import Files
 from odradek.tools.app import app
-from odradek.tools.verify.findings import Finding, Severity, Totals
-from odradek.tools.verify.report import show_on_terminal
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 from tests.support.log_files import old_messages, used_log, v2_batches, write_internal_logs
 
@@ -36,9 +42,10 @@ CLUSTER = uuid_text(bytes(range(16)))
 class Verdict:
     """What a run said."""
 
-    def __init__(self, code: int, lines: list[dict[str, object]]) -> None:
+    def __init__(self, code: int, summary: dict[str, Any]) -> None:
         self.code = code
-        self.summary = lines.pop()
+        self.summary = summary
+        lines = summary["findings"]
         self.problems = [line for line in lines if line["type"] == "problem"]
         self.notes = [line for line in lines if line["type"] == "note"]
 
@@ -66,7 +73,7 @@ def verdict(*directories: Path, deep: bool = False) -> Verdict:
     arguments = ["verify", "--json", *map(str, directories), *(["--deep"] if deep else [])]
     result = CliRunner().invoke(app, arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    return Verdict(result.exit_code, [json.loads(line) for line in result.stdout.split("\n")[:-1]])
+    return Verdict(result.exit_code, json.loads(result.stdout))
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +181,7 @@ def test_no_bit_of_a_log_can_be_flipped_unseen(tmp_path: Path, used: Path) -> No
     assert unseen == []
 
 
-def _metadata_of(topic: str) -> bytes:
+def _metadata_of(topic: str, policy: str = "delete") -> bytes:
     topic_id = b"t" * 16
     records = [
         TopicRecord(name=topic, topic_id=topic_id),
@@ -187,7 +194,7 @@ def _metadata_of(topic: str) -> bytes:
             adding_replicas=[],
             directories=[bytes(range(1, 17))],
         ),
-        ConfigRecord(resource_type=2, resource_name=topic, name="cleanup.policy", value="delete"),
+        ConfigRecord(resource_type=2, resource_name=topic, name="cleanup.policy", value=policy),
     ]
     codec = MetadataRecordCodec.of_cluster()
     versions = (0, 1, 0)
@@ -251,13 +258,21 @@ def test_offsets_that_do_not_ascend_are_told(data: Path) -> None:
     assert verdict(data).says(first.name, "offset 0 where")
 
 
-def test_a_segment_that_is_lost_is_told_where_nothing_is_compacted(data: Path) -> None:
+def test_a_segment_that_is_lost_is_told_unless_the_cleaner_was_there(data: Path) -> None:
     for path in (data / "orders-0").glob(f"{segments(data)[1].stem}.*"):
         path.unlink()
-    assert verdict(data).code == 0  # nobody knows what the topic's policy is
+    lost = segments(data)[1].name
+    assert verdict(data).says(lost, "are missing before it", "no sign")
     (data / "__cluster_metadata-0").mkdir()
-    (data / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(_metadata_of("orders"))
-    assert verdict(data).says(segments(data)[1].name, "are missing before it")
+    metadata = data / "__cluster_metadata-0" / f"{0:020}.log"
+    for policy in ("delete", "compact,delete"):
+        metadata.write_bytes(_metadata_of("orders", policy))
+        # The cleaner of a broker that is killed may leave no sign.
+        assert verdict(data).says(lost, "are missing before it") == (policy == "delete")
+        assert verdict(data).notes_that(lost, "are missing before it") == (policy != "delete")
+    shutil.rmtree(data / "__cluster_metadata-0")
+    write_offsets(Files(), data / CLEANER_OFFSET_CHECKPOINT, {("orders", 0): 10_000})
+    assert verdict(data).code == 0
 
 
 def test_batches_whose_inside_is_broken_are_found_with_deep(data: Path) -> None:
@@ -270,7 +285,7 @@ def test_batches_whose_inside_is_broken_are_found_with_deep(data: Path) -> None:
     path = data / "orders-0" / f"{0:020}.log"
     path.write_bytes(broken)
     assert verdict(data).problems == []
-    assert verdict(data, deep=True).says(path.name, "have a valid CRC but cannot be read")
+    assert verdict(data, deep=True).says(path.name, "has a valid CRC but cannot be read")
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -426,22 +441,45 @@ def test_a_snapshot_of_the_metadata_log_must_be_whole(data: Path) -> None:
 # --- the command
 
 
-def test_readable_lines_where_no_one_looks_at_a_terminal(data: Path) -> None:
+def test_a_table_of_topics_comes_first_then_the_findings_then_a_verdict(data: Path) -> None:
     flip(segments(data)[0], 65)
     result = CliRunner().invoke(app, ["verify", str(data)])
     assert result.exit_code == 1
-    first, last = result.stdout.splitlines()
-    assert first.startswith(f"problem: {segments(data)[0]}: byte 0, offset 0: ")
-    assert ". At start: " in first
-    assert last.startswith("1 log, ")
-    assert last.endswith(": 1 problem, 0 notes")
+    title, header, orders, first, last = result.stdout.splitlines()
+    assert title.startswith("verified in ")
+    assert header.split()[:3] == ["topic", "logs", "segments"]
+    assert orders.split()[:3] == ["orders", "1", str(len(segments(data)))]
+    assert first.startswith(f"problem (checksum): {segments(data)[0]}: byte 0, offset 0: the check")
+    assert ". At start: after a clean stop" in first
+    assert last == "1 problem, 0 notes"
 
 
-def test_a_table_where_someone_does(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show_on_terminal([Finding(Severity.PROBLEM, Path("x[y]"), "broken", "cut")], Totals(problems=1))
-    shown = capsys.readouterr().out
-    assert "x[y]" in shown
-    assert "1 problem" in shown
+def test_both_commands_print_the_same(data: Path) -> None:
+    flip(segments(data)[0], 65)
+    (data / "orders-0" / "surprise").touch()
+    for options in ((), ("--json",), ("--deep",)):
+        one = CliRunner().invoke(app, ["verify", str(data), *options])
+        other = CliRunner().invoke(app, ["pipeline", "verify", "--path", str(data), *options])
+        assert one.exit_code == other.exit_code == 1
+        skipped = 1 if "--json" not in options else 0  # the title has the seconds that it took
+        assert one.stdout.splitlines()[skipped:] == other.stdout.splitlines()[skipped:]
+
+
+def test_verify_needs_no_package_of_an_extra(tmp_path: Path, data: Path) -> None:
+    extras = ("numpy", "pyarrow", "pyspark", "confluent_kafka", "yaml")
+    for name in extras:
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
+    program = "from odradek.tools.cli import main; main()"
+    arguments = ["verify", "--deep", "--processes", "2", str(data)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ
+        | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("sound, 0 notes\n")
 
 
 def test_a_directory_that_is_not_there_is_usage(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from odradek.storage.filenames import LOCK
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.tools.verify import command
-from odradek.tools.verify.findings import Findings
+from odradek.tools.verify.findings import Findings, Severity
 from odradek.tools.verify.second_look import checked_again
 from tests.support.log_box import NOW_MS, put
 from tests.support.transaction_directories import STATE_TOPIC, stopped_directory
@@ -145,8 +145,7 @@ def test_an_index_may_have_entries_of_what_was_appended_since(tmp_path: Path) ->
 
 def test_only_what_every_look_finds_is_a_problem() -> None:
     looks = iter([("a 1", "b"), ("a 2", "c"), ("a 3", "b"), ("a 4", "d")])
-    seen: list[str] = []
-    findings = Findings(lambda found: seen.append(f"{found.severity} {found.what}"))
+    findings = Findings()
 
     def look(trial: Findings) -> int:
         trial.totals.batches += 5
@@ -155,18 +154,28 @@ def test_only_what_every_look_finds_is_a_problem() -> None:
             trial.problem(PATH, what)
         return NOW_MS
 
-    assert checked_again(look, findings, 4) == NOW_MS
+    assert checked_again(look, findings, PATH, 4) == NOW_MS
+    seen = [f"{found.severity} {found.what}" for found in findings.listed]
     assert sorted(seen) == ["note noted", "problem a 4"]
     assert (findings.totals.batches, findings.totals.problems, findings.totals.notes) == (5, 1, 1)
 
 
 def test_a_look_that_finds_no_problem_is_the_last() -> None:
     looks = iter([True, False])
-    findings = Findings(lambda _: None)
+    findings = Findings()
 
     def look(trial: Findings) -> None:
         if next(looks):
             trial.problem(PATH, "broken")
 
-    checked_again(look, findings, 9)
-    assert findings.totals.problems == 0
+    checked_again(look, findings, PATH, 9)
+    assert findings.listed == []
+
+
+def test_where_each_look_finds_something_else_nothing_is_certain() -> None:
+    looks = iter("abcd")
+    findings = Findings()
+    checked_again(lambda trial: trial.problem(PATH, next(looks)), findings, PATH, 4)
+    [note] = findings.listed
+    assert note.severity is Severity.NOTE
+    assert "kept changing" in note.what

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from odradek.pipeline.session import SPARK_SUBMIT
-
 _WHERE = "Where it runs"
 Processes = Annotated[
     int | None,
@@ -73,12 +71,12 @@ Topics = Annotated[
 ]
 
 
-def log_directories(given: list[Path]) -> list[Path]:
+def log_directories(given: list[Path], hint: str = "--path") -> list[Path]:
     """The given directories as absolute paths. Raises BadParameter if one does not exist."""
     found = [Path(part) for path in given for part in str(path).split(",") if part]
     for path in found:
         if not path.is_dir():
-            raise typer.BadParameter(f"{path} is not a directory", param_hint="--path")
+            raise typer.BadParameter(f"{path} is not a directory", param_hint=hint)
     return [path.absolute() for path in found]
 
 
@@ -105,6 +103,8 @@ class Place:
 
 def place_of(processes: int | None, master: str | None, conf: list[str] | None) -> Place:
     """Return the place that the options name. Raises BadParameter."""
+    from odradek.pipeline.session import SPARK_SUBMIT
+
     settings = settings_of(conf)
     is_spark = master is not None or SPARK_SUBMIT in os.environ
     if is_spark and processes is not None:

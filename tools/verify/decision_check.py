@@ -14,7 +14,7 @@ from odradek.protocol.schema import DecodeError
 from odradek.storage.inspect.raw_batch import AnyRecord
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
-from .findings import Findings, Tally
+from .findings import Findings, Kind, Tally
 
 _COMPLETED = {TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
 
@@ -77,15 +77,15 @@ class DecisionCheck:
             what = f"{where}: {after.client_name} follows {before.client_name}"
             is_same = is_same_producer and next_.producer_epoch == previous.producer_epoch
             is_repeated = before is after and after in PREPARED | _COMPLETED and is_same
-            (self._repeated if is_repeated else self._wrong).add(what)
+            if is_repeated:
+                self._repeated.add(f"written twice: {what}")
+            else:
+                self._wrong.add(what)
 
     def end(self) -> None:
         """Report what was found, after the last record."""
+        findings, directory, kind = self._findings, self._directory, Kind.TRANSACTION
         used = "the newest record of a transactional id counts"
-        if self._wrong.count:
-            self._findings.problem(self._directory, str(self._wrong), used)
-        if self._misplaced.count:
-            what = str(self._misplaced)
-            self._findings.problem(self._directory, what, "its coordinator does not find it")
-        if self._repeated.count:
-            self._findings.note(self._directory, f"written twice: {self._repeated}", used)
+        findings.problem(directory, self._wrong, used, kind)
+        findings.problem(directory, self._misplaced, "its coordinator does not find it", kind)
+        findings.note(directory, self._repeated, used, kind)

@@ -1,13 +1,9 @@
-"""Checks the log directories of one node: their own files, and every log in them.
-
-The directory with the metadata log is checked first, because the metadata log says which topic owns
-each partition directory. Without a metadata log in the given directories, ownership is not checked.
-"""
+"""Checks the log directories of one node: the files in them that belong to no log."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from odradek.protocol.primitives import ZERO_UUID, uuid_text
+from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import (
     CheckpointError,
     MetaProperties,
@@ -16,6 +12,7 @@ from odradek.storage.checkpoints import (
 )
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
     LOCK,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
@@ -26,17 +23,11 @@ from odradek.storage.filenames import (
     is_foreign_directory,
     parse_partition_directory,
 )
-from odradek.storage.files import Files
-from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.files import TEMPORARY_SUFFIX, Files
 from odradek.storage.topic_partition import TopicPartition
-from odradek.tools.transactions.stored_transactions import StoredTransactions
 
 from .findings import Findings
-from .metadata_facts import MetadataFacts
-from .open_transaction_check import OpenTransactionCheck
-from .partition_check import LogDirectory, PartitionCheck
-from .progress import Progress
-from .second_look import LOOKS_IF_IN_USE, checked_again
+from .partition_check import LogDirectory
 
 # Partition directories that are not served: what each is, and what a broker's start does with it.
 _UNSERVED = {
@@ -49,38 +40,18 @@ _UNSERVED = {
 }
 
 
-def _turn(log: TopicPartition) -> int:
-    """When to check a log: the metadata first, `__transaction_state` last."""
-    return {CLUSTER_METADATA_TOPIC: 0, TRANSACTION_STATE_TOPIC: 2}.get(log[0], 1)
-
-
 class DirectoriesCheck:
-    """Checks all directories. `deep`: read every record, not only those of internal logs."""
+    """Checks the files beside the logs."""
 
-    def __init__(
-        self, files: Files, findings: Findings, progress: Progress, *, deep: bool, now_ms: int
-    ) -> None:
+    def __init__(self, files: Files, findings: Findings) -> None:
         self._files = files
         self._findings = findings
-        self._progress = progress
-        self._deep = deep
-        self._open_transactions = OpenTransactionCheck(findings, now_ms)
-        self._stored_transactions = StoredTransactions()
-        self._metadata = MetadataFacts()
 
-    def run(self, paths: Sequence[Path]) -> None:
-        """Check everything. Raises OSError if one of `paths` cannot be listed."""
+    def run(self, paths: Sequence[Path]) -> list[LogDirectory]:
+        """Check all directories, and return what is in them. Raises OSError."""
         log_dirs = [self._open(path) for path in paths]
         self._compare(log_dirs)
-        logs = [(log_dir, log) for log_dir in log_dirs for log in sorted(log_dir.logs)]
-        for log_dir, log in sorted(logs, key=lambda each: _turn(each[1])):
-            self._check_log(log_dir, log)
-        self._check_open_transactions(log_dirs)
-        if self._metadata.is_known:
-            for log_dir in log_dirs:
-                self._check_missing(log_dir)
-
-    # --- the log directory itself
+        return log_dirs
 
     def _open(self, path: Path) -> LogDirectory:
         names = self._files.list_directory(path)
@@ -100,6 +71,7 @@ class DirectoriesCheck:
             stopped_cleanly,
             offsets[RECOVERY_POINT_CHECKPOINT],
             offsets[LOG_START_OFFSET_CHECKPOINT],
+            offsets[CLEANER_OFFSET_CHECKPOINT],
             logs,
             is_in_use=is_in_use,
         )
@@ -108,7 +80,7 @@ class DirectoriesCheck:
         logs: dict[TopicPartition, str] = {}
         for name in names:
             if not self._files.is_directory(path / name):
-                if name not in ROOT_FILES:
+                if name not in ROOT_FILES and not name.endswith(TEMPORARY_SUFFIX):
                     self._findings.note(path / name, "an unknown file", "it is left as it is")
                 continue
             if is_foreign_directory(name):
@@ -183,68 +155,3 @@ class DirectoriesCheck:
 
     def _refused(self, path: Path, what: str) -> None:
         self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
-
-    # --- one log
-
-    def _check_log(self, log_dir: LogDirectory, log: TopicPartition) -> None:
-        looks = LOOKS_IF_IN_USE if log_dir.is_in_use else 1
-        check = checked_again(lambda trial: self._look(log_dir, log, trial), self._findings, looks)
-        if log[0] == CLUSTER_METADATA_TOPIC:
-            self._metadata = check.metadata
-        elif log[0] == TRANSACTION_STATE_TOPIC:
-            self._stored_transactions = check.stored
-        if check.end is not None:
-            self._open_transactions.add(log, check.end)
-
-    def _look(
-        self, log_dir: LogDirectory, log: TopicPartition, findings: Findings
-    ) -> PartitionCheck:
-        is_metadata = log[0] == CLUSTER_METADATA_TOPIC
-        check = PartitionCheck(
-            self._files,
-            findings,
-            self._progress,
-            deep=self._deep,
-            metadata=MetadataFacts() if is_metadata else self._metadata,
-            stored=self._stored_transactions.copy(),
-        )
-        check.run(log_dir, log)
-        return check
-
-    # --- transactions
-
-    def _check_open_transactions(self, log_dirs: Sequence[LogDirectory]) -> None:
-        directories = {
-            partition: log_dir.path / name
-            for log_dir in log_dirs
-            for (topic, partition), name in log_dir.logs.items()
-            if topic == TRANSACTION_STATE_TOPIC
-        }
-        existing: set[TopicPartition] | None = None
-        if self._metadata.is_known:
-            topics = self._metadata.topics.values()
-            existing = {
-                TopicPartition(each.name, partition)
-                for each in topics
-                for partition in each.directories
-            }
-        expected = {each[1] for each in existing or () if each[0] == TRANSACTION_STATE_TOPIC}
-        if existing is None or not expected <= directories.keys():
-            self._stored_transactions.is_complete = False
-        if not expected and any(log_dir.is_in_use for log_dir in log_dirs):
-            self._stored_transactions.is_complete = False  # it may have been created since
-        self._open_transactions.run(self._stored_transactions, directories, existing)
-
-    def _check_missing(self, log_dir: LogDirectory) -> None:
-        if log_dir.meta is None or log_dir.meta.directory_id in (None, ZERO_UUID):
-            return
-        for name, topic in sorted(self._metadata.topics.items()):
-            for partition, directories in sorted(topic.directories.items()):
-                is_here = log_dir.meta.directory_id in directories
-                path = log_dir.path / f"{name}-{partition}"
-                if is_here and not self._files.is_directory(path):
-                    what = "missing, though the metadata log places it here"
-                    # A broker that is killed may not have created all logs of a new topic.
-                    is_clean = log_dir.stopped_cleanly
-                    report = self._findings.problem if is_clean else self._findings.note
-                    report(path, what, "an empty log is created")

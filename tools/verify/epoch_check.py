@@ -7,7 +7,7 @@ from odradek.storage.checkpoints import CheckpointError, read_epochs
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import RawBatch
 
-from .findings import Findings, Tally
+from .findings import Findings, Kind, Tally
 
 _REBUILT = "it is rebuilt from the batches"
 
@@ -32,14 +32,14 @@ class EpochCheck:
         try:
             self._epochs = read_epochs(files, path)
         except (CheckpointError, OSError) as error:
-            findings.problem(path, str(error), _REBUILT)
+            findings.problem(path, str(error), _REBUILT, Kind.EPOCH)
             return
         if any(
             later[0] <= earlier[0] or later[1] < earlier[1]
             for earlier, later in zip(self._epochs, self._epochs[1:], strict=False)
         ):
             what = "epochs or offsets do not ascend"
-            findings.problem(path, what, "later entries replace earlier ones")
+            findings.problem(path, what, "later entries replace earlier ones", Kind.EPOCH)
             self._epochs = None
 
     def add(self, batch: RawBatch) -> None:
@@ -57,19 +57,17 @@ class EpochCheck:
         known = self._epochs[index][0] if index >= 0 else None
         if known != epoch:
             shown = "none" if known is None else str(known)
-            self._wrong.add(
-                f"offset {offset}: its batch is of epoch {epoch}, the file says {shown}"
-            )
+            what = f"the batch is of epoch {epoch}, the file says {shown}"
+            self._wrong.add(what, offset=offset)
 
     def end(self, log_end_offset: int) -> None:
         """Report what was found, after the last batch."""
-        if self._wrong.count:
-            self._findings.problem(self._path, str(self._wrong), "it is used as it is")
+        self._findings.problem(self._path, self._wrong, "it is used as it is", Kind.EPOCH)
         if self._epochs == [] and self._has_epochs:
-            self._findings.note(self._path, "no epochs, though batches have some", _REBUILT)
+            what = "no epochs, though batches have some"
+            self._findings.note(self._path, what, _REBUILT, Kind.EPOCH)
         later = [entry for entry in self._epochs or () if entry[1] > log_end_offset]
         if later:
             what = f"epoch {later[0][0]} begins at {later[0][1]}, after the log end "
-            self._findings.note(
-                self._path, f"{what}{log_end_offset}", "entries after the log end are dropped"
-            )
+            at_start = "entries after the log end are dropped"
+            self._findings.note(self._path, f"{what}{log_end_offset}", at_start, Kind.EPOCH)

@@ -5,8 +5,8 @@ that a broker may leave, or that its next start cleans up. A hanging transaction
 well, because it stays until somebody ends it; an open one that its coordinator has is a note.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -19,13 +19,52 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+class Kind(StrEnum):
+    """What is wrong."""
+
+    CHECKSUM = "checksum"
+    STRUCTURE = "structure"
+    RECORDS = "records"
+    ORDER = "order"
+    GAP = "gap"
+    SEQUENCE = "sequence"
+    TRANSACTION = "transaction"
+    INDEX = "index"
+    SNAPSHOT = "snapshot"
+    EPOCH = "epoch"
+    FILE = "file"
+
+
+class Tally:
+    """Counts errors of one kind in one file, and remembers the first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = ""
+        self.position: int | None = None
+        self.offset: int | None = None
+
+    def add(self, what: str, *, position: int | None = None, offset: int | None = None) -> None:
+        """Count an error. `position` is its byte in the file, `offset` that of its batch."""
+        if not self.count:
+            self.first, self.position, self.offset = what, position, offset
+        self.count += 1
+
+
 class Finding(NamedTuple):
-    """One finding. `at_start` says what a broker does about it when it starts."""
+    """One finding. `at_start` says what a broker does about it when it starts.
+
+    `more` other findings of its kind in its file are not listed.
+    """
 
     severity: Severity
+    kind: Kind
     path: Path
     what: str
     at_start: str = ""
+    position: int | None = None
+    offset: int | None = None
+    more: int = 0
 
 
 @dataclass
@@ -35,48 +74,53 @@ class Totals:
     partitions: int = 0
     segments: int = 0
     batches: int = 0
+    records: int = 0
     log_bytes: int = 0
+    cleaned_offsets: int = 0
+    producers: int = 0
+    open_transactions: int = 0
     problems: int = 0
     notes: int = 0
 
+    def add(self, other: "Totals") -> None:
+        """Add all numbers of `other`."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
 
 class Findings:
-    """Counts findings, and passes each to `report` when it is found."""
-
-    def __init__(self, report: Callable[[Finding], object]) -> None:
-        self.totals = Totals()
-        self._report = report
-
-    def problem(self, path: Path, what: str, at_start: str = "") -> None:
-        self.totals.problems += 1
-        self._report(Finding(Severity.PROBLEM, path, what, at_start))
-
-    def note(self, path: Path, what: str, at_start: str = "") -> None:
-        self.totals.notes += 1
-        self._report(Finding(Severity.NOTE, path, what, at_start))
-
-    def take(self, found: Iterable[Finding], totals: Totals) -> None:
-        """Take findings that were held back, and what was checked meanwhile."""
-        self.totals.partitions += totals.partitions
-        self.totals.segments += totals.segments
-        self.totals.batches += totals.batches
-        self.totals.log_bytes += totals.log_bytes
-        for each in found:
-            report = self.problem if each.severity is Severity.PROBLEM else self.note
-            report(*each[1:])
-
-
-class Tally:
-    """Counts errors of one kind in one file, and remembers the first."""
+    """Collects findings, and counts them and what was checked."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.first = ""
+        self.listed: list[Finding] = []
+        self.totals = Totals()
 
-    def add(self, what: str) -> None:
-        if not self.count:
-            self.first = what
-        self.count += 1
+    def problem(
+        self, path: Path, what: str | Tally, at_start: str = "", kind: Kind = Kind.FILE
+    ) -> None:
+        """Add a problem; a tally that is empty adds nothing."""
+        self._add(Severity.PROBLEM, path, what, at_start, kind)
 
-    def __str__(self) -> str:
-        return self.first if self.count < 2 else f"{self.first} (and {self.count - 1} more like it)"
+    def note(
+        self, path: Path, what: str | Tally, at_start: str = "", kind: Kind = Kind.FILE
+    ) -> None:
+        """Add a note; a tally that is empty adds nothing."""
+        self._add(Severity.NOTE, path, what, at_start, kind)
+
+    def _add(
+        self, severity: Severity, path: Path, what: str | Tally, at_start: str, kind: Kind
+    ) -> None:
+        if isinstance(what, str):
+            self.take([Finding(severity, kind, path, what, at_start)])
+        elif what.count:
+            place = what.position, what.offset, what.count - 1
+            self.take([Finding(severity, kind, path, what.first, at_start, *place)])
+
+    def take(self, found: Iterable[Finding]) -> None:
+        """Add findings that were made elsewhere."""
+        for each in found:
+            self.listed.append(each)
+            if each.severity is Severity.PROBLEM:
+                self.totals.problems += 1
+            else:
+                self.totals.notes += 1

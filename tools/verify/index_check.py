@@ -18,7 +18,7 @@ from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.time_index import TimeIndex
 from odradek.tools.dump.index_text import IndexEntries, check_offsets, check_times
 
-from .findings import Findings, Tally
+from .findings import Findings, Kind, Tally
 
 REBUILT = "it is rebuilt from the log"
 REBUILT_IF_WRONG = (
@@ -45,14 +45,15 @@ class _IndexCheck:
         self._entries: IndexEntries | None = None
         try:
             self._entries = IndexEntries(files, path, base_offset, self.kind)
-            self._used = self._entries.used
-            if not in_use or self._used == self._entries.count:
+            self._used = self._entries.used if in_use else self._entries.count
+            if self._used == self._entries.count:
                 self._check(self._entries)
         except FileNotFoundError:
             report = findings.note if in_use else findings.problem
-            report(path, "the index is missing", REBUILT)
+            report(path, "the index is missing", REBUILT, Kind.INDEX)
         except (UnreadableError, OSError) as error:
-            findings.problem(path, f"the index fails a broker's startup check: {error}", REBUILT)
+            what = f"the index fails a broker's startup check: {error}"
+            findings.problem(path, what, REBUILT, Kind.INDEX)
 
     def _check(self, entries: IndexEntries) -> None:
         """Run a broker's startup check. Raises UnreadableError."""
@@ -71,7 +72,8 @@ class _IndexCheck:
             self._wrong.add(f"entry {slot} is after the end of the log: {self._shown(slot)}")
         if self._wrong.count:
             what = f"{self._wrong.count} of {self._used} entries do not match the log; "
-            self._findings.problem(self._path, what + self._wrong.first, REBUILT_IF_WRONG)
+            what += self._wrong.first
+            self._findings.problem(self._path, what, REBUILT_IF_WRONG, Kind.INDEX)
 
     def _shown(self, slot: int) -> str:
         assert self._entries is not None

@@ -18,10 +18,11 @@ from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
 from .epoch_check import EpochCheck
-from .findings import Findings
+from .findings import Findings, Kind
+from .gap_check import GapCheck
 from .log_state import LogFacts, LogState
 from .log_transactions import LogTransactions
-from .progress import Progress
+from .producer_check import ProducerCheck
 from .record_check import OnRecord
 from .segment_check import SegmentCheck
 
@@ -35,7 +36,6 @@ class LogCheck:
         directory: Path,
         facts: LogFacts,
         findings: Findings,
-        progress: Progress,
         on_record: OnRecord | None = None,
     ) -> None:
         self._findings = findings
@@ -43,12 +43,12 @@ class LogCheck:
         reader = LogReader(directory, files)
         self._segments = reader.segments()
         first = self._segments[0].base_offset if self._segments else 0
+        gaps = GapCheck(facts.cleaner_offset, findings, is_compacted=facts.is_compacted)
         self._log = LogState(
             files=files,
             directory=directory,
             facts=facts,
             findings=findings,
-            progress=progress,
             epochs=EpochCheck(
                 files,
                 directory / LEADER_EPOCH_CHECKPOINT,
@@ -56,6 +56,8 @@ class LogCheck:
                 INT64_MAX if facts.stopped_cleanly else facts.recovery_point,
                 findings,
             ),
+            gaps=gaps,
+            producers=ProducerCheck(gaps, findings),
             reader=reader,
             transactions=LogTransactions(directory, max(first, facts.log_start_offset), findings),
             on_record=on_record,
@@ -77,10 +79,15 @@ class LogCheck:
             self._compare_transactions(snapshots, segment.base_offset, is_end=False)
             SegmentCheck(log, segment, segments[index + 1 :]).run()
         self._compare_transactions(snapshots, log.next_offset, is_end=True)
+        self._findings.totals.open_transactions += len(list(log.transactions.open))
+        log.gaps.end()
+        log.producers.end()
         log.transactions.end()
         log.epochs.end(log.next_offset)
         if segments:
             self._check_checkpoint_offsets()
+        else:
+            self._findings.note(self._directory, "it has no segment", "an empty one is created")
         bases = {segment.base_offset for segment in segments}
         self._check_leftovers(bases)
         self._check_snapshots(snapshots, bases)
@@ -90,13 +97,9 @@ class LogCheck:
         base, expected = segment.base_offset, self._log.next_offset
         if base < expected:
             what = f"it begins before the end of the previous segment, {expected}"
-            self._findings.problem(segment.path, what, "both are served as they are")
-        elif base > expected and self._log.facts.may_have_gaps:
-            self._log.transactions.note_gap()
+            self._findings.problem(segment.path, what, "both are served as they are", Kind.ORDER)
         elif base > expected:
-            self._log.transactions.note_damage()
-            what = f"offsets {expected} to {base - 1} are missing before it"
-            self._findings.problem(segment.path, what, "reads continue after the gap")
+            self._log.note_gap(segment, base, position=0)
 
     # --- offsets in checkpoints
 
@@ -145,7 +148,7 @@ class LogCheck:
                 snapshots[name.offset] = None
                 what = f"the producer snapshot cannot be read: {error}"
                 at_start = "it is removed; an older snapshot or the log is read instead"
-                self._findings.problem(path, what, at_start)
+                self._findings.problem(path, what, at_start, Kind.SNAPSHOT)
         return snapshots
 
     def _compare_transactions(
@@ -162,9 +165,10 @@ class LogCheck:
             path = self._log.path(offset, FileKind.PRODUCER_SNAPSHOT)
             if offset > self._log.next_offset:
                 what = f"a producer snapshot after the log's end, {self._log.next_offset}"
-                self._findings.problem(path, what, "it is removed")
+                self._findings.problem(path, what, "it is removed", Kind.SNAPSHOT)
             elif offset not in bases and offset != newest:
-                self._findings.note(path, "a producer snapshot of no segment", "it is removed")
+                what = "a producer snapshot of no segment"
+                self._findings.note(path, what, "it is removed", Kind.SNAPSHOT)
 
 
 def _is_orphan(name: SegmentFileName, bases: set[int]) -> bool:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.files import Files
-from odradek.storage.log_reader import LogReader
+from odradek.storage.log_reader import LogReader, SegmentFile
 
 from .epoch_check import EpochCheck
 from .findings import Findings
+from .gap_check import GapCheck
 from .log_transactions import LogTransactions
-from .progress import Progress
+from .producer_check import ProducerCheck
 from .record_check import OnRecord
 
 
@@ -22,7 +23,9 @@ class LogFacts:
     stopped_cleanly: bool
     recovery_point: int  # 0 without a checkpoint
     log_start_offset: int  # 0 without a checkpoint
+    cleaner_offset: int  # 0 without a checkpoint
     may_have_gaps: bool
+    is_compacted: bool  # False if it is not known
     deep: bool
 
 
@@ -30,19 +33,38 @@ class LogFacts:
 class LogState:
     """One log while it is checked. `on_record` is called for every record, if records are read.
 
-    `next_offset` follows the last batch that was checked.
+    `next_offset` follows the last batch that was checked. `lost_from`: since this offset batches
+    cannot be read, so the offset of the next one is not known; None after a batch that can be read.
     """
 
     files: Files
     directory: Path
     facts: LogFacts
     findings: Findings
-    progress: Progress
     epochs: EpochCheck
+    gaps: GapCheck
+    producers: ProducerCheck
     reader: LogReader
     transactions: LogTransactions
     on_record: OnRecord | None
     next_offset: int = 0
+    last_epoch: int = -1
+    lost_from: int | None = None
+
+    def note_lost(self) -> None:
+        """Note that a batch after the last one cannot be read."""
+        self.transactions.note_damage()
+        if self.lost_from is None:
+            self.lost_from = self.next_offset
+
+    def note_gap(self, segment: SegmentFile, end: int, position: int) -> None:
+        """Note that offsets up to `end` are missing before the batch at `position`."""
+        if self.facts.may_have_gaps:
+            self.transactions.note_gap()
+        else:
+            self.transactions.note_damage()
+        if self.lost_from is None:
+            self.gaps.add(segment.path, segment.base_offset, self.next_offset, end, position)
 
     def path(self, offset: int, kind: FileKind) -> Path:
         """A file of the segment that begins at `offset`."""

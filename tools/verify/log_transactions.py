@@ -19,7 +19,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_entry import NO_COORDINATOR_EPOCH, ProducerEntry
 from odradek.tools.dump.decoders import decode_control
 
-from .findings import Findings, Tally
+from .findings import Findings, Kind, Tally
 
 _ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
@@ -53,6 +53,7 @@ class LogTransactions:
         self._coordinator_epochs: dict[int, int] = {}  # by producer id: of its last marker
         self._wrong = Tally()
         self._doubtful = Tally()
+        self._unknown = Tally()
 
     def note_gap(self) -> None:
         """Note that offsets are missing before the next batch, because the log was cleaned."""
@@ -101,8 +102,9 @@ class LogTransactions:
         try:
             record, *more = batch.records()
             kind = control_type(record.key)
-            if kind is None:
-                return None  # of a later version: a broker ignores it
+            if kind is None:  # of a later version
+                self._unknown.add("a marker of unknown kind", offset=batch.offset)
+                return None
             if kind not in _ENDS:
                 self._wrong.add(f"offset {batch.offset}: a {kind.name} record in a topic's log")
                 return None
@@ -179,17 +181,16 @@ class LogTransactions:
                     f"producer {producer_id}: the snapshot has {_open_from(first)}, the log"
                     f" {_open_from(by_log)}"
                 )
-        if wrong.count:
-            at_start = "if it is the newest, it is used as it is"
-            self._findings.problem(path, str(wrong), at_start)
+        at_start = "if it is the newest, it is used as it is"
+        self._findings.problem(path, wrong, at_start, Kind.SNAPSHOT)
         return not wrong.count
 
     def end(self) -> None:
         """Report what was found, after the last batch."""
-        if self._wrong.count:
-            self._findings.problem(self._directory, str(self._wrong), "it is served as it is")
-        if self._doubtful.count:
-            self._findings.note(self._directory, str(self._doubtful), "it is served as it is")
+        at_start, kind = "it is served as it is", Kind.TRANSACTION
+        self._findings.problem(self._directory, self._wrong, at_start, kind)
+        self._findings.note(self._directory, self._doubtful, at_start, kind)
+        self._findings.note(self._directory, self._unknown, "it is ignored", kind)
 
 
 def _open_from(first_offset: int | None) -> str:

@@ -37,7 +37,12 @@ class TopicFacts:
     @property
     def may_have_gaps(self) -> bool:
         """Whether offsets may be missing: the topic is compacted, or its policy is not known."""
-        return self.cleanup_policy is None or "compact" in self.cleanup_policy
+        return self.cleanup_policy is None or self.is_compacted
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the topic is known to be compacted."""
+        return self.cleanup_policy is not None and "compact" in self.cleanup_policy
 
 
 class MetadataFacts:

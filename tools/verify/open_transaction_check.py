@@ -28,16 +28,22 @@ from odradek.tools.transactions.ownership import (
 )
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
-from .findings import Findings
+from .findings import Findings, Kind
 from .log_state import LogState
 
 
-class _OpenIn(NamedTuple):
+class OpenIn(NamedTuple):
     """The open transactions at the end of one log."""
 
     directory: Path
     end_offset: int
     transactions: list[OpenTransaction]
+
+
+def open_in(log: LogState) -> OpenIn:
+    """Return those of a log that was checked to its end; none if there is damage at its end."""
+    transactions = list(log.transactions.open) if log.transactions.is_known else []
+    return OpenIn(log.directory, log.next_offset, transactions)
 
 
 class OpenTransactionCheck:
@@ -46,27 +52,30 @@ class OpenTransactionCheck:
     def __init__(self, findings: Findings, now_ms: int) -> None:
         self._findings = findings
         self._now_ms = now_ms
-        self._open: dict[TopicPartition, _OpenIn] = {}
+        self._open: dict[TopicPartition, OpenIn] = {}
 
-    def add(self, where: TopicPartition, log: LogState) -> None:
-        """Take a log that was checked to its end; one with damage at its end is left out."""
-        transactions = list(log.transactions.open)
-        if transactions and log.transactions.is_known:
-            self._open[where] = _OpenIn(log.directory, log.next_offset, transactions)
+    def add(self, where: TopicPartition, log: OpenIn) -> None:
+        """Take the open transactions of one log."""
+        if log.transactions:
+            self._open[where] = log
 
-    def run(
+    def check_open(self, stored: StoredTransactions) -> None:
+        """Report the open transactions of the logs that were added."""
+        for where, log in sorted(self._open.items()):
+            for each in log.transactions:
+                self._check_open(where, log, each, stored)
+
+    def check_stored(
         self,
         stored: StoredTransactions,
         state_directories: Mapping[int, Path],
         existing: set[TopicPartition] | None,
     ) -> None:
-        """Report all. `state_directories`: those of `__transaction_state`, by partition.
+        """Report the transactions that are decided. All logs must have been added.
 
-        `existing`: the partitions of all topics, None if they are not known.
+        `state_directories`: those of `__transaction_state`, by partition. `existing`: the
+        partitions of all topics, None if they are not known.
         """
-        for where, log in sorted(self._open.items()):
-            for each in log.transactions:
-                self._check_open(where, log, each, stored)
         for transactional_id, transaction in sorted(stored.by_id.items()):
             if transaction.state not in IDLE:
                 directory = state_directories[stored.partitions[transactional_id]]
@@ -75,7 +84,7 @@ class OpenTransactionCheck:
     def _check_open(
         self,
         where: TopicPartition,
-        log: _OpenIn,
+        log: OpenIn,
         open_: OpenTransaction,
         stored: StoredTransactions,
     ) -> None:
@@ -87,16 +96,16 @@ class OpenTransactionCheck:
             if owner.state is TransactionState.ONGOING:
                 limit = f"its timeout of {owner.timeout_ms} ms"
                 at_start = f"it stays open, until its producer ends it or {limit} is over"
-            self._findings.note(log.directory, what, at_start)
+            self._findings.note(log.directory, what, at_start, Kind.TRANSACTION)
         elif not stored.is_complete:
             why = f"not all of {TRANSACTION_STATE_TOPIC} can be read here"
             what += f"; whether a coordinator has it is not known, because {why}"
-            self._findings.note(log.directory, what)
+            self._findings.note(log.directory, what, kind=Kind.TRANSACTION)
         elif not _has_ended(log, open_):
             effect = f"readers of committed records do not get past offset {open_.first_offset}"
             what += f"; it is hanging: {why_hanging(open_, stored)}; {effect}"
             at_start = f"it stays open. End it with: {how_to_abort(open_, where)}"
-            self._findings.problem(log.directory, what, at_start)
+            self._findings.problem(log.directory, what, at_start, Kind.TRANSACTION)
 
     def _check_stored(
         self, directory: Path, transaction: Transaction, existing: set[TopicPartition] | None
@@ -107,9 +116,8 @@ class OpenTransactionCheck:
             at_start = f"it ends without them, by itself or by: {how_to_terminate(transaction)}"
             if transaction.state in PREPARED:
                 at_start = "it ends without them"
-            self._findings.note(
-                directory, f"{what}, with partitions that do not exist: {shown}", at_start
-            )
+            gone_what = f"{what}, with partitions that do not exist: {shown}"
+            self._findings.note(directory, gone_what, at_start, Kind.TRANSACTION)
         if transaction.state in PREPARED:
             missing = sorted(
                 f"{topic}-{partition}"
@@ -118,7 +126,7 @@ class OpenTransactionCheck:
             )
             shown = f"its marker is missing in {', '.join(missing)}" if missing else "all have it"
             what = f"{what}: its end is decided, and not completed; {shown}"
-            self._findings.note(directory, what, "it is completed")
+            self._findings.note(directory, what, "it is completed", Kind.TRANSACTION)
 
     def _has_open(self, transaction: Transaction, where: TopicPartition) -> bool:
         log = self._open.get(where)
@@ -127,7 +135,7 @@ class OpenTransactionCheck:
         )
 
 
-def _has_ended(log: _OpenIn, open_: OpenTransaction) -> bool:
+def _has_ended(log: OpenIn, open_: OpenTransaction) -> bool:
     """Whether a broker has written a marker since the log was checked, or deleted the log."""
     reader = LogReader(log.directory)
     try:

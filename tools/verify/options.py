@@ -5,6 +5,13 @@ from typing import Annotated
 
 import typer
 
+from odradek.tools.pipeline.options import Processes, log_directories, place_of
+
+Deep = Annotated[
+    bool, typer.Option("--deep", help="Read every record, not only those of internal logs.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+
 
 def verify(
     *,
@@ -12,19 +19,21 @@ def verify(
         list[Path],
         typer.Argument(metavar="DIR...", help="The log directories of one node (log.dirs)."),
     ],
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Read every record, not only those of internal logs.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
+    deep: Deep = False,
+    json: Json = False,
+    processes: Processes = None,
 ) -> None:
     """Check whole data directories, and say what a broker's start would do about each problem.
 
     Nothing is changed or locked: a broker may be running, also Apache Kafka's. The exit code is 0
     if there are no problems, else 1.
     """
-    for path in directories:
-        if not path.is_dir():
-            raise typer.BadParameter(f"{path} is not a directory", param_hint="DIR")
-    from .command import run
+    paths, place = log_directories(directories, "DIR"), place_of(processes, None, None)
+    from odradek.tools.pipeline.running import run_job
 
-    raise typer.Exit(run(directories, deep=deep, as_json=json))
+    def job() -> int:
+        from .command import run
+
+        return run(paths, place, deep=deep, as_json=json)
+
+    run_job(job)

@@ -23,7 +23,6 @@ from .findings import Findings
 from .log_check import LogCheck
 from .log_state import LogFacts, LogState
 from .metadata_facts import MetadataFacts, TopicFacts
-from .progress import Progress
 from .record_check import OnRecord
 from .snapshot_check import check_snapshot
 
@@ -37,6 +36,7 @@ class LogDirectory:
     stopped_cleanly: bool
     recovery_points: dict[TopicPartition, int]
     log_starts: dict[TopicPartition, int]
+    cleaner_offsets: dict[TopicPartition, int]
     logs: dict[TopicPartition, str]  # to the name of the log's directory
     is_in_use: bool
 
@@ -51,7 +51,6 @@ class PartitionCheck:
         self,
         files: Files,
         findings: Findings,
-        progress: Progress,
         *,
         deep: bool,
         metadata: MetadataFacts,
@@ -62,13 +61,12 @@ class PartitionCheck:
         self.end: LogState | None = None
         self._files = files
         self._findings = findings
-        self._progress = progress
         self._deep = deep
 
     def run(self, log_dir: LogDirectory, log: TopicPartition) -> None:
         """Check everything, and report it."""
         directory = log_dir.path / log_dir.logs[log]
-        if log_dir.is_in_use and not self._files.is_directory(directory):
+        if not self._files.is_directory(directory):
             self.stored.is_complete &= log[0] != TRANSACTION_STATE_TOPIC
             return  # its topic was deleted meanwhile
         self._findings.totals.partitions += 1
@@ -95,13 +93,15 @@ class PartitionCheck:
             stopped_cleanly=log_dir.stopped_cleanly,
             recovery_point=max(log_dir.recovery_points.get(log, 0), 0),
             log_start_offset=max(log_dir.log_starts.get(log, 0), 0),
+            cleaner_offset=max(log_dir.cleaner_offsets.get(log, 0), 0),
             may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
+            is_compacted=topic is not None and topic.is_compacted,
             deep=self._deep,
         )
 
     def _check_log(self, directory: Path, facts: LogFacts, on_record: OnRecord | None) -> None:
         self._check_other_files(directory)
-        check = LogCheck(self._files, directory, facts, self._findings, self._progress, on_record)
+        check = LogCheck(self._files, directory, facts, self._findings, on_record)
         self.end = check.run()
 
     def _check_decisions(self, directory: Path, facts: LogFacts, partition: int) -> None:

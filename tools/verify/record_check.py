@@ -21,7 +21,8 @@ from odradek.tools.dump.decoders import (
     metadata_decoder,
 )
 
-from .findings import Findings, Tally
+from . import quick_records
+from .findings import Findings, Kind, Tally
 
 _DECODERS: Mapping[str, RecordDecoder] = {
     CONSUMER_OFFSETS_TOPIC: OFFSETS,
@@ -32,6 +33,7 @@ _DECODERS: Mapping[str, RecordDecoder] = {
 # A decoder returns these texts in place of a record that it cannot decode.
 _ERROR = "Error at "
 _UNKNOWN = "nknown "  # part of "Unknown record type" and "unknown record version"
+_QUICK_BYTES = 8 << 20  # so many bytes of batches are read at once
 OnRecord = Callable[[AnyRecord], object]
 
 
@@ -50,6 +52,9 @@ class RecordCheck:
         self._findings = findings
         self._decode = _DECODERS.get(topic)
         self._on_record = on_record
+        self._is_quick = self._decode is None and quick_records.is_installed()
+        self._held: list[RawBatch] = []
+        self._held_bytes = 0
         self._unreadable = Tally()
         self._undecodable = Tally()
         self._unknown = Tally()
@@ -57,13 +62,30 @@ class RecordCheck:
 
     def add(self, batch: RawBatch) -> None:
         """Check the records of the next batch, whose CRC is valid."""
+        if self._is_quick and quick_records.can_read(batch):
+            self._held.append(batch)
+            self._held_bytes += batch.size_bytes
+            if self._held_bytes >= _QUICK_BYTES:
+                self._check_held()
+        else:
+            self._check(batch)
+
+    def _check_held(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        if held and not quick_records.are_sound(held):
+            for batch in held:
+                self._check(batch)
+
+    def _check(self, batch: RawBatch) -> None:
         previous = -1
         try:
             for record in batch.records():
                 if not previous < record.offset <= batch.last_offset:
                     self._misplaced.add(
                         f"offset {record.offset} follows {previous}, in a batch that ends at "
-                        f"{batch.last_offset}"
+                        f"{batch.last_offset}",
+                        position=batch.position,
+                        offset=batch.offset,
                     )
                 previous = record.offset
                 if batch.is_control:
@@ -71,7 +93,8 @@ class RecordCheck:
                 else:
                     self._add_data(record)
         except (UnreadableError, DecodeError) as error:
-            self._unreadable.add(str(error))
+            what = f"the batch has a valid CRC but cannot be read: {error}"
+            self._unreadable.add(what, position=batch.position, offset=batch.offset)
 
     def _add_control(self, record: AnyRecord) -> None:
         if decode_control(record.key, record.value).kind is None:
@@ -92,13 +115,10 @@ class RecordCheck:
 
     def end(self) -> None:
         """Report what was found, after the last batch."""
+        self._check_held()
         at_start = "the batch is served as it is, and kept by the cleaner"
-        if self._unreadable.count:
-            what = f"{self._unreadable.count} batches have a valid CRC but cannot be read; "
-            self._findings.problem(self._path, what + self._unreadable.first, at_start)
-        if self._misplaced.count:
-            self._findings.problem(self._path, str(self._misplaced), at_start)
-        if self._undecodable.count:
-            self._findings.problem(self._path, str(self._undecodable), "the record is skipped")
-        if self._unknown.count:
-            self._findings.note(self._path, str(self._unknown), "it is kept as it is")
+        findings, path = self._findings, self._path
+        findings.problem(path, self._unreadable, at_start, Kind.RECORDS)
+        findings.problem(path, self._misplaced, at_start, Kind.RECORDS)
+        findings.problem(path, self._undecodable, "the record is skipped", Kind.RECORDS)
+        findings.note(path, self._unknown, "it is kept as it is", Kind.RECORDS)

@@ -1,62 +1,126 @@
-"""Formats findings and totals: as text, as JSON lines, or as a table on a terminal."""
+"""Prints the result of a verification: a table by topic, then each finding; or one JSON object."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict
 
+import typer
+
+from odradek.tools.tables import number, print_json, show_table, size
+
 from .findings import Finding, Severity, Totals
+from .job import VerifyReport
+
+_HEADER = (
+    "topic",
+    "logs",
+    "segments",
+    "size",
+    "batches",
+    "records",
+    "cleaned away",
+    "producers",
+    "open txns",
+    "problems",
+    "notes",
+)
+
+
+def show_report(report: VerifyReport, title: str) -> None:
+    """Print the table, the findings and a verdict."""
+    rows = [(name, *_cells(totals)) for name, totals in report.topics.items()]
+    total = ("", *_cells(report.totals)) if len(rows) > 1 else ()
+    show_table(title, _HEADER, rows, total)
+    for finding in report.findings:
+        colour = "red" if finding.severity is Severity.PROBLEM else "yellow"
+        typer.secho(finding_line(finding), fg=colour)
+    typer.echo(_verdict(report))
 
 
 def finding_line(finding: Finding) -> str:
-    """`problem: PATH: what is wrong. At start: what a broker does about it`"""
-    line = f"{finding.severity}: {finding.path}: {finding.what}"
+    """`problem (gap): PATH: byte 0, offset 100: what is wrong (and 3 more like it). At start: …`"""
+    places = [f"byte {finding.position}"] if finding.position is not None else []
+    places += [f"offset {finding.offset}"] if finding.offset is not None else []
+    place = f"{', '.join(places)}: " if places else ""
+    more = f" (and {finding.more} more like it)" if finding.more else ""
+    line = f"{finding.severity} ({finding.kind}): {finding.path}: {place}{finding.what}{more}"
     return f"{line}. At start: {finding.at_start}" if finding.at_start else line
 
 
-def finding_json(finding: Finding) -> str:
-    """A finding as one JSON object."""
-    fields = {
-        "type": finding.severity.value,
-        "path": str(finding.path),
-        "what": finding.what,
-        "atStart": finding.at_start or None,
-    }
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def totals_json(totals: Totals) -> str:
-    """The last line of `--json`."""
-    counted = asdict(totals)
-    counted["logBytes"] = counted.pop("log_bytes")
-    return json.dumps({"type": "summary", **counted, "sound": totals.problems == 0})
-
-
-def totals_line(totals: Totals) -> str:
-    """The last line of the text output."""
-    verdict = "sound" if not totals.problems else _counted(totals.problems, "problem")
+def _cells(totals: Totals) -> tuple[str, ...]:
     return (
-        f"{_counted(totals.partitions, 'log')}, {_counted(totals.segments, 'segment')}, "
-        f"{_counted(totals.batches, 'batch', 'batches')}, {totals.log_bytes} bytes: {verdict}, "
-        f"{_counted(totals.notes, 'note')}"
+        number(totals.partitions),
+        number(totals.segments),
+        size(totals.log_bytes),
+        number(totals.batches),
+        number(totals.records),
+        number(totals.cleaned_offsets),
+        number(totals.producers),
+        number(totals.open_transactions),
+        number(totals.problems),
+        number(totals.notes),
     )
 
 
-def _counted(count: int, singular: str, plural: str | None = None) -> str:
-    return f"{count} {singular if count == 1 else plural or singular + 's'}"
+def _verdict(report: VerifyReport) -> str:
+    in_use = "a broker is running on it; " if report.is_in_use else ""
+    totals = report.totals
+    problems = _counted(totals.problems, "problem") if totals.problems else "sound"
+    return f"{in_use}{problems}, {_counted(totals.notes, 'note')}"
 
 
-def show_on_terminal(findings: list[Finding], totals: Totals) -> None:
-    """Print a table of the findings, and the totals."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+def _counted(count: int, one: str) -> str:
+    return f"{count} {one}{'' if count == 1 else 's'}"
 
-    console = Console()
-    if findings:
-        table = Table("", "where", "what", "at start", show_lines=True)
-        for finding in findings:
-            colour = "red" if finding.severity is Severity.PROBLEM else "yellow"
-            shown = [escape(str(each)) for each in finding[1:]]
-            table.add_row(f"[{colour}]{finding.severity}[/]", *shown, end_section=False)
-        console.print(table)
-    colour = "red" if totals.problems else "green"
-    console.print(f"[{colour}]{escape(totals_line(totals))}[/]", highlight=False)
+
+def show_json(report: VerifyReport) -> None:
+    """Print everything as one JSON object."""
+    shown = {
+        "sound": not report.totals.problems,
+        "brokerIsRunning": report.is_in_use,
+        **_camel(asdict(report.totals)),
+        "topics": _topics(report.topics),
+        "findings": [_finding(finding) for finding in report.findings],
+    }
+    print_json(shown)
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    return {
+        "type": finding.severity.value,
+        "kind": finding.kind.value,
+        "path": str(finding.path),
+        "position": finding.position,
+        "offset": finding.offset,
+        "what": finding.what,
+        "more": finding.more,
+        "atStart": finding.at_start or None,
+    }
+
+
+def _topics(topics: Mapping[str, Totals]) -> list[dict[str, object]]:
+    return [{"topic": name, **_camel(asdict(totals))} for name, totals in topics.items()]
+
+
+def _camel(sums: dict[str, int]) -> dict[str, int]:
+    def named(name: str) -> str:
+        first, *others = name.split("_")
+        return first + "".join(map(str.capitalize, others))
+
+    return {named(name): value for name, value in sums.items()}
+
+
+def show_plan(topics: Mapping[str, Totals], *, as_json: bool) -> None:
+    """Print what would be checked."""
+    planned = ("partitions", "segments", "logBytes")
+    if as_json:
+        rows = [
+            {"topic": each["topic"], **{name: each[name] for name in planned}}
+            for each in _topics(topics)
+        ]
+        print_json({"topics": rows})
+        return
+    cells = [
+        (name, number(each.partitions), number(each.segments), size(each.log_bytes))
+        for name, each in topics.items()
+    ]
+    show_table("would be verified", _HEADER[:4], cells)

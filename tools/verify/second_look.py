@@ -1,4 +1,4 @@
-"""Repeats the check of files that a broker is writing: a problem is what every look finds.
+"""Repeats a check that has found problems: a problem is what every look finds.
 
 Retention and the log cleaner replace files while they are read, and a file may be read while its
 last batch is being written. That looks like damage, but another look does not find it again.
@@ -14,29 +14,35 @@ from .findings import Finding, Findings, Severity
 R = TypeVar("R")
 
 # After so many looks, what was not found by all is dropped.
+LOOKS = 2  # the broker may run on another machine, or hold no lock that can be seen from here
 LOOKS_IF_IN_USE = 4
 _NUMBERS = re.compile(r"\d+")
 
 
-def checked_again(check: Callable[[Findings], R], findings: Findings, looks: int) -> R:
-    """Run `check` until it finds no problem, at most `looks` times; returns the last result.
+def checked_again(check: Callable[[Findings], R], findings: Findings, path: Path, looks: int) -> R:
+    """Run `check` of `path` until it finds no problem, at most `looks` times.
 
-    The notes and totals are those of the last look.
+    Returns the last result. The notes and totals are those of the last look.
     """
     suspects: set[tuple[Path, str]] | None = None
     while True:
-        found: list[Finding] = []
-        trial = Findings(found.append)
+        trial = Findings()
         result = check(trial)
-        problems = {_kind_of(each) for each in found if each.severity is Severity.PROBLEM}
+        problems = {_kind_of(each) for each in trial.listed if each.severity is Severity.PROBLEM}
         suspects = problems if suspects is None else suspects & problems
         looks -= 1
         if not problems or not looks:
             break
+    trial.totals.problems = trial.totals.notes = 0  # take() counts them
+    findings.totals.add(trial.totals)
     findings.take(
-        [each for each in found if each.severity is Severity.NOTE or _kind_of(each) in suspects],
-        trial.totals,
+        each
+        for each in trial.listed
+        if each.severity is Severity.NOTE or _kind_of(each) in suspects
     )
+    if problems and not suspects:
+        what = "it kept changing while it was checked, and nothing is certain: check it again"
+        findings.note(path, what)
     return result
 
 

@@ -7,7 +7,8 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.log_reader import SegmentFile
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
-from .findings import Tally
+from .findings import Kind, Tally
+from .gap_check import is_cleaners
 from .index_check import OffsetIndexCheck, TimeIndexCheck
 from .log_state import LogState
 from .record_check import RecordCheck, is_internal
@@ -40,7 +41,8 @@ class SegmentCheck:
         self._records: RecordCheck | None = None
         if facts.deep or is_internal(facts.topic):
             self._records = RecordCheck(facts.topic, segment.path, findings, log.on_record)
-        self._corrupt, self._misplaced, self._gaps = Tally(), Tally(), Tally()
+        self._corrupt, self._malformed, self._misplaced = Tally(), Tally(), Tally()
+        self._is_cleaned = False
 
     def run(self) -> None:
         """Check all batches, and report what was found. Raises OSError."""
@@ -54,7 +56,6 @@ class SegmentCheck:
                 self._check_batch(batch)
                 position = batch.position + batch.size_bytes
                 log.findings.totals.batches += 1
-                log.progress.advance(batch.size_bytes)
         except UnreadableError as error:
             self._offsets.stop()
             self._times.stop()
@@ -66,58 +67,76 @@ class SegmentCheck:
         self._end()
 
     def _check_batch(self, batch: RawBatch) -> None:
+        log = self._log
         fault = batch.fault()
         if fault is not None:
-            self._corrupt.add(f"byte {batch.position}, offset {batch.offset}: {fault}")
+            tally = self._corrupt if fault.is_checksum else self._malformed
+            tally.add(fault.what, position=batch.position, offset=batch.offset)
             self._action.note_damage(batch.position)
             self._offsets.skip_batch(batch.position)
             self._times.stop()
-            self._log.transactions.note_damage()
+            log.note_lost()
             return
         self._check_offsets(batch)
         self._offsets.add(batch)
         self._times.add(batch)
-        if self._log.facts.topic != CLUSTER_METADATA_TOPIC:
-            marker = self._log.transactions.add(batch)
+        if log.facts.topic != CLUSTER_METADATA_TOPIC:
+            marker = log.transactions.add(batch)
             if marker is not None:
                 self._transactions.add(marker)
-        self._log.epochs.add(batch)
+        log.epochs.add(batch)
+        if batch.is_message:
+            log.findings.totals.records += 1
+        else:
+            self._check_header(batch)
         if self._records is not None:
             self._records.add(batch)
 
     def _check_offsets(self, batch: RawBatch) -> None:
-        expected = self._log.next_offset
+        log, expected = self._log, self._log.next_offset
         first = batch.last_offset if batch.is_message else batch.offset
         too_far = batch.last_offset - self._segment.base_offset > MAX_RELATIVE_OFFSET
         if first < expected or too_far:
-            self._misplaced.add(
-                f"byte {batch.position}: offset {batch.offset} where {expected} was expected"
-            )
+            what = f"offset {batch.offset} where {expected} was expected"
+            self._misplaced.add(what, position=batch.position, offset=batch.offset)
             self._action.note_damage(batch.position)
         elif batch.offset > expected and not batch.is_message:
-            self._add_gap(expected, batch)
-        self._log.next_offset = max(expected, batch.last_offset + 1)
+            log.note_gap(self._segment, batch.offset, batch.position)
+        if log.lost_from is not None:
+            log.gaps.add_lost(log.lost_from, batch.offset)
+            log.lost_from = None
+        log.next_offset = max(expected, batch.last_offset + 1)
 
-    def _add_gap(self, expected: int, batch: RawBatch) -> None:
-        if self._log.facts.may_have_gaps:
-            self._log.transactions.note_gap()
-        else:
-            self._gaps.add(f"offsets {expected} to {batch.offset - 1} at byte {batch.position}")
-            self._log.transactions.note_damage()
+    def _check_header(self, batch: RawBatch) -> None:
+        log, header, segment = self._log, batch.header, self._segment
+        span = header.last_offset_delta + 1
+        if not 0 <= header.record_count <= span:
+            what = f"{header.record_count} records in {span} offsets"
+            self._malformed.add(what, position=batch.position, offset=batch.offset)
+        elif not header.is_control:
+            log.findings.totals.records += header.record_count
+        if 0 <= header.partition_leader_epoch < log.last_epoch:
+            what = f"leader epoch {header.partition_leader_epoch} follows {log.last_epoch}"
+            self._misplaced.add(what, position=batch.position, offset=batch.offset)
+        log.last_epoch = max(log.last_epoch, header.partition_leader_epoch)
+        log.producers.add(header, segment.path, segment.base_offset, batch.position)
+        self._is_cleaned |= is_cleaners(header)
 
     def _report_bad_end(self, position: int, what: str, *, is_cut_short: bool) -> None:
         self._action.note_damage(position)
         findings, segment = self._log.findings, self._segment
         if self._action.is_in_use and self._is_zero_from(position):
             what = f"{segment.size_bytes - position} bytes were preallocated and not used"
-            findings.note(segment.path, what, "they are cut off")
+            findings.note(segment.path, what, "they are cut off", Kind.STRUCTURE)
             return
         # A kill may leave an incomplete batch at the end of the active segment.
         is_torn_by_kill = self._action.is_in_use and is_cut_short
         if not is_torn_by_kill:
-            self._log.transactions.note_damage()
+            self._log.note_lost()
+        tally = Tally()
+        tally.add(what, position=position)
         report = findings.note if is_torn_by_kill else findings.problem
-        report(segment.path, f"byte {position}: {what}", str(self._action))
+        report(segment.path, tally, str(self._action), Kind.STRUCTURE)
 
     def _is_zero_from(self, position: int) -> bool:
         files = self._log.files
@@ -129,12 +148,14 @@ class SegmentCheck:
         return True
 
     def _end(self) -> None:
-        for tally in (self._corrupt, self._misplaced):
-            if tally.count:
-                self._log.findings.problem(self._segment.path, str(tally), str(self._action))
-        if self._gaps.count:
-            what = f"missing: {self._gaps}"
-            self._log.findings.problem(self._segment.path, what, "reads continue after the gap")
+        for kind, tally in (
+            (Kind.CHECKSUM, self._corrupt),
+            (Kind.STRUCTURE, self._malformed),
+            (Kind.ORDER, self._misplaced),
+        ):
+            self._log.findings.problem(self._segment.path, tally, str(self._action), kind)
+        if self._is_cleaned:
+            self._log.gaps.note_cleaned(self._log.next_offset)
         self._offsets.end()
         self._times.end()
         self._transactions.end(self._segment.base_offset, self._log.next_offset)

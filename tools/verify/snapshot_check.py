@@ -8,7 +8,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.tools.dump.decoders import decode_control
 
-from .findings import Findings
+from .findings import Findings, Kind
 from .record_check import OnRecord, RecordCheck
 
 _REFUSED = "an older snapshot or the log is read instead; without them the broker refuses to start"
@@ -24,19 +24,22 @@ def check_snapshot(files: Files, path: Path, findings: Findings, on_record: OnRe
         for batch in scan_raw(files, file, 0, file.append_position):
             position = batch.position
             if batch.is_message or not batch.is_valid():
-                findings.problem(path, f"the batch at byte {position} is damaged", _REFUSED)
+                what = f"the batch at byte {position} is damaged"
+                findings.problem(path, what, _REFUSED, Kind.SNAPSHOT)
                 return
             records.add(batch)
             kinds += _control_kinds(batch)
             position += batch.size_bytes
     except UnreadableError as error:
-        findings.problem(path, f"byte {position}: {error}", _REFUSED)
+        findings.problem(path, f"byte {position}: {error}", _REFUSED, Kind.SNAPSHOT)
         return
     records.end()
     if position != file.append_position:
-        findings.problem(path, f"it is cut off after byte {position}", _REFUSED)
+        what = f"it is cut off after byte {position}"
+        findings.problem(path, what, _REFUSED, Kind.SNAPSHOT)
     elif kinds[:1] != ["SNAPSHOT_HEADER"] or kinds[-1:] != ["SNAPSHOT_FOOTER"]:
-        findings.problem(path, "its header or its footer is missing", _REFUSED)
+        what = "its header or its footer is missing"
+        findings.problem(path, what, _REFUSED, Kind.SNAPSHOT)
 
 
 def _control_kinds(batch: RawBatch) -> list[str]:

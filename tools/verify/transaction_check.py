@@ -10,7 +10,7 @@ from pathlib import Path
 from odradek.storage.files import Files
 from odradek.storage.txn_index import ENTRY_BYTES, AbortedTransaction, entries_of
 
-from .findings import Findings, Tally
+from .findings import Findings, Kind, Tally
 from .log_transactions import LogTransactions, Marker
 
 _REBUILT = "it is rebuilt after an unclean stop; after a clean stop it is used as it is"
@@ -47,8 +47,7 @@ class TransactionCheck:
         if self._transactions.is_known:
             self._check_extra([each for each in entries if each.last_offset < end_offset], wrong)
         self._check_missing(entries, wrong)
-        if wrong.count:
-            self._findings.problem(self._path, str(wrong), _REBUILT)
+        self._findings.problem(self._path, wrong, _REBUILT, Kind.TRANSACTION)
 
     def _read(self) -> list[AbortedTransaction]:
         # Read after the log, because a running broker writes the log first.
@@ -56,10 +55,12 @@ class TransactionCheck:
             return []
         data = self._files.read(self._path)
         if len(data) % ENTRY_BYTES and len(data) > ENTRY_BYTES:
-            self._findings.note(self._path, "an incomplete entry at its end", "it is ignored")
+            what = "an incomplete entry at its end"
+            self._findings.note(self._path, what, "it is ignored", Kind.INDEX)
         versions = sorted({version for version, _ in entries_of(data)} - {0})
         if versions:
-            self._findings.problem(self._path, f"entries of unknown version {versions[0]}")
+            what = f"entries of unknown version {versions[0]}"
+            self._findings.problem(self._path, what, kind=Kind.INDEX)
         return [entry for _, entry in entries_of(data)]
 
     def _check_order(

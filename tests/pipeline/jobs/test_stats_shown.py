@@ -15,15 +15,12 @@ from odradek.pipeline.jobs.stats.group_log import Commit, Group
 from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, run_stats
 from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
-from odradek.pipeline.jobs.verify.job import VerifyReport, VerifySettings, run_verify
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.protocol.compression import CompressionType
 from odradek.tools.app import app
 from odradek.tools.pipeline.stats_json import instant, show_json
 from odradek.tools.pipeline.stats_page import Column, charts, draw, page
 from odradek.tools.pipeline.stats_report import show_report
-from odradek.tools.pipeline.verify_report import show_json as show_verify_json
-from odradek.tools.pipeline.verify_report import show_report as show_verify_report
 from tests.support.archives import InThisProcess
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox
@@ -152,37 +149,6 @@ def test_tables_tell_topics_hours_and_groups(
     assert re.search(r"g: orders-0 +10 +5 +90 +80", out)
 
 
-def verdict(data: Path) -> VerifyReport:
-    return run_verify(InThisProcess(), VerifySettings(log_directories=[data]))
-
-
-def test_findings_are_printed_as_lines_and_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    box = LogBox(tmp_path)
-    log = box.open()
-    Writer(1).write(log, 20)
-    log.close(NOW_MS)
-    path = box.path(0, ".log")
-    data = bytearray(path.read_bytes())
-    data[70] ^= 1
-    path.write_bytes(data)
-    (box.directory / "surprise").touch()
-    report = verdict(tmp_path)
-    assert show_verify_report(report, "verified") == 1
-    out = capsys.readouterr().out
-    assert f"problem (checksum): {path}: byte 0, offset 0: the batch is not" in out
-    assert out.endswith("1 problem, 1 note\n")
-    assert show_verify_json(report) == 1
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["sound"], shown["problems"], shown["notes"]) == (False, 1, 1)
-    assert shown["topics"][0]["logBytes"] == len(data)
-    first = (
-        shown["findings"][0] if shown["findings"][0]["type"] == "problem" else shown["findings"][1]
-    )
-    assert (first["kind"], first["position"], first["path"]) == ("checksum", 0, str(path))
-
-
 @pytest.mark.parametrize("job", ["verify", "stats"])
 def test_a_dry_run_reads_no_batch_and_starts_no_spark(data: Path, job: str) -> None:
     result = CliRunner().invoke(app, ["pipeline", job, "--path", str(data), "--dry-run"])
@@ -210,9 +176,6 @@ def test_spark_finds_what_one_process_finds(spark: "SparkSession", data: Path) -
     from odradek.pipeline.jobs.spark_tasks import SparkTasks
 
     tasks = SparkTasks(spark)
-    found = run_verify(tasks, VerifySettings(log_directories=[data], deep=True))
-    assert found.findings == []
-    assert found.partitions[0].batches == verdict(data).partitions[0].batches
     settings = StatsSettings(log_directories=[data])
     here, there = run_stats(InThisProcess(), settings), run_stats(tasks, settings)
     assert there.topics[0].total.sizes.counts.tolist() == here.topics[0].total.sizes.counts.tolist()
