@@ -12,11 +12,14 @@ if TYPE_CHECKING:
 def by_odradek(spark: "SparkSession", data: str, topic: str, archive: str) -> tuple[float, None]:
     """Seconds that the job takes for the closed segments of a topic."""
     from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
+    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
     from odradek.pipeline.jobs.spark_tasks import SparkTasks
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 
     settings = ArchiveSettings(
-        log_directories=[Path(data)], archive=Path(archive), topics=TopicChoice(names=[topic])
+        log_directories=[Path(data)],
+        archive=ArchiveLocation(archive),
+        topics=TopicChoice(names=[topic]),
     )
     began = time.perf_counter()
     run_archive(SparkTasks(spark), settings)

@@ -19,7 +19,7 @@ from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.protocol.compression import CompressionType
 from tests.conformance.kafkas_files.spark_reads import read
-from tests.support.archives import logged, rows_of, seen
+from tests.support.archives import at, logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.lengths import LONG
@@ -124,9 +124,11 @@ def test_a_job_of_the_command_line_runs_on_both_workers(
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr + cluster.log_text()
-    here = ArchiveSettings(log_directories=[large_log], archive=tmp_path / "here", until_end=True)
+    here = ArchiveSettings(
+        log_directories=[large_log], archive=at(tmp_path / "here"), until_end=True
+    )
     run_archive(SparkTasks(spark), here)
-    found = rows_of(seen(tmp_path / "clustered"))
-    assert found == rows_of(seen(tmp_path / "here"))
+    found = rows_of(seen(at(tmp_path / "clustered")))
+    assert found == rows_of(seen(at(tmp_path / "here")))
     assert found == [row for each in sorted(large_log.glob("orders-*")) for row in logged(each)]
     check_both_worked(events, "odradek archive")

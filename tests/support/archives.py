@@ -1,13 +1,15 @@
 """Archives that are made without Spark, and what a reader sees in them."""
 
+import tarfile
 from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
+from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.protocol.record import Record
@@ -18,6 +20,7 @@ from odradek.storage.log_reader import LogReader
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Row = tuple[Any, ...]
+OLD_ARCHIVE = Path(__file__).parents[1] / "golden" / "archives" / "version-0.1.tar.gz"
 
 
 class InThisProcess:
@@ -39,6 +42,18 @@ class InThisProcess:
             yield index, results[0]
 
 
+def at(path: Path) -> ArchiveLocation:
+    """The archive in a directory."""
+    return ArchiveLocation(str(path))
+
+
+def archive_of_version_0_1(directory: Path) -> ArchiveLocation:
+    """Unpack an archive that version 0.1 has made."""
+    with tarfile.open(OLD_ARCHIVE) as packed:
+        packed.extractall(directory, filter="data")
+    return at(directory)
+
+
 def archive_here(
     settings: ArchiveSettings, files: Files | None = None, **how: Any
 ) -> ArchiveSummary:
@@ -46,9 +61,9 @@ def archive_here(
     return run_archive(InThisProcess(**how), settings, NO_PROGRESS, files)
 
 
-def seen(archive: Path) -> pa.Table:
-    """What somebody sees who knows nothing of odradek."""
-    return ds.dataset(archive, format="parquet", partitioning="hive").to_table()
+def seen(archive: ArchiveLocation) -> pa.Table:
+    """What somebody sees who knows nothing of odradek: a reader of Delta tables."""
+    return DeltaTable(archive.uri, storage_options=dict(archive.options)).to_pyarrow_table()
 
 
 def rows_of(table: pa.Table) -> list[Row]:
@@ -66,9 +81,9 @@ def rows_of(table: pa.Table) -> list[Row]:
     return sorted(zip(*columns, stamps, types, headers, strict=True), key=lambda row: row[:3])
 
 
-def data_files(archive: Path) -> list[Path]:
+def data_files(archive: ArchiveLocation) -> list[Path]:
     """Those that readers look at."""
-    return sorted(archive.glob("topic=*/date=*/*.parquet"))
+    return sorted(map(Path, DeltaTable(archive.uri).file_uris()))
 
 
 def topic_of(directory: Path) -> tuple[str, int]:

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.session import why_no_spark
 from odradek.protocol.compression import CompressionType
 from odradek.tools.pipeline.quiet_spark import quiet_settings
-from tests.support.archives import archive_here, rows_of, seen
+from tests.support.archives import archive_here, at, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.quick_spark import quick_java_options
@@ -113,33 +112,31 @@ def logs(root: Path) -> Path:
 def check_that_a_run_completes(path: Path, archive: Path) -> None:
     settings = ArchiveSettings(
         log_directories=[path],
-        archive=archive,
+        archive=at(archive),
         topics=TopicChoice(names=["orders"]),
         until_end=True,
     )
     assert archive_here(settings, QuickFiles()).total().records == 2
-    assert [row[:5] for row in rows_of(seen(archive))] == [
+    assert [row[:5] for row in rows_of(seen(at(archive)))] == [
         ("orders", 0, 0, b"k", b"a"),
         ("orders", 0, 1, b"k", b"b"),
     ]
-    assert list(ArchiveLayout(archive).staging.iterdir()) == []
 
 
 def test_interrupted_or_killed_processes_leave_nothing_behind(tmp_path: Path) -> None:
     """While the workers start, and while one writes."""
     path, archive = logs(tmp_path), tmp_path / "archive"
-    staging = ArchiveLayout(archive).staging
     arguments = ("archive", archive, "--path", path, "--until-end", "--processes", 2)
     job = Interrupted(tmp_path, *arguments)
     assert job.when(job.workers) == 130
     assert (job.left(), job.said()) == ([], [SAID])
 
     job = Interrupted(tmp_path, *arguments)
-    assert job.when(lambda: list(staging.glob("*/*"))) == 130
+    assert job.when(lambda: list(archive.glob("topic=*/*/*"))) == 130
     assert (job.left(), job.said()) == ([], [SAID])
 
     job = Interrupted(tmp_path, *arguments)
-    assert job.killed_when(lambda: list(staging.glob("*/*"))) == -signal.SIGKILL
+    assert job.killed_when(lambda: list(archive.glob("topic=*/*/*"))) == -signal.SIGKILL
     assert (job.left(), job.said()) == ([], [])
     check_that_a_run_completes(path, archive)
 
@@ -155,9 +152,8 @@ def test_an_interrupted_spark_says_so_in_a_line_and_leaves_nothing_behind(tmp_pa
     assert job.when(job.said) == 130
     assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
 
-    staging = ArchiveLayout(archive).staging
     job = Interrupted(tmp_path, "archive", archive, "--path", path, "--until-end", *spark, *quick)
-    assert job.when(lambda: list(staging.glob("*/*"))) == 130
+    assert job.when(lambda: list(archive.glob("topic=*/*/*"))) == 130
     assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
     check_that_a_run_completes(path, archive)
 

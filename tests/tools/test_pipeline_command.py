@@ -15,7 +15,7 @@ from odradek.tools.app import app
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
 from odradek.tools.tables import number, size
-from tests.support.archives import data_files
+from tests.support.archives import archive_of_version_0_1, at, data_files
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox
@@ -53,7 +53,7 @@ def test_the_help_of_no_job_loads_anything_of_spark() -> None:
         "for job in sys.argv[1:]:\n"
         "    try:\n        app(['pipeline', job, '--help'])\n"
         "    except SystemExit as end:\n        assert end.code == 0, job\n"
-        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'yaml'}\n"
+        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'deltalake', 'yaml'}\n"
         "    assert not heavy & set(sys.modules), (job, heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program, *JOBS], capture_output=True, text=True)
@@ -77,10 +77,18 @@ def test_an_archive_is_made_and_summed_up(tmp_path: Path, log: PartitionLog) -> 
     log.close(NOW_MS)
     shown = run("archive", tmp_path / "to", "--log-dirs", tmp_path / "log", "--compact")
     assert f"archived into {tmp_path / 'to'} in" in shown
-    assert data_files(tmp_path / "to")
+    assert data_files(at(tmp_path / "to"))
     plan = run("replay", tmp_path / "to", "--bootstrap", "h:1", "--topics", ".*", "--dry-run")
     assert "would be replayed (nothing was sent)" in plan
     assert "orders-0" in plan
+
+
+def test_an_archive_of_version_0_1_is_migrated(tmp_path: Path) -> None:
+    archive_of_version_0_1(tmp_path / "old")
+    shown = run("migrate-archive", tmp_path / "old")
+    assert "is a Delta table of 12 records in 7 files; 2 files were written again" in shown
+    shown = run("migrate-archive", tmp_path / "old", code=1)
+    assert "is not an archive of version 0.1" in " ".join(shown.split())
 
 
 def test_what_was_lost_has_an_exit_code_of_its_own(tmp_path: Path, log: PartitionLog) -> None:
@@ -128,7 +136,7 @@ def test_jobs_in_processes_need_no_pyspark(tmp_path: Path, log: PartitionLog) ->
     for job in (("archive", tmp_path / "to"), ("stats",), ("verify", "--deep")):
         done = run_apart(*job, "--path", tmp_path / "log", "--processes", 1, **environment)
         assert (done.returncode, done.stderr) == (0, ""), job
-    assert data_files(tmp_path / "to")
+    assert data_files(at(tmp_path / "to"))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +163,7 @@ def test_a_package_that_is_missing_is_named(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["archive", "s3://bucket/x", "--path", "."], "mount s3 storage"),
+        (["archive", "to", "--path", ".", "--storage", "a"], "is not KEY=VALUE"),
         (["archive", "to", "--path", "no/such"], "is not a directory"),
         (["archive", "to", "--path", ".", "--conf", "a"], "is not KEY=VALUE"),
         (["archive", "to", "--path", ".", "--conf", "a=b"], "needs --master"),

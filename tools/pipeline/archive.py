@@ -1,4 +1,4 @@
-"""`odradek pipeline archive`: writes closed segments as Parquet, each record exactly once."""
+"""`odradek pipeline archive`: writes closed segments to a Delta table, each record exactly once."""
 
 import time
 from pathlib import Path
@@ -13,9 +13,10 @@ from .options import (
     Master,
     Place,
     Processes,
+    Storage,
     Topic,
     Topics,
-    local_path,
+    archive_location,
     log_directories,
     place_of,
 )
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913 - one parameter per option
     *,
     archive: Annotated[
-        str, typer.Argument(metavar="ARCHIVE", help="The directory to archive into.")
+        str,
+        typer.Argument(metavar="ARCHIVE", help="The directory or URL (s3://…) of the table."),
     ],
     path: LogDirs,
     topic: Topic = None,
@@ -48,24 +50,29 @@ def command(  # noqa: PLR0913 - one parameter per option
             "--schema",
             metavar="FILE",
             help="Values are JSON objects: write their fields as columns, as this file describes. "
-            "Records that do not match go to ARCHIVE/_dead_letters.",
+            "Records that do not match have the reason in the column error.",
         ),
     ] = None,
     drop_value: Annotated[
         bool, typer.Option("--drop-value", help="With --schema: do not keep the original value.")
     ] = False,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Merge small files into larger ones afterwards.")
+        bool,
+        typer.Option(
+            "--compact",
+            help="Afterwards merge small files, and delete files that were replaced a week ago.",
+        ),
     ] = False,
     verify_crc: Annotated[
         bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
     ] = True,
+    storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Archive topics as Parquet files, by topic and date.
+    """Archive topics in a Delta table, by topic and date.
 
     Archives the records of closed segments that are not in ARCHIVE yet. Each record is archived
     exactly once, however often the command is run or killed. A broker may be running.
@@ -73,18 +80,16 @@ def command(  # noqa: PLR0913 - one parameter per option
     if drop_value and schema is None:
         raise typer.BadParameter("needs --schema", param_hint="--drop-value")
     directories, place = log_directories(path), place_of(processes, master, conf)
-    destination = local_path(archive, "ARCHIVE")
-    from odradek.pipeline.jobs.topic_choice import TopicChoice
-
     from .running import run_job
 
     def job() -> int:
         from odradek.pipeline.jobs.archive.job import ArchiveSettings
         from odradek.pipeline.jobs.archive.json_schema import read_json_schema
+        from odradek.pipeline.jobs.topic_choice import TopicChoice
 
         settings = ArchiveSettings(
             log_directories=directories,
-            archive=destination,
+            archive=archive_location(archive, storage),
             topics=TopicChoice(names=topic or (), pattern=topics),
             until_end=until_end,
             committed_only=isolation == "read_committed",

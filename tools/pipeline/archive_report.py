@@ -28,6 +28,7 @@ def show_summary(summary: ArchiveSummary, title: str) -> int:
     shown = [column for column, cell in enumerate(total) if column < _FIXED_COLUMNS or cell]
     lines = [[line[column] for column in shown] for line in (_HEADER, *rows, total)]
     show_table(title, lines[0], lines[1:-1], lines[-1] if len(rows) > 1 else ())
+    print_each("repaired", summary.repaired)
     print_each("note", summary.notes)
     print_each(_LOST, summary.lost)
     print_each("problem", summary.problems)
@@ -65,6 +66,7 @@ def show_plan(summary: ArchiveSummary, offsets: dict[str, int]) -> int:
     ]
     header = ("topic", "partitions", "offsets", "log", "lost", "waiting")
     show_table("would be archived (nothing was written)", header, rows)
+    print_each("note", summary.notes)
     print_each(_LOST, summary.lost)
     print_each("problem", summary.problems)
     return EXIT_PROBLEMS if summary.problems else EXIT_DONE

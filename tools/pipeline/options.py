@@ -3,9 +3,12 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 
 _WHERE = "Where it runs"
 Processes = Annotated[
@@ -54,6 +57,15 @@ LogDirs = Annotated[
         "--log-dirs",
         metavar="DIR",
         help="The log directories of a node (log.dirs): comma-separated, or given several times.",
+    ),
+]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage",
+        metavar="KEY=VALUE",
+        help="An option of the archive's object store, like aws_endpoint_url=https://…; may be "
+        "given several times. Those of the environment (AWS_…) need not be given.",
     ),
 ]
 Topic = Annotated[
@@ -116,15 +128,13 @@ def place_of(processes: int | None, master: str | None, conf: list[str] | None) 
     return Place(processes=processes, is_spark=is_spark, master=master, conf=settings)
 
 
-def local_path(text: str, hint: str) -> Path:
-    """A path, or the path in a file: URI. Raises BadParameter for other URIs."""
-    scheme, separator, rest = text.partition(":")
-    if separator and scheme == "file":
-        text = "/" + rest.lstrip("/")
-    elif separator and rest.startswith("//"):
-        raise typer.BadParameter(
-            f"{text}: needs a directory that this machine and Spark's workers can read; "
-            f"mount {scheme} storage, or copy the files",
-            param_hint=hint,
-        )
-    return Path(text).absolute()
+def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
+    """Return where an archive is: a path, a file: URI, or the URL of an object store."""
+    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+
+    options = settings_of(storage, "--storage")
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme != "file":
+        return ArchiveLocation(text.rstrip("/"), options)
+    path = f"/{rest.lstrip('/')}" if separator else text.removeprefix("file:")
+    return ArchiveLocation(str(Path(path).absolute()))

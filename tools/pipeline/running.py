@@ -36,7 +36,9 @@ EXIT_USAGE = 2
 EXIT_LOST = 3
 EXIT_INTERRUPTED = 130
 _EXTRAS = {
-    **dict.fromkeys(("confluent_kafka", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"),
+    **dict.fromkeys(
+        ("confluent_kafka", "deltalake", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"
+    ),
     **dict.fromkeys(("py4j", "pyspark", "yaml"), "spark"),
     **dict.fromkeys(("fastavro", "google", "httpx2", "jsonschema"), "registry"),
 }

@@ -1,28 +1,25 @@
-"""Archives the records of closed segments in a directory of Parquet files, each exactly once.
+"""Archives the records of closed segments in a Delta table, each exactly once.
 
-    ARCHIVE/
-      topic=orders/date=2026-11-21/             what readers see: any reader of Parquet will do
-        0-00000000000000000000-00000000000000004711-1.parquet
-      _dead_letters/topic=orders/date=.../      records that do not match a given schema
-      _odradek/                                 readers ignore names that begin with an underscore
-        manifest/00000000000000000001.json      what each commit has added and replaced
-        staging/RUN/                            files that are written and not yet committed
-        replays/JOB/                            the progress of replays
-        lock
+    ARCHIVE/                                      a directory, or a URL of an object store
+      _delta_log/                                 the table's log: the only authority
+      topic=orders/date=2026-11-21/...parquet     files of the table, and files that never were
+      _odradek/state-NUMBER.json                  what is archived; the table's log names the number
 
-**Exactly once.** Tasks read ranges of offsets (staging) and write the records to files in the
-staging directory of their run, under names that no other attempt has (dated_files). The driver
-takes the first result of each range and commits it (commit) by adding one entry to the manifest.
-The entry is created atomically. It says which ranges are now archived, and the final name of each
-staged file. Then the files are renamed. If a run is killed in between, the next run does the
-remaining renames that the entry lists. A staged file that is in no entry was left by a killed run
-or a second attempt, and is deleted.
+**Exactly once.** Tasks read ranges of offsets (writing) and write the records to files under names
+that no other attempt has (dated_files). The driver takes the first result of each range and commits
+it (table): one entry of the table's log adds the files and names a new state (state), which says
+which offsets are archived. What is missing of a partition is its offsets without those (plan). So a
+run that is killed leaves whole commits and files that belong to no commit. A second run has nothing
+to do, and a range that could not be read does not stop the others.
 
-The entries alone say what is archived, not the names of files. What is missing of a partition is
-its offsets without those ranges (plan). So a second run has nothing to do, and a range that could
-not be read does not stop the others.
+**Several runs at once.** The table refuses a commit if the state has changed since it was read.
+The commit is then made again on the new state, unless both have archived the same offsets: then the
+second run ends with an error.
 
-**One run at a time.** A run holds a lock of the operating system, which is released when its
-process ends. If two runs get past it (a file system that loses locks), the second to commit fails,
-because the number of an entry can be used only once.
+**Logs that change.** A power cut may take records from a log after they were archived. The state
+identifies the batches at the ends of its ranges, so that the next run finds this out (batch_marks)
+and repairs the table (repair).
+
+Reading order: storage, state, parquet_format, dated_files, table_format, reading, table,
+batch_marks, plan, value_schema, writing, repair, summary, job; migration from version 0.1.
 """

@@ -5,9 +5,9 @@ most are written. So memory is bounded for any number of dates. The number of op
 too: a date that was not written to for long is closed. If it comes again, it gets a second file.
 """
 
+import datetime
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,46 +15,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odradek.pipeline.decoding.varints import Ints
-from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
-from .layout import STAGED_SUFFIX
 from .parquet_format import ROW_GROUP_BYTES, open_writer
+from .storage import ArchiveFiles
 
 _MAX_OPEN = 100
-_US_PER_MS = 1000
 _US_PER_DAY = 86_400_000_000
+_NO_DATE = "__HIVE_DEFAULT_PARTITION__"  # the name for null in Hive's partitioning
+_DAYS_FROM_YEAR_1 = -719_162  # to 1970-01-01
+_DAYS_TO_YEAR_9999 = 2_932_896
 
 
-class StagedFile(NamedTuple):
-    """A file that is written and synced. `day` counts from 1970-01-01."""
+class WrittenFile(NamedTuple):
+    """A file with records of one partition and date. `offsets` and `times_us` are inclusive.
 
-    path: Path
-    day: int
+    `date` is None for timestamps outside the years 1 to 9999.
+    """
+
+    path: str
+    topic: str
+    date: str | None
+    partition: int
     records: int
     size_bytes: int
-    first_offset: int
-    last_offset: int
-    times_ms: tuple[int, int]
+    offsets: tuple[int, int]
+    times_us: tuple[int, int]
+    is_dead_letters: bool = False
 
 
 class DatedFiles:
     """Takes the records of one partition in order of offset, all with one schema.
 
-    The files are named `stem` and a number, in `directory`, which must exist.
+    The files have names that begin with `stem`, which no other attempt may use.
     """
 
     def __init__(
-        self, files: Files, directory: Path, stem: str, row_group_bytes: int = ROW_GROUP_BYTES
+        self,
+        files: ArchiveFiles,
+        partition: TopicPartition,
+        stem: str,
+        row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         self._files = files
-        self._directory = directory
+        self._partition = partition
         self._stem = stem
         self._row_group_bytes = row_group_bytes
         self._buffers: dict[int, _Buffer] = {}
         self._buffered_bytes = 0
         self._open: OrderedDict[int, _OpenFile] = OrderedDict()  # least recently written first
         self._opened = 0
-        self._done: list[StagedFile] = []
+        self._done: list[WrittenFile] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add records. Raises OSError."""
@@ -63,13 +74,13 @@ class DatedFiles:
         while self._buffered_bytes >= self._row_group_bytes:
             self._write(max(self._buffers, key=lambda day: self._buffers[day].size_bytes))
 
-    def finish(self) -> list[StagedFile]:
-        """Write and sync the rest, and return all files in order of date. Raises OSError."""
+    def finish(self) -> list[WrittenFile]:
+        """Write the rest, and return all files. Raises OSError."""
         for day in list(self._buffers):
             self._write(day)
         while self._open:
             self._close_least_recent()
-        return sorted(self._done, key=lambda each: (each.day, each.first_offset))
+        return self._done
 
     def _write(self, day: int) -> None:
         buffer = self._buffers.pop(day)
@@ -78,15 +89,18 @@ class DatedFiles:
         if file is None:
             if len(self._open) >= _MAX_OPEN:
                 self._close_least_recent()
-            path = self._directory / f"{self._stem}-{self._opened}{STAGED_SUFFIX}"
-            self._opened += 1
-            file = self._open[day] = _OpenFile(path, buffer.batches[0].schema)
+            file = self._open[day] = self._new_file(day, buffer.batches[0].schema)
         self._open.move_to_end(day)
         file.write(pa.Table.from_batches(buffer.batches))
 
+    def _new_file(self, day: int, schema: pa.Schema) -> "_OpenFile":
+        name = f"{self._stem}-{self._opened}.parquet"
+        self._opened += 1
+        return _OpenFile(self._files, self._partition, date_of(day), name, schema)
+
     def _close_least_recent(self) -> None:
-        day, file = self._open.popitem(last=False)
-        self._done.append(file.close(self._files, day))
+        _, file = self._open.popitem(last=False)
+        self._done.append(file.close())
 
 
 class _Buffer:
@@ -105,9 +119,19 @@ class _Buffer:
 class _OpenFile:
     """A file that is open for writing."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path = path
-        self._writer = open_writer(path, schema)
+    def __init__(
+        self,
+        files: ArchiveFiles,
+        partition: TopicPartition,
+        date: str | None,
+        name: str,
+        schema: pa.Schema,
+    ) -> None:
+        self._partition = partition
+        self._date = date
+        self._path = f"{date_directory(partition.topic, date)}/{name}"
+        self._output = files.open_output(self._path)
+        self._writer = open_writer(self._output, schema)
         self._records = 0
         self._offsets: list[int] = []
         self._times_us: list[int] = []
@@ -119,18 +143,39 @@ class _OpenFile:
         bounds = pc.min_max(table["timestamp"].cast(pa.int64()))
         self._times_us += [bounds["min"].as_py(), bounds["max"].as_py()]
 
-    def close(self, files: Files, day: int) -> StagedFile:
+    def close(self) -> WrittenFile:
         self._writer.close()
-        files.fsync(files.open(self._path, read_only=True))
-        return StagedFile(
+        size_bytes = self._output.tell()
+        self._output.close()
+        return WrittenFile(
             path=self._path,
-            day=day,
+            topic=self._partition.topic,
+            date=self._date,
+            partition=self._partition.partition,
             records=self._records,
-            size_bytes=files.size(self._path),
-            first_offset=self._offsets[0],
-            last_offset=self._offsets[-1],
-            times_ms=(min(self._times_us) // _US_PER_MS, max(self._times_us) // _US_PER_MS),
+            size_bytes=size_bytes,
+            offsets=(self._offsets[0], self._offsets[-1]),
+            times_us=(min(self._times_us), max(self._times_us)),
         )
+
+
+def date_of(day: int) -> str | None:
+    """Return the date `day` days after 1970-01-01; None outside the years 1 to 9999."""
+    if not _DAYS_FROM_YEAR_1 <= day <= _DAYS_TO_YEAR_9999:
+        return None
+    return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()
+
+
+def dates_of(timestamps: pa.ChunkedArray) -> pa.Array:
+    """Return the dates of timestamps, as `date_of` makes them."""
+    days: Ints = timestamps.cast(pa.int64()).to_numpy() // _US_PER_DAY
+    unknown = (days < _DAYS_FROM_YEAR_1) | (days > _DAYS_TO_YEAR_9999)
+    return pa.array(np.where(unknown, 0, days).astype(np.int32), pa.date32(), mask=unknown)
+
+
+def date_directory(topic: str, date: str | None) -> str:
+    """Return the path relative to the archive. Characters of topic names need no escaping."""
+    return f"topic={topic}/date={date or _NO_DATE}"
 
 
 def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -1,14 +1,13 @@
-"""Implements `odradek pipeline archive`: reads, stages and commits what the archive lacks.
+"""Implements `odradek pipeline archive`: reads, writes and commits what the archive lacks.
 
 Results are committed every few seconds while tasks are running. If the job is killed, only the work
 since the last commit is lost.
 """
 
 import time
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,12 +18,11 @@ from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.storage.files import Files, LockHeldError
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 
-from .commit import Committer
-from .compaction import compact
-from .layout import ArchiveLayout
-from .manifest import ArchiveState, Manifest
+from .migration import refuse_manifest
 from .plan import (
     MAX_PART_BYTES,
     PartitionPlan,
@@ -32,9 +30,14 @@ from .plan import (
     divide_into_tasks,
     part_size_bytes,
 )
-from .staging import StagedRange, StagingWork
+from .repair import Repair
+from .state import ArchiveState
+from .storage import ArchiveLocation
 from .summary import ArchiveSummary
+from .table import ArchiveTable
+from .table_format import create_table, is_archive
 from .value_schema import ValueSchema
+from .writing import WritingWork, WrittenRange
 
 _COMMIT_EVERY_S = 5.0
 
@@ -49,7 +52,7 @@ class ArchiveSettings:
     """
 
     log_directories: Sequence[Path]
-    archive: Path
+    archive: ArchiveLocation
     topics: TopicChoice = field(default_factory=TopicChoice)
     until_end: bool = False
     committed_only: bool = True
@@ -67,19 +70,21 @@ class ArchiveSettings:
 def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[PartitionPlan]:
     """Return what a run would do now; write nothing. Raises JobError, OSError."""
     files = files or Files()
-    entries = Manifest(ArchiveLayout(settings.archive), files).entries()
-    return _plans(settings, files, ArchiveState.of(entries))
+    state = ArchiveState()
+    refuse_manifest(settings.archive)
+    if is_archive(settings.archive):
+        state = ArchiveTable(settings.archive, files).state
+    planner = _planner(settings, files, state)
+    return [planner.plan(each) for each in settings.topics.partitions(planner.directories)]
 
 
-def _plans(settings: ArchiveSettings, files: Files, state: ArchiveState) -> list[PartitionPlan]:
-    directories = LogDirectories(settings.log_directories, files)
-    planner = Planner(
-        directories=directories,
+def _planner(settings: ArchiveSettings, files: Files, state: ArchiveState) -> Planner:
+    return Planner(
+        directories=LogDirectories(settings.log_directories, files),
         state=state,
         until_end=settings.until_end,
         committed_only=settings.committed_only,
     )
-    return [planner.plan(each) for each in settings.topics.partitions(directories)]
 
 
 def run_archive(
@@ -89,39 +94,18 @@ def run_archive(
     files: Files | None = None,
 ) -> ArchiveSummary:
     """Bring an archive up to date. Raises JobError, OSError."""
-    settings.value_schema()  # raises for an invalid schema before anything is done
+    value_schema = settings.value_schema()  # raises for an invalid schema before anything is done
     files = files or Files()
-    layout = ArchiveLayout(settings.archive)
-    with _open_archive(files, layout) as committer:
-        run = _Run(runner, settings, progress, committer)
-        run.read()
-        if settings.compact:
-            compact(runner, committer, settings.topics, run.summary, progress)
-        committer.delete_staging(committer.run_id)
-        return run.summary
-
-
-@contextmanager
-def _open_archive(files: Files, layout: ArchiveLayout) -> Iterator[Committer]:
-    """Lock the archive, and complete what killed runs have left."""
-    run_id = uuid.uuid4().hex
-    for directory in (layout.manifest, layout.staging):
-        files.make_directory(directory)
-        files.fsync_directory(directory.parent)
-    try:
-        lock = files.lock(layout.lock)
-    except LockHeldError as error:
-        raise JobError(f"another process is archiving to {layout.root}: {error}") from error
-    try:
-        manifest = Manifest(layout, files)
-        entries = manifest.entries()
-        committer = Committer(manifest, run_id, ArchiveState.of(entries))
-        committer.take_over(entries)
-        files.make_directory(layout.run(run_id))
-        files.fsync_directory(layout.staging)
-        yield committer
-    finally:
-        lock.release()
+    refuse_manifest(settings.archive)
+    create_table(settings.archive)
+    table = ArchiveTable(settings.archive, files)
+    if value_schema is not None:
+        table.add_columns(value_schema.schema)
+    run = _Run(runner, settings, progress, table)
+    run.read()
+    if settings.compact:
+        run.compact()
+    return run.summary
 
 
 class _Run:
@@ -132,30 +116,30 @@ class _Run:
         runner: TaskRunner,
         settings: ArchiveSettings,
         progress: Progress,
-        committer: Committer,
+        table: ArchiveTable,
     ) -> None:
         self._runner = runner
         self._settings = settings
         self._progress = progress
-        self._committer = committer
-        self._files = committer.manifest.files
-        self._staged: list[StagedRange] = []
+        self._table = table
+        self._files = table.files.files
+        self._written: list[WrittenRange] = []
         self.summary = ArchiveSummary()
 
     def read(self) -> None:
         """Read all that is missing. What was committed stays committed if an error is raised."""
-        plans = _plans(self._settings, self._files, self._committer.state)
+        plans = self._plans()
         self.summary.add_plans(plans)
         self._partitions = _partition_counts(plans)
         lost = [each for plan in plans for each in plan.lost]
         if lost:
-            self._committer.archive(lost, [], self._partitions)
+            self._table.append([], lambda state: state.with_ranges(lost, self._partitions))
         tasks = self._tasks(plans)
         committed_at = time.monotonic()
         try:
             with closing(self._runner.run(self._work(), tasks, "archive")) as results:
-                for _, staged in results:
-                    self._staged += staged
+                for _, written in results:
+                    self._written += written
                     self._progress.done(1)
                     if time.monotonic() - committed_at > _COMMIT_EVERY_S:
                         self._commit()
@@ -163,14 +147,43 @@ class _Run:
         finally:
             self._commit()
 
+    def compact(self) -> None:
+        """Merge small files, and delete those that nobody has read for a week."""
+        archived = sorted({key.topic for key in self._table.state.partitions})
+        topics = self._settings.topics.select(archived)
+        self._progress.total("compacting", len(topics))
+        for topic in topics:
+            self.summary.add_merged(topic, self._table.compact(topic))
+            self._progress.done(1)
+        self._table.vacuum()
+
+    def _plans(self) -> list[PartitionPlan]:
+        """Plan all partitions. Those that have diverged are repaired before."""
+        planner = _planner(self._settings, self._files, self._table.state)
+        plans: list[PartitionPlan] = []
+        for partition in self._settings.topics.partitions(planner.directories):
+            plan = planner.plan(partition)
+            if plan.diverged:
+                plan = self._repaired(planner, partition)
+            plans.append(plan)
+        return plans
+
+    def _repaired(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:
+        repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
+        try:
+            self.summary.repaired.append(f"{partition}: {repair.repair(partition)}")
+        except (JobError, CorruptRecordError) as error:
+            return PartitionPlan(partition, problem=str(error))
+        return replace(planner, state=self._table.state).plan(partition)
+
     def _commit(self) -> None:
-        staged, self._staged = self._staged, []
-        for each in staged:
-            self.summary.add_staged(each)
-        ranges = [each.archived for each in staged if each.archived.end > each.archived.start]
+        written, self._written = self._written, []
+        for each in written:
+            self.summary.add_written(each)
+        ranges = [each.archived for each in written if each.archived.end > each.archived.start]
         if ranges:
-            files = [file for each in staged for file in each.files]
-            self._committer.archive(ranges, files, self._partitions)
+            files = [file for each in written for file in each.files]
+            self._table.append(files, lambda state: state.with_ranges(ranges, self._partitions))
             self.summary.add_committed(files)
 
     def _tasks(self, plans: Sequence[PartitionPlan]) -> list[list[OffsetRange]]:
@@ -185,11 +198,10 @@ class _Run:
         self._progress.total("archiving", len(tasks))
         return tasks
 
-    def _work(self) -> StagingWork:
-        return StagingWork(
+    def _work(self) -> WritingWork:
+        return WritingWork(
             log_directories=tuple(path.absolute() for path in self._settings.log_directories),
-            layout=self._committer.manifest.layout,
-            run_id=self._committer.run_id,
+            location=self._settings.archive,
             value_schema=self._settings.value_schema(),
             verify_crc=self._settings.verify_crc,
             files=self._files,

@@ -8,7 +8,6 @@ search by.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,13 +25,13 @@ _NOT_REPEATED = frozenset({"value", "error", "headers.list.element.value"})
 _NOT_SEARCHED = frozenset({"key", "timestampType", "headers.list.element.key"})
 
 
-def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def open_writer(output: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a writer of a new file."""
     leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
     repeating = [leaf for leaf in leaves if leaf not in _NOT_REPEATED | _DELTA_ENCODED]
     searched = [leaf for leaf in leaves if leaf not in _NOT_REPEATED | _NOT_SEARCHED]
     return pq.ParquetWriter(
-        path,
+        output,
         schema,
         compression="zstd",
         compression_level=ZSTD_LEVEL,

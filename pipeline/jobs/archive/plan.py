@@ -1,4 +1,4 @@
-"""Plans what to archive: the offsets in the logs that the manifest does not cover.
+"""Plans what to archive: the offsets in the logs that the table does not cover.
 
 The closed segments of each partition are archived up to the last stable offset. Records of an open
 transaction wait for a later run. Offsets between the archived ones and the current log start are
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from odradek.pipeline.jobs.offset_spans import Span, without
+from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories
@@ -20,8 +20,8 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.log_reader import SegmentFile
 from odradek.storage.topic_partition import TopicPartition
 
-from .entries import ArchivedRange, PartitionKey
-from .manifest import ArchiveState
+from .batch_marks import has_diverged
+from .state import ArchivedRange, ArchiveState, PartitionKey
 
 MAX_PART_BYTES = 128 << 20
 _MIN_PART_BYTES = 16 << 20
@@ -32,7 +32,8 @@ class PartitionPlan(NamedTuple):
     """What to archive of a partition.
 
     `waiting` counts the offsets after the planned ones: in the active segment, or in open
-    transactions. A partition with a `problem` is skipped.
+    transactions. A partition with a `problem` is skipped. One that has `diverged` is repaired
+    before it is planned (see repair.py).
     """
 
     partition: TopicPartition
@@ -41,6 +42,7 @@ class PartitionPlan(NamedTuple):
     waiting: int = 0
     lost: tuple[ArchivedRange, ...] = ()
     problem: str = ""
+    diverged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +67,19 @@ class Planner:
         reader = self.directories.reader(partition)
         topic_id = self.directories.topic_id(reader.directory)
         key = partition_key(partition, topic_id)
-        covered = self.state.covered.get(key, [])
+        archived = self.state.of(key)
         bounds = offset_bounds(self.directories, partition)
-        if covered and covered[-1].end > bounds.end:
-            problem = (
-                f"the archive has offsets up to {covered[-1].end - 1} and the log ends at "
-                f"{bounds.end}: the log was truncated or replaced since"
-            )
-            return PartitionPlan(partition, problem=problem)
+        if has_diverged(self.directories, partition, archived, bounds.start):
+            return PartitionPlan(partition, diverged=True)
         segments = reader.segments()
         closed = bounds.end if self.until_end else segments[-1].base_offset if segments else 0
-        begin = min(covered[0].start, bounds.start) if covered else bounds.start
-        if not without(Span(begin, closed), covered):
+        begin = min(archived.start, bounds.start) if archived.covered else bounds.start
+        if not archived.missing(Span(begin, closed)):
             return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
         end = closed
         if self.committed_only:  # markers in the active segment count, even if it is not archived
             end = min(end, last_stable_offset(self.directories, partition, bounds.end))
-        missing = without(Span(begin, end), covered)
+        missing = archived.missing(Span(begin, end))
         ranges = [
             OffsetRange(
                 partition, max(span.start, bounds.start), span.end, self.committed_only, topic_id
@@ -99,7 +97,7 @@ class Planner:
 
 
 def partition_key(partition: TopicPartition, topic_id: bytes | None) -> PartitionKey:
-    """Return the partition's key in the manifest."""
+    """Return the partition's key in the archive's state."""
     return PartitionKey(
         topic=partition.topic,
         topic_id=topic_id.hex() if topic_id else "",
@@ -121,7 +119,7 @@ def _size_bytes(segments: list[SegmentFile], ranges: list[OffsetRange]) -> int:
 
 def _lost(key: PartitionKey, span: Span, log_start: int) -> ArchivedRange:
     gone = Span(span.start, min(span.end, log_start))
-    return ArchivedRange(of=key, start=gone.start, end=gone.end, lost=(gone,))
+    return ArchivedRange(key, gone.start, gone.end, lost=(gone,))
 
 
 def part_size_bytes(total_bytes: int, parallelism: int, largest: int = MAX_PART_BYTES) -> int:

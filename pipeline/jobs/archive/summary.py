@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.storage.topic_partition import TopicPartition
 
-from .entries import ArchivedFile
+from .dated_files import WrittenFile
 from .plan import PartitionPlan
-from .staging import StagedRange
+from .writing import WrittenRange
 
 
 @dataclass(slots=True)
@@ -29,10 +29,11 @@ class TopicSummary:
 
 @dataclass(slots=True)
 class ArchiveSummary:
-    """The result of a run; `lost`, `notes` and `problems` are messages."""
+    """The result of a run; `lost`, `repaired`, `notes` and `problems` are messages."""
 
     topics: dict[str, TopicSummary] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -43,30 +44,35 @@ class ArchiveSummary:
             topic.partitions += 1
             topic.log_bytes += plan.size_bytes
             topic.waiting += plan.waiting
+            if plan.diverged:  # of a dry run
+                self.notes.append(
+                    f"{plan.partition}: the log has lost archived records; a run removes them from "
+                    f"the table"
+                )
             if plan.problem:
                 self.problems.append(f"{plan.partition}: {plan.problem}")
             for each in plan.lost:
                 self._add_lost(plan.partition, each.lost)
 
-    def add_staged(self, staged: StagedRange) -> None:
+    def add_written(self, written: WrittenRange) -> None:
         """Count a range that is about to be committed."""
-        partition = staged.archived.of.without_id
-        self._topic(partition.topic).absent += staged.archived.absent
-        self._add_lost(partition, staged.archived.lost)
-        if staged.error:
-            self.problems.append(f"{partition}: {staged.error}")
-        if staged.note:
-            self.notes.append(f"{partition}: {staged.note}")
+        partition = written.archived.of.without_id
+        self._topic(partition.topic).absent += written.archived.absent
+        self._add_lost(partition, written.archived.lost)
+        if written.error:
+            self.problems.append(f"{partition}: {written.error}")
+        if written.note:
+            self.notes.append(f"{partition}: {written.note}")
 
     def _add_lost(self, partition: TopicPartition, lost: Iterable[Span]) -> None:
         for span in lost:
             self._topic(partition.topic).lost += span.size
             self.lost.append(f"{partition}: offsets {span.start} to {span.end - 1}")
 
-    def add_committed(self, files: Iterable[ArchivedFile]) -> None:
+    def add_committed(self, files: Iterable[WrittenFile]) -> None:
         """Count files that were committed."""
         for file in files:
-            topic = self._topic(file.of.topic)
+            topic = self._topic(file.topic)
             topic.files += 1
             topic.file_bytes += file.size_bytes
             if file.is_dead_letters:
@@ -74,9 +80,9 @@ class ArchiveSummary:
             else:
                 topic.records += file.records
 
-    def add_merged(self, topic: str, files: int) -> None:
-        """Count files that were merged into one; `merged_files` is by how many there are fewer."""
-        self._topic(topic).merged_files += files - 1
+    def add_merged(self, topic: str, fewer: int) -> None:
+        """Count by how many files a topic has fewer after compaction."""
+        self._topic(topic).merged_files += fewer
 
     def total(self) -> TopicSummary:
         """Return the sums of all topics."""

@@ -6,7 +6,7 @@ list: then no value can shift the others or count twice, whatever it contains. I
 the batch is halved repeatedly until the records that make it fail are found.
 """
 
-import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,7 +20,10 @@ from odradek.pipeline.jobs import JobError
 from .parquet_format import RECORD_SCHEMA
 
 DEAD_LETTER_SCHEMA = RECORD_SCHEMA.append(pa.field("error", pa.string()))
-_RESERVED = frozenset({*RECORD_SCHEMA.names, "topic", "date", "error"})
+_RESERVED = frozenset(
+    name.lower() for name in (*RECORD_SCHEMA.names, "topic", "date", "topicId", "error")
+)
+_NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # Parquet files of a Delta table
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,13 @@ class ValueSchema:
     keep_value: bool = True
 
     def __post_init__(self) -> None:
-        names = [field.name for field in self.kind]
+        names = [field.name.lower() for field in self.kind]  # columns differ in more than case
         clashing = sorted({name for name in names if name in _RESERVED or names.count(name) > 1})
         if clashing:
             raise JobError(f"fields of the schema have names of other columns: {clashing}")
+        invalid = [field.name for field in self.kind if _NOT_IN_NAMES.search(field.name)]
+        if invalid:
+            raise JobError(f"fields of the schema have names that no column can have: {invalid}")
 
     @property
     def schema(self) -> pa.Schema:
@@ -111,11 +117,6 @@ class ValueSchema:
         for field, column in zip(self.kind, parsed.flatten(), strict=True):
             if not field.nullable and column.null_count > values.null_count:
                 raise pa.ArrowInvalid(f"the field {field.name} is missing or null")
-
-
-def schema_id(schema: pa.Schema) -> str:
-    """Return a hash of the columns, the same on any machine."""
-    return hashlib.sha256(str(schema).encode()).hexdigest()[:12]
 
 
 def _json_lines(values: pa.BinaryArray) -> memoryview:

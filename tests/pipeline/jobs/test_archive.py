@@ -1,6 +1,5 @@
 """Archives: each record exactly once, whatever happens. Without Spark."""
 
-import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,22 +7,29 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.compaction import mergeable_groups
-from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout
-from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
+from odradek.pipeline.jobs.archive.state import ArchiveState
+from odradek.pipeline.jobs.archive.table import ArchiveTable
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
-from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
-from tests.support.archives import archive_here, data_files, logged, rows_of, seen
-from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
+from tests.support.archives import (
+    InThisProcess,
+    archive_here,
+    at,
+    data_files,
+    logged,
+    rows_of,
+    seen,
+)
+from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer, clean
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
@@ -35,15 +41,6 @@ QUICK = QuickFiles()
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_reader, "_WAIT_S", 0)
-
-
-class DyingFiles(CrashingFiles):
-    """Also dies in the middle of what the others take for granted."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        for name in ("remove_tree", "make_directory"):
-            setattr(self, name, self._counted(getattr(Files, name).__get__(self)))
 
 
 def box_at(root: Path, **more: Any) -> LogBox:
@@ -69,11 +66,11 @@ def write_more(log: PartitionLog, batches: int) -> None:
 
 def settings_for(root: Path, **more: Any) -> ArchiveSettings:
     more = {"until_end": True, "max_split_bytes": 1500, **more}
-    return ArchiveSettings(log_directories=[root / "log"], archive=root / "archive", **more)
+    return ArchiveSettings(log_directories=[root / "log"], archive=at(root / "archive"), **more)
 
 
 def state_of(settings: ArchiveSettings) -> ArchiveState:
-    return ArchiveState.of(Manifest(ArchiveLayout(settings.archive), QUICK).entries())
+    return ArchiveTable(settings.archive, QUICK).state
 
 
 def archived(settings: ArchiveSettings) -> list[tuple[Any, ...]]:
@@ -91,19 +88,18 @@ def test_an_archive_equals_the_log_record_for_record(tmp_path: Path, seed: int) 
     assert archived(settings) == logged(box.directory)
     assert summary.total().records == len(logged(box.directory))
     assert summary.total().waiting == 0
-    covered = state_of(settings).covered
-    assert list(covered.values()) == [[Span(0, log.log_end_offset)]]
+    (state,) = state_of(settings).partitions.values()
+    assert state.covered == (Span(0, log.log_end_offset),)
 
 
 def test_a_second_run_has_nothing_to_do(tmp_path: Path) -> None:
     written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
-    before = data_files(settings.archive)
+    before = ArchiveTable(settings.archive).delta.version()
     summary = archive_here(settings, QUICK)
     assert summary.total().records == 0
-    assert data_files(settings.archive) == before
-    assert state_of(settings).last_number == 1
+    assert ArchiveTable(settings.archive).delta.version() == before == 1
 
 
 def test_records_of_all_columns_and_uncommitted_ones_on_demand(tmp_path: Path) -> None:
@@ -152,7 +148,7 @@ def test_several_partitions_and_topics_get_directories_of_their_own(tmp_path: Pa
         for row in logged(box.directory.with_name(name))
     ]
     assert archived(settings) == expected
-    assert state_of(settings).partitions == {"orders": 2, "2024": 1}
+    assert state_of(settings).counts == {"orders": 2, "2024": 1}
 
 
 def test_a_choice_of_topics_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -160,7 +156,7 @@ def test_a_choice_of_topics_leaves_the_others_alone(tmp_path: Path) -> None:
     log.close(NOW_MS)
     shutil.copytree(box.directory, box.directory.with_name("other-0"))
     archive_here(settings_for(tmp_path, topics=TopicChoice(names=["other"])), QUICK)
-    assert {path.parts[-3] for path in data_files(tmp_path / "archive")} == {"topic=other"}
+    assert {path.parts[-3] for path in data_files(at(tmp_path / "archive"))} == {"topic=other"}
 
 
 def test_records_lie_by_the_utc_date_of_their_timestamp(tmp_path: Path) -> None:
@@ -193,150 +189,30 @@ def test_of_several_attempts_of_a_task_one_counts(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK, attempts=3)
     assert archived(settings) == logged(box.directory)
-    assert list(ArchiveLayout(settings.archive).staging.iterdir()) == []
-
-
-def grown_archive(root: Path) -> tuple[LogBox, ArchiveSettings]:
-    """An archive of small files, and a log that has grown since."""
-    box, log = written(root, batches=12)
-    settings = settings_for(root, compact=True, max_split_bytes=600)
-    archive_here(settings_for(root), QUICK)
-    write_more(log, 12)
-    return box, settings
-
-
-def died(settings: ArchiveSettings, limit: int) -> bool:
-    try:
-        archive_here(settings, DyingFiles(limit))
-    except CrashedError:
-        return True
-    return False
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment_and_run_again_each_record_is_there_once(tmp_path: Path) -> None:
-    """Meanwhile none is there twice."""
-    box, settings = grown_archive(tmp_path / "first")
-    expected = logged(box.directory)
-    for limit in range(10_000):
-        here = settings_for(tmp_path / str(limit), compact=True, max_split_bytes=600)
-        shutil.copytree(tmp_path / "first" / "log", here.log_directories[0])
-        shutil.copytree(settings.archive, here.archive)
-        was_killed = died(here, limit)
-        between = archived(here)
-        assert len(set(between)) == len(between)
-        assert set(between) <= set(expected)
-        assert not was_killed or not died(here, 10_000)
-        assert archived(here) == expected
-        assert list(ArchiveLayout(here.archive).staging.iterdir()) == []
-        assert not list(here.archive.rglob("*.tmp"))
-        shutil.rmtree(tmp_path / str(limit))
-        if not was_killed:
-            break
-    assert limit > 40
-
-
-def test_killed_again_while_it_recovers_each_record_is_there_once(tmp_path: Path) -> None:
-    box, settings = grown_archive(tmp_path / "first")
-    expected = logged(box.directory)
-    for limit in range(3, 80, 19):
-        here = settings_for(tmp_path / str(limit), compact=True, max_split_bytes=600)
-        shutil.copytree(tmp_path / "first" / "log", here.log_directories[0])
-        shutil.copytree(settings.archive, here.archive)
-        for again in (limit, 5, 7, 9, 11, 13, 2):
-            died(here, again)
-            between = archived(here)
-            assert len(set(between)) == len(between)
-        assert not died(here, 10_000)
-        assert archived(here) == expected
-
-
-def test_staged_files_of_a_killed_run_are_deleted(tmp_path: Path) -> None:
-    written(tmp_path)
-    settings = settings_for(tmp_path)
-    assert died(settings, 12)
-    staging = ArchiveLayout(settings.archive).staging
-    assert list(staging.glob("*/*"))
-    archive_here(settings, QUICK)
-    assert list(staging.iterdir()) == []
-
-
-class StillWriting(QuickFiles):
-    """A task of a killed run puts another file into its directory while that is removed."""
-
-    def remove_tree(self, directory: Path) -> None:
-        raise OSError(errno.ENOTEMPTY, "not empty", str(directory))
-
-
-def test_a_task_that_outlives_its_run_does_not_disturb_the_next(tmp_path: Path) -> None:
-    box, _ = written(tmp_path)
-    settings = settings_for(tmp_path)
-    assert died(settings, 12)
-    archive_here(settings, StillWriting())
-    assert archived(settings) == logged(box.directory)
-    archive_here(settings, QUICK)
-    assert archived(settings) == logged(box.directory)
-    assert list(ArchiveLayout(settings.archive).staging.iterdir()) == []
-
-
-def test_only_one_archives_at_a_time(tmp_path: Path) -> None:
-    written(tmp_path)
-    settings = settings_for(tmp_path)
-    archive_here(settings, QUICK)
-    lock = QUICK.lock(ArchiveLayout(settings.archive).lock)
-    with pytest.raises(JobError, match="another process is archiving to"):
-        archive_here(settings, QUICK)
-    lock.release()
-    archive_here(settings, QUICK)
-
-
-class LostLock(QuickFiles):
-    """A file system that forgets locks; `meanwhile` happens when a name is taken next."""
-
-    def __init__(self, meanwhile: Callable[[], object]) -> None:
-        self.meanwhile: Callable[[], object] | None = meanwhile
-
-    def link(self, source: Path, target: Path) -> None:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            (target.parent.parent / "lock").unlink()
-            meanwhile()
-        super().link(source, target)
-
-
-def test_of_two_commits_the_second_fails_even_without_a_lock(tmp_path: Path) -> None:
-    box, _ = written(tmp_path)
-    settings = settings_for(tmp_path)
-    second = LostLock(lambda: archive_here(settings, QUICK))
-    with pytest.raises(JobError, match="another process is archiving to"):
-        archive_here(settings, second)
-    assert archived(settings) == logged(box.directory)
-    archive_here(settings, QUICK)
-    assert archived(settings) == logged(box.directory)
 
 
 # -- logs that live on -----------------------------------------------------------------------------
 
 
-class Meanwhile(QuickFiles):
-    """Something happens when the staging directory of the run has been made."""
+class Meanwhile(InThisProcess):
+    """Something happens after a run was planned, before its first task."""
 
     def __init__(self, happens: Callable[[], object]) -> None:
-        self._happens: Callable[[], object] | None = happens
+        super().__init__()
+        self._happens = happens
 
-    def make_directory(self, path: Path) -> None:
-        super().make_directory(path)
-        if path.parent.name == "staging" and list(path.parent.parent.glob("manifest")):
-            self._made = getattr(self, "_made", 0) + 1
-            if self._made == 2 and self._happens is not None:  # by the first task
-                self._happens()
+    def run(self, *arguments: Any) -> Any:
+        self._happens()
+        return super().run(*arguments)
 
 
 def test_records_deleted_during_a_run_are_reported_once(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     settings = settings_for(tmp_path)
     expected = logged(box.directory)
-    summary = archive_here(settings, Meanwhile(lambda: log.delete_first_segments(3, NOW_MS)))
+    summary = run_archive(
+        Meanwhile(lambda: log.delete_first_segments(3, NOW_MS)), settings, files=QUICK
+    )
     start = log.log_start_offset
     assert start > 0
     assert archived(settings) == [row for row in expected if row[2] >= start]
@@ -369,7 +245,7 @@ def test_records_deleted_before_the_first_run_are_not_lost(tmp_path: Path) -> No
     assert archived(settings) == logged(box.directory)
 
 
-def test_gaps_that_log_compaction_leaves_are_reported(tmp_path: Path) -> None:
+def test_offsets_that_log_compaction_has_left_empty_are_counted(tmp_path: Path) -> None:
     box, log = written(tmp_path, cleanup_policy=("compact",))
     end = log.log_end_offset
     clean(log, NOW_MS + 10**9)
@@ -378,10 +254,6 @@ def test_gaps_that_log_compaction_leaves_are_reported(tmp_path: Path) -> None:
     rows = archived(settings)
     assert rows == logged(box.directory)
     assert summary.total().absent == end - len(rows) > 0
-    entry = Manifest(ArchiveLayout(settings.archive), QUICK).entries()[0]
-    there = {row[2] for row in rows}
-    gaps = {offset for each in entry.ranges for span in each.gaps for offset in range(*span)}
-    assert gaps == set(range(end)) - there
 
 
 def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
@@ -399,19 +271,6 @@ def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
 
 
-def test_a_log_that_is_shorter_than_its_archive_is_skipped(tmp_path: Path) -> None:
-    box, log = written(tmp_path)
-    settings = settings_for(tmp_path)
-    archive_here(settings, QUICK)
-    before = archived(settings)
-    log.close(NOW_MS)
-    shutil.rmtree(box.directory)
-    put(box.open(), b"another log")
-    summary = archive_here(settings, QUICK)
-    assert "the log was truncated or replaced since" in summary.problems[0]
-    assert archived(settings) == before
-
-
 def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
     box = box_at(tmp_path / "log")
     log = box.open()
@@ -424,7 +283,7 @@ def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: 
             path.unlink()
 
     settings = settings_for(tmp_path)
-    summary = archive_here(settings, Meanwhile(cut))
+    summary = run_archive(Meanwhile(cut), settings, files=QUICK)
     assert summary.lost == []
     assert f"the log ends at {int(last)} now" in summary.notes[0]
     log = box.open()
@@ -466,38 +325,23 @@ def test_small_files_become_one_with_the_same_records(tmp_path: Path) -> None:
     assert len(data_files(settings.archive)) == len(dates) < 3
     assert summary.total().merged_files > 2
     assert archived(settings) == logged(box.directory)
-    offsets = pq.ParquetFile(data_files(settings.archive)[0]).read()["offset"].to_pylist()
-    assert offsets == sorted(offsets)
     assert archive_here(settings, QUICK).total().merged_files == 0
 
 
-def test_large_files_and_those_of_other_dates_stay_apart(tmp_path: Path) -> None:
-    box = box_at(tmp_path / "log", **ANY_TIME)
-    log = box.open()
-    for day in (0, 0, 1, 1):
-        put(log, b"x" * 1900, timestamps=[NOW_MS + day * DAY_MS])
-    settings = settings_for(tmp_path)
-    archive_here(settings, QUICK)
-    state = state_of(settings)
-    assert len(state.files) == 4
-    groups = mergeable_groups(state, ["orders"], small_bytes=1 << 20)
-    assert [[file.first_offset for file in group] for group in groups] == [[0, 1], [2, 3]]
-    assert mergeable_groups(state, ["orders"], small_bytes=100) == []
-    assert mergeable_groups(state, ["other"]) == []
-
-
-def test_files_that_were_deleted_do_not_stop_a_run(tmp_path: Path) -> None:
-    box, log = written(tmp_path, batches=20)
-    settings = settings_for(tmp_path, compact=True)
+def test_files_of_earlier_versions_are_kept_for_their_readers(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
     archive_here(settings_for(tmp_path), QUICK)
-    shutil.rmtree(settings.archive / "topic=orders")
-    write_more(log, 5)
-    summary = archive_here(settings, QUICK)
-    assert len(archived(settings)) == summary.total().records > 0
-    assert box.names()
+    settings = settings_for(tmp_path, compact=True)
+    before = data_files(settings.archive)
+    version = ArchiveTable(settings.archive).delta.version()
+    archive_here(settings, QUICK)
+    assert not set(before) & set(data_files(settings.archive))
+    assert all(path.exists() for path in before)
+    earlier = DeltaTable(settings.archive.uri, version=version).to_pyarrow_table()
+    assert rows_of(earlier) == logged(box.directory)
 
 
-# -- the manifest ----------------------------------------------------------------------------------
+# -- the state -------------------------------------------------------------------------------------
 
 
 def test_a_plan_writes_nothing(tmp_path: Path) -> None:
@@ -506,90 +350,26 @@ def test_a_plan_writes_nothing(tmp_path: Path) -> None:
     (plan,) = plan_archive(settings)
     assert [(each.start, each.end) for each in plan.ranges] == [(0, log.log_end_offset)]
     assert plan.size_bytes > 0
-    assert not settings.archive.exists()
-
-
-def test_a_manifest_that_lacks_an_entry_is_refused(tmp_path: Path) -> None:
-    _, log = written(tmp_path)
-    settings = settings_for(tmp_path)
-    archive_here(settings, QUICK)
-    write_more(log, 5)
-    archive_here(settings, QUICK)
-    entries = sorted(ArchiveLayout(settings.archive).manifest.iterdir())
-    assert len(entries) == 2
-    entries[0].unlink()
-    with pytest.raises(JobError, match="missing entries: 1"):
-        archive_here(settings, QUICK)
+    assert not (tmp_path / "archive").exists()
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"{}", "is not an entry"), (b"not json", "is not an entry"), (None, "has format 2")],
+    [(b"{}", "is not the state"), (b"not json", "is not the state"), (None, "has format 9")],
 )
-def test_an_entry_that_cannot_be_read_is_named(
+def test_a_state_that_cannot_be_read_is_named(
     tmp_path: Path, content: bytes | None, reason: str
 ) -> None:
     written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
-    (path,) = ArchiveLayout(settings.archive).manifest.iterdir()
-    path.write_bytes(content or path.read_bytes().replace(b'"format":1', b'"format":2'))
+    (path,) = (tmp_path / "archive" / "_odradek").iterdir()
+    path.write_bytes(content or path.read_bytes().replace(b'"format":2', b'"format":9'))
     with pytest.raises(JobError, match=f"{path.name} {reason}"):
         plan_archive(settings)
-
-
-# Of Files: what changes nothing, and what a death may come behind without a trace in an archive.
-READING = {
-    "pread",
-    "pread_exact",
-    "pread_cached",
-    "nonblocking",
-    "allow_waiting",
-    "is_cached",
-    "read_ahead",
-    "read",
-    "list_directory",
-    "exists",
-    "is_directory",
-    "size",
-    "modified_ms",
-    "free_bytes",
-    "total_bytes",
-    "is_locked",
-}
-UNCOUNTED = {"open", "lock", "make_private", "make_read_only"}
-
-
-def test_a_process_that_died_changes_no_file_any_more(tmp_path: Path) -> None:
-    path, other, folder = tmp_path / "file", tmp_path / "other", tmp_path / "folder"
-    path.write_bytes(b"content")
-    folder.mkdir()
-    file = QUICK.open(path)
-    changes: dict[str, tuple[Any, ...]] = {
-        "append": (file, [b"x"]),
-        "pwrite": (file, b"x", 0),
-        "truncate": (file, 0),
-        "preallocate": (file, 100),
-        "copy_range": (file, file, 1, 0),
-        "fsync": (file,),
-        "atomic_write": (path, b"x"),
-        "write": (other, b"x"),
-        "rename": (path, other),
-        "link": (path, other),
-        "remove": (path,),
-        "remove_tree": (folder,),
-        "make_directory": (tmp_path / "made",),
-        "set_modified_ms": (path, 0),
-        "fsync_directory": (tmp_path,),
-    }
-    public = {name for name in vars(Files) if not name.startswith("_")}
-    assert changes.keys() | READING | UNCOUNTED == public
-    dead = DyingFiles(0)
-    for name, arguments in changes.items():
-        with pytest.raises(CrashedError):
-            getattr(dead, name)(*arguments)
-    assert path.read_bytes() == b"content"
-    assert folder.is_dir()
+    path.unlink()
+    with pytest.raises(JobError, match=f"lacks _odradek/{path.name}"):
+        archive_here(settings, QUICK)
 
 
 def test_a_log_without_segments_has_lost_its_checkpointed_records(tmp_path: Path) -> None:

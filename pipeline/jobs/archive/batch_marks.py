@@ -1,0 +1,97 @@
+"""Identifies the batches at the ends of archived ranges, to find out whether a log has changed.
+
+A log diverges from its archive if it has lost records that were archived. A power cut does that to
+records that were not synced; the broker then gives their offsets to other records. So a log has
+diverged if it ends before an archived offset, or if the batch there is another one: its leader
+epoch or its checksum differs. The log cleaner also changes batches, in place. A batch without some
+of its records, or with a delete horizon (KIP-534), was cleaned, and so was one that is missing
+while the log continues: then only the epoch tells.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from odradek.pipeline.reading.index_lookup import position_before
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
+from odradek.storage.log_reader import LogReader
+from odradek.storage.topic_partition import TopicPartition
+
+from .state import BatchMark, PartitionState
+
+
+class _Place(NamedTuple):
+    """What a log has at an offset: a batch, nothing, or its end at or before the offset."""
+
+    batch: BatchHeader | None
+    is_after_end: bool = False
+
+    @property
+    def is_cleaned(self) -> bool:
+        """Whether the cleaner has changed or removed the batch."""
+        if self.batch is None:
+            return not self.is_after_end
+        has_fewer = self.batch.record_count <= self.batch.last_offset_delta
+        return self.batch.has_delete_horizon or has_fewer
+
+
+def mark_before(
+    directories: LogDirectories, partition: TopicPartition, end: int
+) -> BatchMark | None:
+    """Return the mark of the batch with the last offset before `end`, or None if there is none."""
+    try:
+        batch = _place(directories, partition, end - 1).batch
+    except (FileNotFoundError, CorruptRecordError):
+        return None  # the reader of the range reports it
+    if batch is None:
+        return None
+    return BatchMark(end=end, leader_epoch=batch.partition_leader_epoch, crc=batch.crc)
+
+
+def has_diverged(
+    directories: LogDirectories,
+    partition: TopicPartition,
+    archived: PartitionState,
+    log_start: int,
+) -> bool:
+    """Whether the log has lost archived records. Raises CorruptRecordError, OSError."""
+    if archived.end <= log_start:
+        return False
+    if _place(directories, partition, archived.end - 1).is_after_end:
+        return True
+    newest = archived.marks[-1] if archived.marks else None
+    if newest is None or newest.end <= log_start:
+        return False
+    return not is_unchanged(directories, partition, newest)
+
+
+def is_unchanged(directories: LogDirectories, partition: TopicPartition, mark: BatchMark) -> bool:
+    """Whether the log has the batch of a mark, or had it and the cleaner has changed it.
+
+    Raises CorruptRecordError, OSError.
+    """
+    place = _place(directories, partition, mark.end - 1)
+    if place.batch is None:
+        return place.is_cleaned
+    same_epoch = place.batch.partition_leader_epoch == mark.leader_epoch
+    return same_epoch and (place.batch.crc == mark.crc or place.is_cleaned)
+
+
+def is_cleaned(directories: LogDirectories, partition: TopicPartition, offset: int) -> bool:
+    """Whether the cleaner has changed or removed the batch of an offset."""
+    return _place(directories, partition, offset).is_cleaned
+
+
+def _place(directories: LogDirectories, partition: TopicPartition, offset: int) -> _Place:
+    return directories.retry(partition, lambda reader: _find(reader, offset))
+
+
+def _find(reader: LogReader, offset: int) -> _Place:
+    segments = reader.segments()
+    following = bisect_right(segments, offset, key=lambda segment: segment.base_offset)
+    if following:
+        segment = reader.open(segments[following - 1])
+        for _, batch in segment.headers(position_before(segment, offset)):
+            if batch.last_offset >= offset:
+                return _Place(batch if batch.base_offset <= offset else None)
+    return _Place(None, is_after_end=following == len(segments))

@@ -1,0 +1,150 @@
+"""Reads the records of one partition from the table, in order of offset.
+
+The rows of a file are in no order after the table was compacted. So row groups are read in order of
+their first offset. Rows are returned when no later row group can have a lower offset.
+"""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from .state import PartitionState
+
+_OFFSET = "offset"
+
+
+class DataFile(NamedTuple):
+    """A file of the table. Bounds are inclusive; a bound that is not known is None."""
+
+    path: str
+    records: int
+    size_bytes: int
+    offsets: tuple[int | None, int | None]
+    partitions: tuple[int | None, int | None]
+    times: tuple[datetime.datetime | None, datetime.datetime | None]
+
+    @property
+    def times_ms(self) -> tuple[int | None, int | None]:
+        """The bounds of timestamps, in milliseconds since 1970."""
+        oldest, newest = (
+            None if each is None else round(each.timestamp() * 1000) for each in self.times
+        )
+        return oldest, newest
+
+    @classmethod
+    def all_of(cls, actions: pa.Table) -> list[Self]:
+        """Return the files that the table's library lists."""
+
+        def column(name: str) -> list[Any]:
+            known = name in actions.column_names
+            return actions[name].to_pylist() if known else [None] * actions.num_rows
+
+        bounds = [
+            zip(column(f"min.{name}"), column(f"max.{name}"), strict=True)
+            for name in (_OFFSET, "partition", "timestamp")
+        ]
+        return list(map(cls, column("path"), column("num_records"), column("size_bytes"), *bounds))
+
+    def may_have(self, wanted: "PartitionRows") -> bool:
+        """Whether it may have such rows."""
+        last, (lowest, highest) = self.offsets[1], self.partitions
+        partition = wanted.of.of.partition
+        return (
+            (last is None or last >= wanted.start_offset)
+            and (lowest is None or lowest <= partition)
+            and (highest is None or highest >= partition)
+        )
+
+
+class RowGroup(NamedTuple):
+    """A row group of a file, by the lowest offset that it may have."""
+
+    first_offset: int
+    path: str
+    number: int
+
+
+class PartitionRows(NamedTuple):
+    """The rows of one partition from an offset on."""
+
+    of: PartitionState
+    start_offset: int = 0
+
+    @property
+    def _with_id(self) -> bool:
+        return bool(self.of.of.topic_id)
+
+    @property
+    def _without_id(self) -> bool:
+        return self.of.migrated or not self.of.of.topic_id
+
+    def sql(self) -> str:
+        """Return the predicate for the table's library."""
+        topic, topic_id, partition = self.of.of.topic, self.of.of.topic_id, self.of.of.partition
+        ids = [f"\"topicId\" = '{topic_id}'"] if self._with_id else []
+        ids += ['"topicId" IS NULL'] if self._without_id else []
+        of_partition = f"topic = '{topic}' AND partition = {partition}"
+        return f'{of_partition} AND "offset" >= {self.start_offset} AND ({" OR ".join(ids)})'
+
+    def select(self, table: pa.Table) -> pa.Table:
+        """Return the rows of a table that has one topic."""
+        wanted = pc.and_(
+            pc.equal(table["partition"], self.of.of.partition),
+            pc.greater_equal(table[_OFFSET], self.start_offset),
+        )
+        if "topicId" not in table.column_names:
+            return table.filter(wanted) if self._without_id else table.slice(0, 0)
+        ids = pc.equal(table["topicId"], self.of.of.topic_id)
+        ids = pc.fill_null(ids, self._without_id)
+        return table.filter(pc.and_(wanted, ids))
+
+
+def read_by_offset(
+    filesystem: pafs.FileSystem,
+    paths: Iterable[str],
+    rows: PartitionRows,
+    columns: Sequence[str],
+) -> Iterator[pa.Table]:
+    """Yield the rows in small tables, with these columns and the offset. Raises OSError."""
+    kept = [_OFFSET, *(name for name in columns if name != _OFFSET)]
+    groups = sorted(group for path in paths for group in _row_groups(filesystem, path, rows))
+    held: list[pa.Table] = []
+    for number, group in enumerate(groups):
+        file = pq.ParquetFile(group.path, filesystem=filesystem, pre_buffer=False)
+        table = file.read_row_group(group.number, [*kept, "partition", "topicId"])
+        there = [name for name in kept if name in table.column_names]
+        held.append(rows.select(table).select(there))
+        following = groups[number + 1].first_offset if number + 1 < len(groups) else None
+        if following is not None and following <= group.first_offset:
+            continue
+        table = pa.concat_tables(held, promote_options="default").sort_by(_OFFSET)
+        ready = table.num_rows
+        if following is not None:
+            ready = pc.sum(pc.less(table[_OFFSET], following)).as_py() or 0
+        held = [table.slice(ready)]
+        if ready:
+            yield table.slice(0, ready)
+
+
+def _row_groups(filesystem: pafs.FileSystem, path: str, rows: PartitionRows) -> Iterator[RowGroup]:
+    """Yield the row groups that may have such rows, by the statistics of their columns."""
+    metadata = pq.read_metadata(path, filesystem=filesystem)
+    names = metadata.schema.names
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        offsets = group.column(names.index(_OFFSET)).statistics
+        partitions = group.column(names.index("partition")).statistics
+        known = offsets is not None and offsets.has_min_max
+        if known and offsets.max < rows.start_offset:
+            continue
+        if (
+            partitions is None
+            or not partitions.has_min_max
+            or partitions.min <= rows.of.of.partition <= partitions.max
+        ):
+            yield RowGroup(offsets.min if known else 0, path, number)

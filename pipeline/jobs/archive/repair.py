@@ -1,0 +1,157 @@
+"""Repairs the archive of a partition whose log has lost archived records (see batch_marks.py).
+
+The records of the table and of the log are compared, from the newest batch that both have. Those
+from the first difference on are deleted from the table. The records that now have these offsets
+replace them, in the same commit.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.reading.bounds import offset_bounds
+from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.storage.topic_partition import TopicPartition
+
+from .batch_marks import is_cleaned, is_unchanged, mark_before
+from .plan import Planner, partition_key
+from .reading import PartitionRows
+from .state import ArchivedRange, ArchiveState, BatchMark, PartitionState
+from .table import ArchiveTable
+from .writing import RangeReading, WritingWork
+
+Row = tuple[Any, ...]
+_ROWS_AT_ONCE = 10_000
+_COMPARED = ("offset", "key", "timestamp", "headers", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Repairs partitions of an archive. `planner` and `work` are those of the run."""
+
+    table: ArchiveTable
+    planner: Planner
+    work: WritingWork
+
+    def repair(self, partition: TopicPartition) -> str:
+        """Repair a partition, and say what was done. Raises JobError, OSError."""
+        directories = self.planner.directories
+        topic_id = directories.topic_id(directories.required(partition))
+        archived = self.table.state.of(partition_key(partition, topic_id))
+        log_start = offset_bounds(directories, partition).start
+        marks = [
+            mark
+            for mark in archived.marks
+            if log_start < mark.end and is_unchanged(directories, partition, mark)
+        ]
+        common = marks[-1].end if marks else max(archived.start, log_start)
+        first = self._first_difference(partition, archived, marks, common)
+        if first == common and not marks and topic_id is None:
+            raise JobError(
+                f"the archive has offsets up to {archived.end - 1}, and the log has none of these "
+                f"records: it was replaced by another"
+            )
+        if first > common and (mark := mark_before(directories, partition, first)) is not None:
+            marks.append(mark)
+        return self._replace(partition, archived, archived.before(first, marks), first)
+
+    def _first_difference(
+        self,
+        partition: TopicPartition,
+        archived: PartitionState,
+        marks: Sequence[BatchMark],
+        common: int,
+    ) -> int:
+        """Return the first offset from which on the table and the log differ."""
+        if archived.dropped_values:  # there is nothing to compare
+            return common
+        ranges = self._ranges(partition, archived.before(common, marks), archived.end)
+        end = max((each.end for each in ranges), default=common)
+        plain = replace(self.work, value_schema=None)
+        logged = (table for each in ranges for table in _tables(plain.reading(each)))
+        there = self.table.rows(PartitionRows(archived, common), _COMPARED)
+        was_cleaned = partial(is_cleaned, self.planner.directories, partition)
+        return first_difference(_rows(there), _rows(logged), end, was_cleaned)
+
+    def _replace(
+        self, partition: TopicPartition, archived: PartitionState, left: PartitionState, first: int
+    ) -> str:
+        """Delete the rows from an offset on, and add the log's, up to where the archive ended."""
+        dead = PartitionRows(archived, first)
+        removed = sum(each.num_rows for each in self.table.rows(dead, ["offset"]))
+        ranges: list[ArchivedRange] = []
+        parts: list[pa.Table] = []
+        for wanted in self._ranges(partition, left, archived.end):
+            reading = self.work.reading(wanted)
+            parts += _tables(reading)
+            ranges.append(reading.archived())
+        records = pa.concat_tables(parts, promote_options="default") if parts else None
+
+        def change(state: ArchiveState) -> ArchiveState:
+            if state.of(archived.of) != archived:
+                raise JobError("another process has changed the archive at the same time")
+            return state.with_partition(left).with_ranges(ranges)
+
+        if not removed and records is None:
+            self.table.append([], change)
+            return "the last archived batches were written again; their records are the same"
+        self.table.replace(dead, records, change)
+        return (
+            f"the log has lost archived records from offset {first} on (the archive had offsets up "
+            f"to {archived.end - 1}): {removed} records were removed from the table, and "
+            f"{0 if records is None else records.num_rows} that the log has there now were added"
+        )
+
+    def _ranges(
+        self, partition: TopicPartition, archived: PartitionState, end: int
+    ) -> list[OffsetRange]:
+        """Return the ranges before `end` that the log has and that state lacks."""
+        state = self.table.state.with_partition(archived)
+        plan = replace(self.planner, state=state, until_end=True).plan(partition)
+        if plan.problem:
+            raise JobError(plan.problem)
+        wanted = [each for each in plan.ranges if each.start < end]
+        return [replace(each, end=min(each.end, end)) for each in wanted]
+
+
+def first_difference(
+    archived: Iterable[Row], logged: Iterator[Row], end: int, was_cleaned: Callable[[int], bool]
+) -> int:
+    """Return the first offset from which on the rows differ, or `end`, where the log ends.
+
+    Rows begin with their offset and are sorted. A row that only the table has is no difference if
+    the log cleaner has removed it from the log.
+    """
+    there = next(logged, None)
+    for row in archived:
+        offset = int(row[0])
+        if there is not None and there[0] < offset:
+            return int(there[0])
+        if offset >= end:
+            return end
+        if there is None or there[0] > offset:
+            if not was_cleaned(offset):
+                return offset
+        elif there != row:
+            return offset
+        else:
+            there = next(logged, None)
+    return end if there is None else int(there[0])
+
+
+def _tables(reading: RangeReading) -> Iterator[pa.Table]:
+    """Yield all records of a range. Raises JobError if one cannot be read: nothing is repaired."""
+    for pair in reading.records():
+        yield from (pa.Table.from_batches([each]) for each in pair if each is not None)
+    if reading.error or reading.note:
+        raise JobError(f"the log has lost archived records, and {reading.error or reading.note}")
+
+
+def _rows(tables: Iterable[pa.Table]) -> Iterator[Row]:
+    for table in tables:
+        for batch in table.select(_COMPARED).to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -1,0 +1,186 @@
+"""What is archived, by partition: ranges of offsets, and the batches at their ends.
+
+Offsets alone do not identify records. After a power cut a broker may lose the end of a log, and
+give the same offsets to other records. So for the newest ranges the leader epoch and the checksum
+of the last batch are kept (BatchMark), and the next run compares them with the log.
+
+The state is stored in a file of JSON, which each commit of the table names (see table.py).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
+
+import msgspec
+
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.offset_spans import Span, merge_spans, overlap, without
+from odradek.storage.topic_partition import TopicPartition
+
+_FORMAT = 2  # 1 was that of entries in a manifest
+_MAX_MARKS = 16
+
+
+class PartitionKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition of a topic id. A topic that is created again has another id and begins at 0."""
+
+    topic: str
+    topic_id: str  # in hexadecimal digits; "" if the log directory does not contain it
+    partition: int
+
+    @property
+    def without_id(self) -> TopicPartition:
+        """The partition without the topic id."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class BatchMark(msgspec.Struct, frozen=True, kw_only=True):
+    """Identifies the batch that contained offset `end` - 1 when it was archived."""
+
+    end: int
+    leader_epoch: int
+    crc: int
+
+
+class ArchivedRange(NamedTuple):
+    """Offsets [start, end) were read, and their records are in the table.
+
+    `lost` are the ranges that were deleted before they could be read. `dropped_values`: only the
+    fields of the values were archived.
+    """
+
+    of: PartitionKey
+    start: int
+    end: int
+    mark: BatchMark | None = None
+    records: int = 0
+    dead_letters: int = 0
+    lost: tuple[Span, ...] = ()
+    dropped_values: bool = False
+
+    @property
+    def absent(self) -> int:
+        """How many offsets have no record: control records, aborted and compacted ones."""
+        lost = sum(span.size for span in self.lost)
+        return self.end - self.start - self.records - self.dead_letters - lost
+
+
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is archived of a partition. `marks` are the newest, in order of offset.
+
+    Rows without a topic id are this partition's if it is `migrated` or has no id. If some rows'
+    values were dropped, a null does not say so.
+    """
+
+    of: PartitionKey
+    covered: tuple[Span, ...] = ()
+    marks: tuple[BatchMark, ...] = ()
+    migrated: bool = False
+    dropped_values: bool = False
+
+    @property
+    def start(self) -> int:
+        """The first archived offset."""
+        return self.covered[0].start if self.covered else 0
+
+    @property
+    def end(self) -> int:
+        """The offset after the last archived one."""
+        return self.covered[-1].end if self.covered else 0
+
+    def with_range(self, archived: ArchivedRange) -> Self:
+        """Return the state with one more range. Raises JobError if part of it is archived."""
+        span = Span(archived.start, archived.end)
+        if overlap([span], self.covered):
+            raise JobError(
+                f"another process has archived {self.of.without_id}, offsets {span.start} to "
+                f"{span.end - 1}, at the same time; what it archived is complete"
+            )
+        marks = {mark.end: mark for mark in self.marks}
+        if archived.mark is not None:
+            marks[archived.mark.end] = archived.mark
+        newest = sorted(marks.values(), key=lambda mark: mark.end)[-_MAX_MARKS:]
+        covered = tuple(merge_spans([*self.covered, span]))
+        return msgspec.structs.replace(
+            self,
+            covered=covered,
+            marks=tuple(newest),
+            dropped_values=self.dropped_values or archived.dropped_values,
+        )
+
+    def before(self, offset: int, marks: Iterable[BatchMark]) -> Self:
+        """Return the state without the offsets from this one on, and with these marks."""
+        kept = [Span(span.start, min(span.end, offset)) for span in self.covered]
+        return msgspec.structs.replace(self, covered=tuple(merge_spans(kept)), marks=tuple(marks))
+
+    def missing(self, wanted: Span) -> list[Span]:
+        """Return the wanted offsets that are not archived."""
+        return without(wanted, self.covered)
+
+
+class _Stored(msgspec.Struct, kw_only=True):
+    """The JSON. `commit_id` makes the states of two commits differ."""
+
+    format: int
+    commit_id: str
+    partitions: list[PartitionState]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveState:
+    """All partitions, those of the newest topic ids last; `counts` is how many a topic has."""
+
+    partitions: Mapping[PartitionKey, PartitionState] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, key: PartitionKey) -> PartitionState:
+        """Return what is archived of a partition."""
+        return self.partitions.get(key) or PartitionState(of=key)
+
+    def with_ranges(
+        self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
+    ) -> "ArchiveState":
+        """Return the state after these ranges. Raises JobError if part of one is archived."""
+        partitions = dict(self.partitions)
+        for each in ranges:
+            known = partitions.get(each.of) or PartitionState(of=each.of)
+            partitions[each.of] = known.with_range(each)
+        largest = dict(self.counts)
+        for topic, count in (counts or {}).items():
+            largest[topic] = max(count, largest.get(topic, 0))
+        return ArchiveState(partitions, largest)
+
+    def with_partition(self, partition: PartitionState) -> "ArchiveState":
+        """Return the state with one partition replaced."""
+        return replace(self, partitions={**self.partitions, partition.of: partition})
+
+    def newest(self, topic: str) -> Sequence[PartitionState]:
+        """Return the partitions of a topic's newest id. Raises JobError if there is none."""
+        all_ids = [each for each in self.partitions.values() if each.of.topic == topic]
+        if not all_ids:
+            raise JobError(f"the archive does not contain topic {topic}")
+        newest = all_ids[-1].of.topic_id
+        found = [each for each in all_ids if each.of.topic_id == newest]
+        return sorted(found, key=lambda each: each.of.partition)
+
+    def encoded(self, commit_id: str) -> bytes:
+        """Return the state as JSON."""
+        stored = _Stored(
+            format=_FORMAT,
+            commit_id=commit_id,
+            partitions=list(self.partitions.values()),
+            counts=dict(self.counts),
+        )
+        return msgspec.json.encode(stored)
+
+    @classmethod
+    def decoded(cls, data: bytes, place: str) -> Self:
+        """Parse a state. Raises JobError."""
+        try:
+            stored = msgspec.json.decode(data, type=_Stored)
+        except msgspec.DecodeError as error:
+            raise JobError(f"{place} is not the state of an archive: {error}") from error
+        if stored.format != _FORMAT:
+            raise JobError(f"{place} has format {stored.format}; this version reads {_FORMAT}")
+        return cls({each.of: each for each in stored.partitions}, stored.counts)

@@ -1,0 +1,275 @@
+"""The Delta table of an archive: commits records together with what they cover.
+
+A commit adds files to the table. It also sets an application transaction (`txn` in Delta's
+protocol): the number of a file `_odradek/state-NUMBER.json`, written before, which says what is
+archived after the commit (state.py). So records and covered ranges change in one atomic step.
+
+Each commit is made against the state that it was computed from. If another process has changed the
+state in the meantime, the table refuses the commit, because both set the same application
+transaction. Then the new state is read and the change is applied to it, which fails if both have
+archived the same offsets. If the answer of a commit is lost, the state's number tells whether the
+commit was made.
+"""
+
+import hashlib
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from odradek.pipeline.jobs import JobError
+from odradek.storage.files import Files
+
+from .dated_files import WrittenFile, dates_of
+from .parquet_format import ZSTD_LEVEL
+from .reading import DataFile, PartitionRows, read_by_offset
+from .state import ArchiveState
+from .storage import INTERNAL_DIRECTORY, ArchiveFiles, ArchiveLocation
+from .table_format import PARTITION_COLUMNS, add_action, type_name
+
+_LOG_DIRECTORY = "_delta_log"
+_LAST_CHECKPOINT = "_last_checkpoint"
+_APPLICATION = "odradek-archive"
+_WRITING = WriterProperties(compression="ZSTD", compression_level=ZSTD_LEVEL)
+_TARGET_FILE_BYTES = 128 << 20
+_MAX_ATTEMPTS = 5
+_RETRY_S = 0.2
+_OLD_STATE_MS = 86_400_000
+
+
+class ArchiveTable:
+    """The table as of its newest version when it was opened or last committed to."""
+
+    def __init__(self, location: ArchiveLocation, files: Files | None = None) -> None:
+        """Open the table. Raises JobError if there is none, OSError."""
+        self.location = location
+        self.files = ArchiveFiles(location, files or Files())
+        try:
+            self.delta = DeltaTable(location.uri, storage_options=dict(location.options))
+        except TableNotFoundError:
+            raise JobError(f"{location} is not an archive: it has no Delta table") from None
+        except (DeltaError, OSError) as error:
+            raise JobError(f"cannot open the archive {location}: {_reason(error)}") from error
+        self._synced: set[str] = set()
+        self._number, self.state = self._read_state()
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def data_files(self, topic: str) -> list[DataFile]:
+        """Return the files with records of a topic. Raises OSError."""
+        actions = pa.table(self.delta.get_add_actions(flatten=True))
+        return DataFile.all_of(actions.filter(pc.equal(actions["partition.topic"], topic)))
+
+    def rows(self, wanted: PartitionRows, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows of a partition in order of offset. Raises OSError."""
+        paths = [file.path for file in self.data_files(wanted.of.of.topic) if file.may_have(wanted)]
+        return read_by_offset(self.files.filesystem, paths, wanted, columns)
+
+    # -- commits -----------------------------------------------------------------------------------
+
+    def append(
+        self, files: Sequence[WrittenFile], change: Callable[[ArchiveState], ArchiveState]
+    ) -> None:
+        """Add files, and change the state. Raises JobError, OSError."""
+        actions: list[AddAction | RemoveAction] = [add_action(each) for each in files]
+
+        def act(properties: CommitProperties) -> None:
+            self.delta.create_write_transaction(
+                actions,
+                mode="append",
+                schema=self.delta.schema(),
+                partition_by=list(PARTITION_COLUMNS),
+                commit_properties=properties,
+            )
+
+        self._commit(act, change)
+
+    def replace(
+        self,
+        rows: PartitionRows,
+        records: pa.Table | None,
+        change: Callable[[ArchiveState], ArchiveState],
+    ) -> None:
+        """Replace the rows of a partition by others, and change the state.
+
+        Raises JobError, OSError.
+        """
+        data = None if records is None else self._with_all_columns(records, rows.of.of.topic)
+
+        def act(properties: CommitProperties) -> None:
+            if data is None:
+                self.delta.delete(
+                    rows.sql(), writer_properties=_WRITING, commit_properties=properties
+                )
+            else:
+                write_deltalake(
+                    self.delta,
+                    data,
+                    mode="overwrite",
+                    predicate=rows.sql(),
+                    writer_properties=_WRITING,
+                    commit_properties=properties,
+                )
+
+        with self._rewriting():
+            self._commit(act, change)
+
+    def _with_all_columns(self, records: pa.Table, topic: str) -> pa.Table:
+        """Return the records with all columns of the table."""
+        records = records.append_column("topic", pa.repeat(topic, records.num_rows))
+        records = records.append_column("date", dates_of(records["timestamp"]))
+        schema = pa.schema(self.delta.schema().to_arrow())
+        return pa.concat_tables([schema.empty_table(), records], promote_options="permissive")
+
+    def add_columns(self, schema: pa.Schema) -> None:
+        """Add the columns that the table lacks. Raises JobError if one has another type."""
+        known = {field.name.lower(): field for field in self.delta.schema().fields}
+        wanted = Schema.from_arrow(schema).fields
+        for field in wanted:
+            there = known.get(field.name.lower())
+            if there is not None and (there.name, there.type) != (field.name, field.type):
+                raise JobError(
+                    f"{self.location} has a column {there.name} of type {type_name(there)}, and "
+                    f"the schema has {field.name} of type {type_name(field)}"
+                )
+        missing = [field for field in wanted if field.name.lower() not in known]
+        if missing:
+            with self._committing("adding columns"):
+                self.delta.alter.add_columns(missing)
+
+    def compact(self, topic: str) -> int:
+        """Merge small files of each date of a topic; return by how many there are fewer."""
+        with self._committing("compaction"):
+            metrics = self.delta.optimize.compact(
+                partition_filters=[("topic", "=", topic)],
+                target_size=_TARGET_FILE_BYTES,
+                writer_properties=_WRITING,
+            )
+        return int(metrics["numFilesRemoved"]) - int(metrics["numFilesAdded"])
+
+    def vacuum(self) -> int:
+        """Delete files that no version of the last week uses; return how many."""
+        with self._committing("vacuum"):
+            deleted = len(self.delta.vacuum(dry_run=False, full=True))
+        self._delete_old_states()
+        return deleted
+
+    def _commit(
+        self,
+        act: Callable[[CommitProperties], None],
+        change: Callable[[ArchiveState], ArchiveState],
+        attempts: int = _MAX_ATTEMPTS,
+    ) -> None:
+        commit_id = uuid.uuid4().hex
+        for left in reversed(range(attempts)):
+            before = self._number
+            number = self._write_state(change(self.state).encoded(commit_id))
+            try:
+                act(_properties(number))
+            except (DeltaError, OSError) as error:
+                self._refresh()
+                if self._number == number:  # it was committed, and the answer was lost
+                    break
+                if not left:
+                    raise JobError(f"cannot commit to {self.location}: {_reason(error)}") from error
+                if self._number == before:
+                    time.sleep(_RETRY_S)
+            else:
+                self._refresh()
+                break
+        self._sync_log()
+        if before is not None and before != self._number:
+            with suppress(OSError):  # the next vacuum deletes it
+                self.files.delete(_state_path(before))
+
+    @contextmanager
+    def _committing(self, what: str) -> Iterator[None]:
+        """Commit something that does not change the state."""
+        try:
+            with self._rewriting():
+                yield
+        except (DeltaError, OSError) as error:
+            raise JobError(f"{what} of {self.location}: {_reason(error)}") from error
+
+    @contextmanager
+    def _rewriting(self) -> Iterator[None]:
+        """Sync the files that the table's library writes meanwhile: it does not."""
+        before = set(self.delta.file_uris())
+        yield
+        self._refresh()
+        root = f"{self.location.uri.rstrip('/')}/"
+        added = set(self.delta.file_uris()) - before
+        self.files.sync(unquote(uri.removeprefix(root)) for uri in added)
+        self._sync_log()
+
+    def _sync_log(self) -> None:
+        if (directory := self.location.directory) is not None:
+            names = set(self.files.files.list_directory(directory / _LOG_DIRECTORY))
+            new = {
+                name for name in names - self._synced if "#" not in name
+            }  # of a commit that runs
+            self.files.sync(f"{_LOG_DIRECTORY}/{name}" for name in new)
+            self._synced = names - {_LAST_CHECKPOINT}
+
+    def _refresh(self) -> None:
+        try:
+            self.delta.update_incremental()
+            self._number, self.state = self._read_state()
+        except DeltaError as error:
+            raise JobError(f"cannot read the archive {self.location}: {_reason(error)}") from error
+
+    # -- the state ---------------------------------------------------------------------------------
+
+    def _read_state(self) -> tuple[int | None, ArchiveState]:
+        """Return the state that the newest version names; an empty one if nothing is archived."""
+        for _ in range(_MAX_ATTEMPTS):
+            number = self.delta.transaction_version(_APPLICATION)
+            if number is None:
+                return None, ArchiveState()
+            path = _state_path(number)
+            try:
+                return number, ArchiveState.decoded(self.files.read(path), path)
+            except FileNotFoundError:  # another process has committed and deleted it?
+                self.delta.update_incremental()
+        raise JobError(f"{self.location} lacks {path}, which says what is archived")
+
+    def _delete_old_states(self) -> None:
+        """Delete what killed commits have left."""
+        current = None if self._number is None else _state_path(self._number)
+        before_ms = time.time_ns() // 1_000_000 - _OLD_STATE_MS
+        for path, modified_ms in self.files.modified_ms(INTERNAL_DIRECTORY).items():
+            if path != current and modified_ms < before_ms and "/state-" in path:
+                self.files.delete(path)
+
+    def _write_state(self, data: bytes) -> int:
+        number = int.from_bytes(hashlib.sha256(data).digest()[:8]) >> 1
+        self.files.write(_state_path(number), data)
+        return number
+
+
+def _reason(error: Exception) -> str:
+    """Return the message in one line and without colors."""
+    return " ".join(re.sub(r"\x1b\[\d+m|↳", " ", str(error)).split())
+
+
+def _properties(number: int) -> CommitProperties:
+    return CommitProperties(app_transactions=[Transaction(_APPLICATION, number)])
+
+
+def _state_path(number: int) -> str:
+    return f"{INTERNAL_DIRECTORY}/state-{number:016x}.json"

@@ -1,0 +1,165 @@
+"""Reads ranges of offsets and writes their records to files. Tasks run this; it does not use Spark.
+
+A task may be killed, run again, or run twice at once. Its files have names that no other attempt
+has, and no reader sees them until the driver commits its result. Files that are never committed
+are deleted by the table's vacuum.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.reading.partitions import LogDirectories
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.storage.files import Files
+
+from .batch_marks import mark_before
+from .dated_files import DatedFiles, WrittenFile
+from .parquet_format import RECORD_COLUMNS
+from .plan import partition_key
+from .state import ArchivedRange
+from .storage import ArchiveFiles, ArchiveLocation
+from .value_schema import ValueSchema
+
+
+class WrittenRange(NamedTuple):
+    """The result for a range, which the driver may commit.
+
+    `archived` ends before the end of the range if a batch is damaged (`error`) or if the log ends
+    earlier (`note`). Another run reads the rest.
+    """
+
+    archived: ArchivedRange
+    files: tuple[WrittenFile, ...] = ()
+    note: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingWork:
+    """What the tasks of a run do. It is pickled and sent to them."""
+
+    log_directories: tuple[Path, ...]
+    location: ArchiveLocation
+    value_schema: ValueSchema | None = None
+    verify_crc: bool = True
+    files: Files = field(default_factory=Files)
+
+    def __call__(self, ranges: Iterable[OffsetRange]) -> Iterator[WrittenRange]:
+        """Write the records of the ranges. Raises OSError; then the whole task is to be retried."""
+        archive = ArchiveFiles(self.location, self.files)
+        written = [self._write(wanted, archive) for wanted in ranges]
+        archive.sync(file.path for each in written for file in each.files)
+        yield from written
+
+    def _write(self, wanted: OffsetRange, archive: ArchiveFiles) -> WrittenRange:
+        stem = f"{wanted.partition.partition}-{wanted.start:020}-{uuid.uuid4().hex}"
+        valid = DatedFiles(archive, wanted.partition, stem)
+        dead = DatedFiles(archive, wanted.partition, f"{stem}-dead")
+        reading = self.reading(wanted)
+        for records, dead_letters in reading.records():
+            valid.add(records)
+            if dead_letters is not None:
+                dead.add(dead_letters)
+        files, dead_files = valid.finish(), dead.finish()
+        files += [each._replace(is_dead_letters=True) for each in dead_files]
+        return WrittenRange(reading.archived(files), tuple(files), reading.note, reading.error)
+
+    def reading(self, wanted: OffsetRange) -> "RangeReading":
+        """Return the reading of one range."""
+        return RangeReading(self, wanted)
+
+
+class RangeReading:
+    """Reads a range, and continues after offsets that were deleted since it was planned."""
+
+    def __init__(self, work: WritingWork, wanted: OffsetRange) -> None:
+        self._work = work
+        self._wanted = wanted
+        self._directories = LogDirectories(work.log_directories, work.files)
+        # Before the records: if the log is replaced meanwhile, the next run finds that out.
+        self._mark = mark_before(self._directories, wanted.partition, wanted.end)
+        self._next_offset = wanted.start
+        self._end = wanted.end
+        self._lost: list[Span] = []
+        self.note = self.error = ""
+
+    def records(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+        """Yield the records with their columns, and those whose value does not match a schema.
+
+        Ends before a damaged batch. Raises OSError.
+        """
+        try:
+            for batch in self._batches():
+                valid, invalid = batch, None
+                if self._work.value_schema is not None:
+                    valid, invalid = self._work.value_schema.split(batch)
+                yield self._with_id(valid), None if invalid is None else self._with_id(invalid)
+        except CorruptRecordError as error:
+            self._end, self.error = self._next_offset, str(error)
+
+    def archived(self, files: Iterable[WrittenFile] = ()) -> ArchivedRange:
+        """Return what was read, after the last record."""
+        schema = self._work.value_schema
+        records = {True: 0, False: 0}
+        for file in files:
+            records[file.is_dead_letters] += file.records
+        return ArchivedRange(
+            of=partition_key(self._wanted.partition, self._wanted.topic_id),
+            start=self._wanted.start,
+            end=self._end,
+            mark=self._mark if self._end == self._wanted.end else None,
+            records=records[False],
+            dead_letters=records[True],
+            lost=tuple(self._lost),
+            dropped_values=schema is not None and not schema.keep_value,
+        )
+
+    def _with_id(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._wanted.topic_id is None:
+            return batch
+        ids = pa.repeat(pa.scalar(self._wanted.topic_id.hex()), batch.num_rows)
+        return batch.append_column("topicId", ids)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all records that exist. Raises CorruptRecordError, OSError."""
+        start: int | None = self._wanted.start
+        while start is not None and start < self._end:
+            try:
+                yield from self._read(start)
+                return
+            except DataLostError as error:
+                start = self._skip_lost(error)
+
+    def _read(self, start: int) -> Iterator[pa.RecordBatch]:
+        topic, partition = self._wanted.partition
+        reader = RangeReader(
+            self._directories,
+            replace(self._wanted, start=start),
+            RecordDecoder(topic, partition, RECORD_COLUMNS),
+            verify_crc=self._work.verify_crc,
+        )
+        for batch in reader.read():
+            if batch.num_rows:
+                self._next_offset = batch["offset"][-1].as_py() + 1
+            yield batch
+
+    def _skip_lost(self, error: DataLostError) -> int | None:
+        """Return where to continue after lost offsets.
+
+        Returns None if the log ends before them: it may grow, so they are not lost.
+        """
+        if error.resumes_at is None:
+            self._end = error.start
+            self.note = f"the log ends at {self._end} now, not at {self._wanted.end}"
+            return None
+        self._lost.append(Span(error.start, error.resumes_at))
+        self._next_offset = error.resumes_at
+        return error.resumes_at

@@ -1,0 +1,363 @@
+"""Archives that are killed, run twice at once and read meanwhile: each record is seen at most once,
+and never fewer than before."""
+
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.table import TableAlterer, TableOptimizer
+
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive import table
+from odradek.pipeline.jobs.archive.job import ArchiveSettings
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
+from tests.support.archives import archive_here, at, logged, rows_of, seen
+from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
+from tests.support.dirty_logs import Writer
+from tests.support.lengths import LONG, SEED, by_length
+from tests.support.log_box import NOW_MS, LogBox
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUICK = QuickFiles()
+COMMITTING: tuple[tuple[Any, str], ...] = (
+    (DeltaTable, "create"),
+    (DeltaTable, "create_write_transaction"),
+    (DeltaTable, "vacuum"),
+    (TableOptimizer, "compact"),
+    (TableAlterer, "add_columns"),
+    (table, "write_deltalake"),
+)
+
+
+class DyingFiles(CrashingFiles):
+    """Also dies before and after each commit of the table, and at each new directory."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        for name in ("remove_tree", "make_directory"):
+            setattr(self, name, self._counted(getattr(Files, name).__get__(self)))
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Count the commits that are made meanwhile."""
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in COMMITTING:
+                patch.setattr(owner, name, self._around(getattr(owner, name)))
+            yield
+
+    def _around(self, commit: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            result = self._counted(commit)(*arguments, **options)
+            return self._counted(lambda: result)()
+
+        return counted
+
+
+def settings_for(root: Path, **more: Any) -> ArchiveSettings:
+    more = {"until_end": True, "max_split_bytes": 600, "compact": True, **more}
+    return ArchiveSettings(log_directories=[root / "log"], archive=at(root / "archive"), **more)
+
+
+def written(root: Path, batches: int) -> tuple[LogBox, PartitionLog]:
+    box = LogBox(root / "log", files=QUICK, segment_bytes=2000, segment_index_bytes=1024)
+    log = box.open()
+    write_more(log, batches)
+    return box, log
+
+
+def write_more(log: PartitionLog, batches: int) -> None:
+    Writer(log.log_end_offset, producers=False).write(log, batches)
+
+
+def lost_and_grown(root: Path) -> tuple[LogBox, ArchiveSettings]:
+    """An archive of small files, and a log that has lost records and has grown since."""
+    box, log = written(root, batches=12)
+    settings = settings_for(root, compact=False)
+    archive_here(settings, QUICK)
+    batches = list(LogReader(box.directory).batches())
+    log.truncate_to(batches[-3].header.base_offset, NOW_MS)
+    write_more(log, 12)
+    return box, settings
+
+
+def died(settings: ArchiveSettings, limit: int) -> bool:
+    files = DyingFiles(limit)
+    try:
+        with files.committing():
+            archive_here(settings, files)
+    except CrashedError:
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_and_run_again_each_record_is_there_once(tmp_path: Path) -> None:
+    box, settings = lost_and_grown(tmp_path / "first")
+    before, expected = rows_of(seen(settings.archive)), logged(box.directory)
+    kept = [row for row in before if row in expected]
+    assert 0 < len(kept) < len(before)
+    for limit in itertools.count(0, 1 if LONG else 4):
+        here = settings_for(tmp_path / str(limit))
+        shutil.copytree(tmp_path / "first", tmp_path / str(limit))
+        was_killed = died(here, limit)
+        between = rows_of(seen(here.archive))
+        offsets = [row[2] for row in between]
+        assert len(set(offsets)) == len(offsets)
+        assert set(kept) <= set(between)
+        assert set(between) <= set(expected) or between == before
+        died(here, limit // 2)
+        assert not died(here, 10_000)
+        assert rows_of(seen(here.archive)) == expected
+        shutil.rmtree(tmp_path / str(limit))
+        if not was_killed:
+            break
+    assert limit > 40
+
+
+def test_of_two_runs_at_once_one_archives_and_the_other_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, _ = written(tmp_path, batches=30)
+    settings = settings_for(tmp_path, compact=False)
+    commit = DeltaTable.create_write_transaction
+
+    def second(*arguments: Any, **options: Any) -> None:
+        monkeypatch.undo()
+        archive_here(settings, QUICK)
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", second)
+    with pytest.raises(JobError, match="another process has archived orders-0, offsets 0 to"):
+        archive_here(settings, QUICK)
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+def test_two_runs_at_once_archive_different_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = written(tmp_path, batches=30)
+    log.close(NOW_MS)
+    other = box.directory.with_name("other-0")
+    shutil.copytree(box.directory, other)
+    commit = DeltaTable.create_write_transaction
+
+    def second(*arguments: Any, **options: Any) -> None:
+        monkeypatch.undo()
+        archive_here(settings_for(tmp_path, topics=TopicChoice(names=["other"])), QUICK)
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", second)
+    archive_here(settings_for(tmp_path, topics=TopicChoice(names=["orders"])), QUICK)
+    found = rows_of(seen(settings_for(tmp_path).archive))
+    assert found == logged(box.directory) + logged(other)
+
+
+@pytest.mark.parametrize("error", [OSError("timed out"), DeltaError("timed out")])
+def test_a_commit_whose_answer_is_lost_is_not_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    box, _ = written(tmp_path, batches=30)
+    settings = settings_for(tmp_path, compact=False)
+    commit = DeltaTable.create_write_transaction
+
+    def lost(*arguments: Any, **options: Any) -> None:
+        monkeypatch.undo()
+        commit(*arguments, **options)
+        raise error
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", lost)
+    archive_here(settings, QUICK)
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_commit_that_fails_is_tried_again_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    box, _ = written(tmp_path, batches=10)
+    settings = settings_for(tmp_path, compact=False)
+    commit = DeltaTable.create_write_transaction
+    failures = [OSError("slow down")] * times
+
+    def failing(*arguments: Any, **options: Any) -> None:
+        if failures:
+            raise failures.pop()
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(table, "_RETRY_S", 0)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", failing)
+    if times == 1:
+        archive_here(settings, QUICK)
+        assert rows_of(seen(settings.archive)) == logged(box.directory)
+    else:
+        with pytest.raises(JobError, match=r"cannot commit to .*archive: slow down"):
+            archive_here(settings, QUICK)
+
+
+# -- SIGKILL, at a system call -------------------------------------------------------------------
+
+CHANGES = (
+    *("mkdir", "fsync", "link", "linkat", "rename", "renameat", "renameat2"),
+    *("unlink", "unlinkat", "ftruncate"),
+)
+ONCE = """
+import sys
+from pathlib import Path
+from tests.pipeline.jobs.test_archive_killed import settings_for
+from tests.support.archives import archive_here
+
+archive_here(settings_for(Path(sys.argv[1])))
+"""
+
+
+def was_killed_at(root: Path, number: int) -> bool:
+    """Run an archive. SIGKILL comes at the change of that number in any of its threads."""
+    calls = ",".join(CHANGES)
+    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}"]
+    inject = ["-e", f"inject={calls}:signal=SIGKILL:when={number}"]
+    run = [sys.executable, "-W", "ignore", "-c", ONCE, str(root)]
+    code = subprocess.run([*strace, *inject, *run], check=False).returncode
+    assert code in (0, -signal.SIGKILL, 128 + signal.SIGKILL)
+    return code != 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_killed_at_any_change_of_the_file_system_each_record_is_there_once(tmp_path: Path) -> None:
+    """Also in the middle of the table library's own commits."""
+    box, settings = lost_and_grown(tmp_path / "first")
+    before, expected = rows_of(seen(settings.archive)), logged(box.directory)
+    kept = [row for row in before if row in expected]
+    for number in itertools.count(1, by_length(20, 1)):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "first", root)
+        was_killed = was_killed_at(root, number)
+        between = rows_of(seen(settings_for(root).archive))
+        assert len({row[2] for row in between}) == len(between)
+        assert set(kept) <= set(between)
+        archive_here(settings_for(root), QUICK)
+        assert rows_of(seen(settings_for(root).archive)) == expected
+        shutil.rmtree(root)
+        if not was_killed:
+            break
+    assert number > 20
+
+
+# -- SIGKILL, with a reader ------------------------------------------------------------------------
+
+KILLS = 50 if LONG else 5
+RUN = """
+import sys
+from pathlib import Path
+from odradek.pipeline.jobs import JobError
+from tests.pipeline.jobs.test_archive_killed import settings_for
+from tests.support.archives import archive_here, at
+
+settings = settings_for(Path(sys.argv[1]))
+while True:
+    try:
+        archive_here(settings)
+    except JobError as error:  # two runs at once
+        print(error, file=sys.stderr)
+"""
+
+
+def by_polars(archive: str) -> list[int]:
+    return pl.scan_delta(archive).select("offset").collect()["offset"].to_list()
+
+
+def by_duckdb(archive: str) -> list[int]:
+    dataset = DeltaTable(archive).to_pyarrow_dataset()
+    with duckdb.connect() as connection:
+        connection.register("archive", dataset)
+        found = connection.execute('SELECT "offset" FROM archive').fetchall()
+    return [offset for (offset,) in found]
+
+
+class Reader(threading.Thread):
+    """Reads the table again and again. `problem` says what was wrong."""
+
+    def __init__(self, archive: str, read: Callable[[str], list[int]]) -> None:
+        super().__init__(daemon=True)
+        self._archive = archive
+        self._read = read
+        self.ended = threading.Event()
+        self.reads = 0
+        self.problem = ""
+
+    def run(self) -> None:
+        before: set[int] = set()
+        try:
+            while not self.ended.is_set() and not self.problem:
+                offsets = self._read(self._archive)
+                if len(set(offsets)) < len(offsets):
+                    self.problem = "a record was seen twice"
+                if not before <= set(offsets):
+                    self.problem = f"{len(before - set(offsets))} records were missing"
+                before = set(offsets)
+                self.reads += 1
+        except Exception as error:  # noqa: BLE001 # a thread's root; the test reports it
+            self.problem = repr(error)
+
+
+def check_readers(root: Path, reads: list[Callable[[str], list[int]]]) -> None:
+    """Kill archives of a growing log, one or two at a time, while the table is read."""
+    box, log = written(root, batches=20)
+    settings = settings_for(root)
+    archive_here(settings, QUICK)
+    readers = [Reader(settings.archive.uri, read) for read in reads]
+    for reader in readers:
+        reader.start()
+    rng = random.Random(SEED)
+    command = [sys.executable, "-W", "ignore", "-c", RUN, str(root)]
+    for kill in range(KILLS):
+        write_more(log, 20)
+        runs = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(1 + kill % 2)]
+        time.sleep(1.0 + rng.random())  # any moment of a run: nothing waits for this
+        for run in runs:
+            assert run.poll() is None
+            os.kill(run.pid, signal.SIGKILL)
+            run.wait()
+    for reader in readers:
+        reader.ended.set()
+        reader.join()
+        assert (reader.problem, reader.reads > 1) == ("", True)
+    log.close(NOW_MS)
+    archive_here(settings, QUICK)
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+@pytest.mark.slow
+def test_readers_see_all_of_the_records_while_archives_are_killed(tmp_path: Path) -> None:
+    check_readers(tmp_path, [by_polars, by_duckdb])
+
+
+@pytest.mark.skipif(not LONG, reason="long only: others read above")
+def test_spark_sees_all_of_the_records_while_archives_are_killed(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    def by_spark(archive: str) -> list[int]:
+        files = spark.read.parquet(*DeltaTable(archive).file_uris())
+        return [row.offset for row in files.select("offset").collect()]
+
+    check_readers(tmp_path, [by_spark])
