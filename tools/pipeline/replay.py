@@ -12,9 +12,10 @@ from .options import (
     Master,
     Place,
     Processes,
+    Storage,
     Topic,
     Topics,
-    local_path,
+    archive_location,
     place_of,
     settings_of,
 )
@@ -27,7 +28,9 @@ _DELIVERIES = ("exactly-once", "at-least-once")
 
 def command(  # noqa: PLR0913 - one parameter per option
     *,
-    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="The directory of an archive.")],
+    archive: Annotated[
+        str, typer.Argument(metavar="ARCHIVE", help="The directory or URL of an archive.")
+    ],
     bootstrap: Annotated[
         str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The broker to send to.")
     ],
@@ -94,6 +97,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             "--client-config", metavar="KEY=VALUE", help="A librdkafka setting: TLS, SASL, …"
         ),
     ] = None,
+    storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
@@ -109,7 +113,6 @@ def command(  # noqa: PLR0913 - one parameter per option
     _check_job_id(job_id)
     if delivery not in _DELIVERIES:
         raise typer.BadParameter(f"one of {', '.join(_DELIVERIES)}", param_hint="--delivery")
-    source = local_path(archive, "ARCHIVE")
     bounds_ms = (_time_ms(from_time, "--from-time"), _time_ms(to_time, "--to-time"))
     client = {**settings_of(client_config, "--client-config"), "bootstrap.servers": bootstrap}
     topic_settings = settings_of(topic_config, "--topic-config")
@@ -123,7 +126,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         from odradek.pipeline.sink.write_options import Delivery
 
         settings = ReplaySettings(
-            archive=source,
+            archive=archive_location(archive, storage),
             client=client,
             job_id=job_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}",
             continues=job_id is not None,

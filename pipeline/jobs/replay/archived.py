@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.entries import ArchivedFile, PartitionKey
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout
-from odradek.pipeline.jobs.archive.manifest import ArchiveState, Manifest
-from odradek.pipeline.jobs.archive.merged_records import OffsetFile, read_by_offset
+from odradek.pipeline.jobs.archive.migration import refuse_manifest
+from odradek.pipeline.jobs.archive.reading import DataFile, PartitionRows, read_by_offset
+from odradek.pipeline.jobs.archive.state import PartitionState
+from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.table import ArchiveTable
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
@@ -22,38 +21,46 @@ from .selection import Selection
 COLUMNS = ("key", "value", "offset", "timestamp", "headers")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ArchivedPartition:
-    """The files of one partition that may have selected records. Tasks get it pickled.
+    """The files that may have selected records of one partition. Tasks get it pickled."""
 
-    `records` is an upper bound of the number of selected records.
-    """
+    archive: ArchiveLocation
+    state: PartitionState
+    files: tuple[DataFile, ...]
 
-    of: TopicPartition
-    topic_id: str
-    files: tuple[OffsetFile, ...]
-    records: int
-    size_bytes: int
-    oldest_ms: int
+    @property
+    def of(self) -> TopicPartition:
+        return self.state.of.without_id
+
+    @property
+    def topic_id(self) -> str:
+        return self.state.of.topic_id
+
+    @property
+    def records(self) -> int:
+        """An upper bound of the number of selected records."""
+        return sum(file.records for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def oldest_ms(self) -> int:
+        times = [file.times_ms[0] for file in self.files]
+        return min((each for each in times if each is not None), default=0)
 
     def tables(self, start_offset: int) -> Iterator[pa.Table]:
         """Yield the records from `start_offset` on, with COLUMNS. Raises OSError."""
-        return read_by_offset(self.files, start_offset, columns=COLUMNS)
+        paths = [file.path for file in self.files]
+        rows = PartitionRows(self.state, start_offset)
+        return read_by_offset(self.archive.filesystem(), paths, rows, COLUMNS)
 
     def check(self) -> None:
-        """Raise JobError unless all files exist and have the columns."""
-        for file in self.files:
-            try:
-                schema = pq.read_schema(file.path)
-            except FileNotFoundError:
-                raise JobError(
-                    f"{file.path} was deleted, or is not published yet: run archive again"
-                ) from None
-            missing = [name for name in COLUMNS if name not in schema.names]
-            if missing:
-                raise JobError(
-                    f"{file.path} cannot be replayed: it has no column {', '.join(missing)}"
-                )
+        """Raise JobError if the records are not complete."""
+        if self.state.dropped_values:
+            raise JobError(f"{self.of} cannot be replayed: values were not archived")
 
 
 class Archived(NamedTuple):
@@ -64,42 +71,28 @@ class Archived(NamedTuple):
 
 
 def read_archive(
-    archive: Path, topics: TopicChoice, selection: Selection, files: Files
+    archive: ArchiveLocation, topics: TopicChoice, selection: Selection, files: Files
 ) -> Archived:
     """Return what is selected, of the newest id of each topic. Raises JobError, OSError."""
-    state = ArchiveState.of(Manifest(ArchiveLayout(archive), files).entries())
-    if not state.last_number:
-        raise JobError(f"{archive} is not an archive: it has no manifest")
-    newest_ids = {key.topic: key.topic_id for key in state.covered}
-    chosen = topics.select(sorted(newest_ids))
-    selected: dict[str, dict[PartitionKey, list[ArchivedFile]]] = {name: {} for name in chosen}
-    for file in state.files.values():
-        offsets = (file.first_offset, file.last_offset)
-        if (
-            file.of.topic in selected
-            and file.of.topic_id == newest_ids[file.of.topic]
-            and selection.may_select_from(file.of.partition, file.times_ms, offsets)
-        ):
-            selected[file.of.topic].setdefault(file.of, []).append(file)
+    refuse_manifest(archive)
+    table = ArchiveTable(archive, files)
+    chosen = topics.select(sorted({key.topic for key in table.state.partitions}))
     return Archived(
-        {
-            topic: tuple(
-                _partition(archive, key, by_key[key])
-                for key in sorted(by_key, key=lambda key: key.partition)
-            )
-            for topic, by_key in selected.items()
-        },
-        {topic: state.partitions.get(topic, 1) for topic in chosen},
+        {topic: tuple(_selected(table, topic, selection)) for topic in chosen},
+        {topic: table.state.counts.get(topic, 1) for topic in chosen},
     )
 
 
-def _partition(archive: Path, key: PartitionKey, files: list[ArchivedFile]) -> ArchivedPartition:
-    files = sorted(files, key=lambda file: file.first_offset)
-    return ArchivedPartition(
-        of=key.without_id,
-        topic_id=key.topic_id,
-        files=tuple(OffsetFile(archive / file.path, file.first_offset) for file in files),
-        records=sum(file.records for file in files),
-        size_bytes=sum(file.size_bytes for file in files),
-        oldest_ms=min(file.times_ms[0] for file in files),
-    )
+def _selected(table: ArchiveTable, topic: str, selection: Selection) -> Iterator[ArchivedPartition]:
+    files = table.data_files(topic)
+    for partition in table.state.newest(topic):
+        number = partition.of.partition
+        rows = PartitionRows(partition, selection.from_offset or 0)
+        found = tuple(
+            file
+            for file in files
+            if file.may_have(rows)
+            and selection.may_select_from(number, file.times_ms, file.offsets)
+        )
+        if found:
+            yield ArchivedPartition(table.location, partition, found)

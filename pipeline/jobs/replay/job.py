@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -40,7 +40,7 @@ class ReplaySettings:
     together. With `continues`, the job must have begun before.
     """
 
-    archive: Path
+    archive: ArchiveLocation
     client: Mapping[str, str]
     job_id: str
     topics: TopicChoice

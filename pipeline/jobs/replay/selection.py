@@ -19,15 +19,16 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[int, ...] = ()
 
     def may_select_from(
-        self, partition: int, times_ms: tuple[int, int], offsets: tuple[int, int]
+        self,
+        partition: int,
+        times_ms: tuple[int | None, int | None],
+        offsets: tuple[int | None, int | None],
     ) -> bool:
-        """Whether records with timestamps and offsets in these ranges may be selected."""
+        """Whether records in these ranges may be selected. A bound that is None is not known."""
         return (
             (not self.partitions or partition in self.partitions)
-            and (self.from_ms is None or times_ms[1] >= self.from_ms)
-            and (self.to_ms is None or times_ms[0] < self.to_ms)
-            and (self.from_offset is None or offsets[1] >= self.from_offset)
-            and (self.to_offset is None or offsets[0] < self.to_offset)
+            and _overlap(times_ms, self.from_ms, self.to_ms)
+            and _overlap(offsets, self.from_offset, self.to_offset)
         )
 
     def filter(self, table: pa.Table) -> pa.Table:
@@ -44,3 +45,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             if end is not None:
                 selected &= values < end
         return table if selected.all() else table.filter(pa.array(selected))
+
+
+def _overlap(known: tuple[int | None, int | None], start: int | None, end: int | None) -> bool:
+    first, last = known
+    return (start is None or last is None or last >= start) and (
+        end is None or first is None or first < end
+    )

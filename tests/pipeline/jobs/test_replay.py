@@ -33,7 +33,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.log_reader import LogReader
-from tests.support.archives import InThisProcess, Row, archive_here, logged
+from tests.support.archives import InThisProcess, Row, archive_here, at, logged
 from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.committed import committed_values
 from tests.support.crashing_files import QuickFiles
@@ -67,7 +67,7 @@ def archive_of(root: Path, *, partitions: int = 1, **more: Any) -> list[list[Row
         log.close(NOW_MS)
     settings = ArchiveSettings(
         log_directories=[root / "log"],
-        archive=root / "archive",
+        archive=at(root / "archive"),
         until_end=True,
         max_split_bytes=1500,
         **more,
@@ -79,7 +79,7 @@ def archive_of(root: Path, *, partitions: int = 1, **more: Any) -> list[list[Row
 def settings_for(root: Path, broker: BrokerProcess, **more: Any) -> ReplaySettings:
     more = {"job_id": root.name, "to_topic": root.name, "create": True, **more}
     return ReplaySettings(
-        archive=root / "archive",
+        archive=at(root / "archive"),
         client={"bootstrap.servers": broker.bootstrap, **more.pop("client", {})},
         topics=TopicChoice(names=[TOPIC]),
         **more,
@@ -200,12 +200,12 @@ from odradek.pipeline.jobs.replay import sending
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.pipeline.jobs.topic_choice import TopicChoice
-from tests.support.archives import InThisProcess
+from tests.support.archives import InThisProcess, at
 
 archive, bootstrap, target, rate, continues = sys.argv[1:]
 sending._PART_S = 0.3
 run_replay(InThisProcess(), ReplaySettings(
-    archive=Path(archive), client={"bootstrap.servers": bootstrap}, job_id=target,
+    archive=at(Path(archive)), client={"bootstrap.servers": bootstrap}, job_id=target,
     topics=TopicChoice(names=["orders"]), to_topic=target, create=True,
     continues=bool(continues), records_per_s=float(rate)), NO_PROGRESS)
 """
@@ -260,7 +260,7 @@ def test_a_record_that_is_refused_stops_the_partition_there(
         put(log, value)
     log.close(NOW_MS)
     archive = ArchiveSettings(
-        log_directories=[tmp_path / "log"], archive=tmp_path / "archive", until_end=True
+        log_directories=[tmp_path / "log"], archive=at(tmp_path / "archive"), until_end=True
     )
     archive_here(archive, QuickFiles())
     settings = settings_for(
@@ -287,9 +287,6 @@ def test_errors_are_reported_before_anything_is_sent(
     monkeypatch.setattr(target, "_TIMEOUT_S", 0.5)
     with pytest.raises(JobError, match="the broker does not answer: "):
         replay_here(settings_for(tmp_path, broker, client={"bootstrap.servers": "127.0.0.1:9"}))
-    next(iter((tmp_path / "archive").glob("topic=*/date=*/*.parquet"))).unlink()
-    with pytest.raises(JobError, match="was deleted"):
-        replay_here(settings_for(tmp_path, broker))
     assert not (broker.data / f"{tmp_path.name}-0").exists()
 
 
@@ -300,13 +297,13 @@ def test_an_archive_without_values_cannot_be_replayed(
     put(box.open(), b'{"id": 1}')
     archive = ArchiveSettings(
         log_directories=[tmp_path / "log"],
-        archive=tmp_path / "archive",
+        archive=at(tmp_path / "archive"),
         until_end=True,
         values=parse_json_schema('{"id": "long"}'),
         keep_value=False,
     )
     archive_here(archive, QuickFiles())
-    with pytest.raises(JobError, match="has no column value"):
+    with pytest.raises(JobError, match="values were not archived"):
         replay_here(settings_for(tmp_path, broker))
 
 
@@ -316,7 +313,7 @@ def test_dead_letters_are_replayed_in_their_places(tmp_path: Path, broker: Broke
     log.append(batch_of(b'{"id": 1}', b"bad", b'{"id": 2}'), now_ms=NOW_MS)
     archive = ArchiveSettings(
         log_directories=[tmp_path / "log"],
-        archive=tmp_path / "archive",
+        archive=at(tmp_path / "archive"),
         until_end=True,
         values=parse_json_schema('{"id": "long"}'),
     )

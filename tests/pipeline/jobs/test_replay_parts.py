@@ -2,20 +2,23 @@
 
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pytest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.entries import ArchivedFile, ArchivedRange, Entry, PartitionKey
-from odradek.pipeline.jobs.archive.layout import ArchiveLayout, entry_name
+from odradek.pipeline.jobs.archive.dated_files import WrittenFile
 from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.state import ArchivedRange, PartitionKey
+from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.table_format import create_table
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.pace import Pace
 from odradek.pipeline.jobs.replay.progress import PartitionProgress, check_same_job
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.sending import _changed_timestamps, _rows
 from odradek.pipeline.jobs.topic_choice import TopicChoice
+from tests.support.archives import at
 from tests.support.crashing_files import QuickFiles
 from tests.support.task_attempts import Waits
 
@@ -26,42 +29,27 @@ def key(partition: int = 0, topic_id: str = "aa") -> PartitionKey:
     return PartitionKey(topic="orders", topic_id=topic_id, partition=partition)
 
 
-def file_of(of: PartitionKey, first: int, last: int, times_ms: tuple[int, int]) -> ArchivedFile:
-    return ArchivedFile(
-        of=of,
-        path=f"{of.topic_id}-{of.partition}-{first}",
-        staged="",
-        date=None,
-        records=last - first + 1,
-        size_bytes=1,
-        first_offset=first,
-        last_offset=last,
-        times_ms=times_ms,
-        schema_id="",
-    )
-
-
-def entry_with(*files: ArchivedFile) -> Entry:
-    ranges = tuple(
-        ArchivedRange(of=file.of, start=file.first_offset, end=file.last_offset + 1)
-        for file in files
-    )
-    return Entry(
-        format=1,
-        number=1,
-        run_id="r",
-        created_ms=0,
-        kind="archive",
-        ranges=ranges,
-        files=files,
-        partitions={"orders": 2},
-    )
-
-
-def archive_with(root: Path, *files: ArchivedFile) -> None:
-    layout = ArchiveLayout(root)
-    layout.manifest.mkdir(parents=True)
-    (layout.manifest / entry_name(1)).write_bytes(msgspec.json.encode(entry_with(*files)))
+def archive_with(
+    root: Path, *files: tuple[PartitionKey, int, int, tuple[int, int]]
+) -> ArchiveLocation:
+    """A table whose files are not there: key, first and last offset, milliseconds."""
+    create_table(at(root))
+    ranges = [ArchivedRange(key, first, last + 1) for key, first, last, _ in files]
+    written = [
+        WrittenFile(
+            path=f"{key.topic_id}-{key.partition}-{first}",
+            topic=key.topic,
+            date="2023-11-14",
+            partition=key.partition,
+            records=last - first + 1,
+            size_bytes=1,
+            offsets=(first, last),
+            times_us=(times_ms[0] * 1000, times_ms[1] * 1000),
+        )
+        for key, first, last, times_ms in files
+    ]
+    ArchiveTable(at(root)).append(written, lambda state: state.with_ranges(ranges, {"orders": 2}))
+    return at(root)
 
 
 @pytest.mark.parametrize(
@@ -80,26 +68,24 @@ def archive_with(root: Path, *files: ArchivedFile) -> None:
 def test_only_files_that_may_have_such_records_are_read(
     selection: Selection, expected: list[list[int]], tmp_path: Path
 ) -> None:
-    archive_with(
+    archive = archive_with(
         tmp_path,
-        file_of(key(), 10, 19, (200, 299)),
-        file_of(key(), 0, 9, (100, 199)),
-        file_of(key(1), 0, 9, (100, 198)),
+        (key(), 10, 19, (200, 299)),
+        (key(), 0, 9, (100, 199)),
+        (key(1), 0, 9, (100, 198)),
     )
-    found = read_archive(tmp_path, TopicChoice(), selection, QuickFiles()).topics["orders"]
-    assert [[file.first_offset for file in each.files] for each in found] == expected
+    found = read_archive(archive, TopicChoice(), selection, QuickFiles()).topics["orders"]
+    assert [sorted(file.offsets[0] or 0 for file in each.files) for each in found] == expected
 
 
 def test_the_newest_id_of_a_recreated_topic_is_selected(tmp_path: Path) -> None:
-    archive_with(
-        tmp_path,
-        file_of(key(topic_id="old"), 0, 9, (1, 2)),
-        file_of(key(topic_id="new"), 0, 3, (1, 2)),
+    archive = archive_with(
+        tmp_path, (key(topic_id="old"), 0, 9, (1, 2)), (key(topic_id="new"), 0, 3, (1, 2))
     )
-    (found,) = read_archive(tmp_path, TopicChoice(), Selection(), QuickFiles()).topics["orders"]
-    assert (found.topic_id, found.records) == ("new", 4)
+    (found,) = read_archive(archive, TopicChoice(), Selection(), QuickFiles()).topics["orders"]
+    assert found.topic_id == "new"
     with pytest.raises(JobError, match="no topic other"):
-        read_archive(tmp_path, TopicChoice(names=["other"]), Selection(), QuickFiles())
+        read_archive(archive, TopicChoice(names=["other"]), Selection(), QuickFiles())
 
 
 def table_of(*stamps_ms: int) -> pa.Table:
