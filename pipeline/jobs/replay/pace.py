@@ -11,7 +11,7 @@ class Pace:
     def __init__(self, records_per_s: float | None, clock: Clock) -> None:
         self._rate = records_per_s
         self._clock = clock
-        self._began = clock.now()
+        self._began: float | None = None
         self._sent = 0
         self.step = _MOST_AT_ONCE
         if records_per_s is not None:
@@ -21,6 +21,8 @@ class Pace:
         """Return how long to wait before the next records are sent."""
         if self._rate is None:
             return 0.0
+        if self._began is None:  # with the first record, so that a late start is not made up for
+            self._began = self._clock.now()
         due = self._began + self._sent / self._rate
         self._sent += records
         return max(0.0, due - self._clock.now())
