@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from odradek.protocol.compression import CompressionType
+from odradek.storage.checkpoints import MetaProperties, write_meta_properties
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.tools.app import app
 from odradek.tools.pipeline.group import JOBS
@@ -132,6 +134,7 @@ def without(package: str, place: Path) -> dict[str, str]:
 
 def test_jobs_in_processes_need_no_pyspark(tmp_path: Path, log: PartitionLog) -> None:
     log.close(NOW_MS)
+    write_meta_properties(Files(), tmp_path / "log", MetaProperties("c", 1, b"d" * 16))
     environment = without("pyspark", tmp_path / "site")
     for job in (("archive", tmp_path / "to"), ("stats",), ("verify", "--deep")):
         done = run_apart(*job, "--path", tmp_path / "log", "--processes", 1, **environment)

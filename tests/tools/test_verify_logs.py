@@ -38,6 +38,7 @@ from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.log_files import end_transaction, used_log, v2_batches
 from tests.support.old_logs import aged_entries, lay_down
 
+META = MetaProperties("c", 1, b"d" * 16)
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
@@ -46,6 +47,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log directory that was stopped cleanly: codecs, transactions, sequences, two epochs."""
     root = tmp_path_factory.mktemp("data")
     used_log(root)
+    write_meta_properties(Files(), root, META)
     write_clean_shutdown(Files(), root, 7)
     return root
 
@@ -63,7 +65,7 @@ def verified(
     topics: TopicChoice | None = None,
     files: Files | None = None,
 ) -> VerifyReport:
-    write_meta_properties(Files(), root, MetaProperties("c", 1, b"d" * 16))
+    write_meta_properties(Files(), root, META)
     settings = VerifySettings(log_directories=[root], deep=deep, topics=topics, now_ms=NOW_MS)
     return run_verify(InThisProcess(), settings, files=files)
 
@@ -568,7 +570,7 @@ def test_processes_find_what_one_finds(data: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(job, "_SMALLEST_TASK_BYTES", 1)
         assert run_verify(ProcessTasks(2), settings) == here
-    assert [each.path.parent.name for each in problems(here)] == ["data", "orders-3"]
+    assert [each.path.parent.name for each in problems(here)] == ["orders-3"]
 
 
 # --- a log that is being written
