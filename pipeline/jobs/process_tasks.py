@@ -30,10 +30,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ProcessTasks:
-    """A TaskRunner whose parts run in worker processes, by default one for each core.
-
-    A part that is the only one runs in this process: it is not worth the start of another.
-    """
+    """A TaskRunner whose parts run in worker processes, by default one for each core."""
 
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes or _available_cores()
@@ -47,9 +44,6 @@ class ProcessTasks:
         self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
     ) -> Generator[tuple[int, list[Result]], None, None]:
         """See TaskRunner. A part runs once; it is not tried again when it fails."""
-        if len(items) == 1:
-            yield 0, _results_here(work, items[0], description)
-            return
         try:
             with _started_workers(min(self._processes, len(items))) as workers:
                 yield from _results(workers, work, items)
@@ -59,19 +53,6 @@ class ProcessTasks:
 
 class _PartError(Exception):
     """An item failed; the message is the reason."""
-
-
-def _results_here(
-    work: Callable[[Item], Iterable[Result]], item: Item, description: str
-) -> list[Result]:
-    try:
-        return list(work(item))
-    except Exception as error:
-        raise JobError(f"{description}: {_reason_of(error)}") from error
-
-
-def _reason_of(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _available_cores() -> int:
@@ -199,4 +180,5 @@ def _answer(request: bytes) -> bytes:
         work, item = pickle.loads(request)
         return pickle.dumps((list(work(item)), None, None))
     except Exception as error:  # noqa: BLE001 # the root of a worker; the other process raises it
-        return pickle.dumps((None, _reason_of(error), traceback.format_exc()))
+        reason = f"{type(error).__name__}: {error}"
+        return pickle.dumps((None, reason, traceback.format_exc()))

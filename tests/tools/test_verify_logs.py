@@ -561,16 +561,15 @@ def test_logs_are_shared_out_by_bytes() -> None:
     assert divide_into_tasks({}, 2) == []
 
 
-def test_processes_find_what_one_finds(data: Path) -> None:
+def test_processes_find_what_one_finds(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 5):
         shutil.copytree(data / "orders-0", data / f"orders-{number}")
     flip(data / "orders-3" / segments(data)[1].name, 100)
     settings = VerifySettings(log_directories=[data], now_ms=NOW_MS)
-    here = run_verify(InThisProcess(), settings)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(job, "_SMALLEST_TASK_BYTES", 1)
-        assert run_verify(ProcessTasks(2), settings) == here
+    here = run_verify(ProcessTasks(2), settings)
     assert [each.path.parent.name for each in problems(here)] == ["orders-3"]
+    monkeypatch.setattr(job, "_SMALLEST_TASK_BYTES", 1)
+    assert run_verify(ProcessTasks(2), settings) == here
 
 
 # --- a log that is being written

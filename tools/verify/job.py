@@ -156,8 +156,13 @@ class _Run:
     def _run_others(self, runner: TaskRunner, items: Sequence[LogItem]) -> Iterator[LogResult]:
         self._progress.total("verifying", len(items))
         sizes = {item: self._size_of(item) for item in items}
-        tasks = divide_into_tasks(sizes, runner.parallelism)
-        with closing(runner.run(self._logs_check(), tasks, "verify")) as results_by_task:
+        check, tasks = self._logs_check(), divide_into_tasks(sizes, runner.parallelism)
+        if len(tasks) == 1:  # it is not worth the start of another process
+            for result in check(tasks[0]):
+                yield result
+                self._progress.done(1)
+            return
+        with closing(runner.run(check, tasks, "verify")) as results_by_task:
             for _, results in results_by_task:
                 yield from results
                 self._progress.done(len(results))

@@ -8,12 +8,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.protocol.compression import CompressionType
+from odradek.tools.verify import job as verify
 from odradek.tools.verify.job import VerifySettings, run_verify
 from tests.support.archives import InThisProcess, Row, at, data_files, logged, rows_of, seen
 from tests.support.broker_process import running_broker
@@ -144,8 +147,11 @@ def test_killed_midway_and_run_again_each_record_is_there_once(
     assert len(data_files(settings.archive)) > summary.total().files
 
 
-def test_verify_finds_what_one_process_finds(spark: "SparkSession", tmp_path: Path) -> None:
+def test_verify_finds_what_one_process_finds(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written(tmp_path)
+    monkeypatch.setattr(verify, "_SMALLEST_TASK_BYTES", 1)
     path = next((tmp_path / "log" / "orders-1").glob("*.log"))
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     settings = VerifySettings(log_directories=[tmp_path / "log"], deep=True, now_ms=NOW_MS)

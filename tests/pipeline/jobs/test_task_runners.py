@@ -64,11 +64,11 @@ class RunnerCases:
                 yield item
 
         with pytest.raises(JobError, match=r"test: .*pickle"):
-            list(runner.run(work, [1, 1], "test"))
+            list(runner.run(work, [1], "test"))
 
     def test_a_part_whose_process_dies_is_an_error(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError, match="test: "):
-            list(runner.run(die, [signal.SIGKILL] * 2, "test"))
+            list(runner.run(die, [signal.SIGKILL], "test"))
 
 
 class TestProcesses(RunnerCases):
@@ -78,35 +78,24 @@ class TestProcesses(RunnerCases):
 
     def test_the_error_says_how_a_process_died(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError) as raised:
-            list(runner.run(die, [signal.SIGKILL] * 2, "test"))
+            list(runner.run(die, [signal.SIGKILL], "test"))
         expected = "a worker process was killed by SIGKILL; the system may have run out of memory"
         assert str(raised.value) == f"test: {expected}"
         with pytest.raises(JobError, match="a worker process ended with exit code 3"):
-            list(runner.run(os._exit, [3, 3], "test"))
+            list(runner.run(os._exit, [3], "test"))
 
     def test_a_result_that_cannot_be_pickled_is_an_error(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError, match=r"test: .*pickle"):
-            list(runner.run(locks, [1, 1], "test"))
-
-    def test_a_part_that_is_the_only_one_runs_in_this_process(self, runner: TaskRunner) -> None:
-        assert list(runner.run(process_ids, [1], "test")) == [(0, [os.getpid()])]
-        for _, process_id in runner.run(process_ids, [1, 1], "test"):
-            assert process_id != [os.getpid()]
-        with pytest.raises(JobError, match="test: OSError: no room for -7"):
-            list(runner.run(numbers, [-7], "test"))
+            list(runner.run(locks, [1], "test"))
 
     def test_there_are_as_many_as_cores_by_default(self) -> None:
         assert 1 <= ProcessTasks().parallelism <= (os.cpu_count() or 1)
 
     def test_the_traceback_of_the_worker_is_a_note_of_the_cause(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError) as raised:
-            list(runner.run(numbers, [-1, -1], "test"))
+            list(runner.run(numbers, [-1], "test"))
         assert raised.value.__cause__ is not None
         assert "in numbers" in raised.value.__cause__.__notes__[0]
-
-
-def process_ids(_: int) -> list[int]:
-    return [os.getpid()]
 
 
 def locks(_: int) -> list[threading.Lock]:
