@@ -19,6 +19,7 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
@@ -151,6 +152,7 @@ def _reason_of_death(exit_code: int | None) -> str:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
+    resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         yield

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -87,6 +89,17 @@ class TestProcesses(RunnerCases):
     def test_a_result_that_cannot_be_pickled_is_an_error(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError, match=r"test: .*pickle"):
             list(runner.run(locks, [1], "test"))
+
+    def test_control_c_does_not_reach_the_first_processes_of_a_program(self) -> None:
+        program = (
+            "import functools, signal\n"
+            "from odradek.pipeline.jobs.process_tasks import ProcessTasks\n"
+            "blocked = functools.partial(signal.pthread_sigmask, signal.SIG_BLOCK)\n"
+            "for _, signals in ProcessTasks(2).run(blocked, [(), ()], 'test'):\n"
+            "    print([each.name for each in signals])\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.stdout.splitlines() == ["['SIGINT']"] * 2
 
     def test_there_are_as_many_as_cores_by_default(self) -> None:
         assert 1 <= ProcessTasks().parallelism <= (os.cpu_count() or 1)
