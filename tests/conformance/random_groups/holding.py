@@ -51,17 +51,21 @@ def hold(theatre: Theatre, conversations: int, together: int, most_ties: float) 
     """Hold conversations by the seeds from SEED on; fails at a difference that comes again.
 
     `together`: so many have the restart between their acts together. `most_ties`: the share that
-    may end early (excuses.py).
+    may end early (excuses.py). If more do, because Kafka is slow on a busy machine, as many
+    conversations are held again, with other seeds.
     """
     ends: Counter[str | None] = Counter()
-    for start in range(SEED, SEED + conversations, together):
+    fewest_whole = conversations * (1 - most_ties)
+    for start in range(SEED, SEED + 2 * conversations, together):
+        if start >= SEED + conversations and ends[None] >= fewest_whole:
+            break
         seeds = range(start, start + together)
         for seed, played in zip(seeds, theatre.improvise(seeds), strict=True):
             ends[played.tie] += 1
             if played.difference and theatre.differs_again(played):
                 short = theatre.shortened(played, SHORTENING_S)
                 pytest.fail(report(short, seed), pytrace=False)
-    assert ends[None] >= conversations * (1 - most_ties), ends
+    assert ends[None] >= fewest_whole, ends
 
 
 def report(played: Played, seed: int) -> str:
