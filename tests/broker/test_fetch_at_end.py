@@ -13,8 +13,6 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import fetch
-from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -23,9 +21,8 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.schema import Splices, codec_for
 from odradek.storage.log import PartitionLog
-from tests.support.contexts import request_context
+from tests.support.contexts import broker_with_topic, request_context
 from tests.support.log_box import NOW_MS, batch_of
-from tests.support.partition_logs import UnsyncedFiles
 
 PARTITIONS = 3
 STEPS = 100
@@ -35,14 +32,8 @@ VERSIONS = (4, 12, 13)
 
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    config = BrokerConfig.from_texts(
-        {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://localhost:9092"}
-    )
-    loop = asyncio.get_running_loop()
-    made = Broker(config, loop, {"PLAINTEXT": 1}, now_ms=lambda: NOW_MS, files=UnsyncedFiles())
-    await made.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
-    yield made
-    await made.close()
+    async with broker_with_topic(tmp_path, PARTITIONS) as made:
+        yield made
 
 
 def a_request(

@@ -3,7 +3,6 @@
 The same requests are sent in two sessions, and one of them builds every answer.
 """
 
-import asyncio
 import inspect
 import random
 from collections.abc import AsyncIterator
@@ -14,8 +13,6 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.fetch_sessions import FetchPlan
-from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.fetch import (
     FetchPartition,
@@ -25,9 +22,8 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.schema import Splices, codec_for
 from odradek.storage.log import PartitionLog
-from tests.support.contexts import request_context
+from tests.support.contexts import broker_with_topic, request_context
 from tests.support.log_box import NOW_MS, batch_of
-from tests.support.partition_logs import UnsyncedFiles
 
 VERSION = 12
 PARTITIONS = 4
@@ -36,14 +32,8 @@ STEPS = 60
 
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    config = BrokerConfig.from_texts(
-        {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://localhost:9092"}
-    )
-    loop = asyncio.get_running_loop()
-    made = Broker(config, loop, {"PLAINTEXT": 1}, now_ms=lambda: NOW_MS, files=UnsyncedFiles())
-    await made.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
-    yield made
-    await made.close()
+    async with broker_with_topic(tmp_path, PARTITIONS) as made:
+        yield made
 
 
 class Reader:

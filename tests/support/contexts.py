@@ -1,11 +1,33 @@
-"""The context of a request that comes from a client on 127.0.0.1."""
+"""A broker without a server, and the context of a request from a client on 127.0.0.1."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import served_versions
 from odradek.broker.requests.session import Session
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.api_keys import ApiKey
+from tests.support.log_box import NOW_MS
+from tests.support.partition_logs import UnsyncedFiles
+
+
+@asynccontextmanager
+async def broker_with_topic(directory: Path, partitions: int) -> AsyncIterator[Broker]:
+    """A broker whose clock stands at NOW_MS, with the topic "t"."""
+    config = BrokerConfig.from_texts(
+        {"log.dirs": str(directory), "listeners": "PLAINTEXT://localhost:9092"}
+    )
+    loop = asyncio.get_running_loop()
+    broker = Broker(config, loop, {"PLAINTEXT": 1}, now_ms=lambda: NOW_MS, files=UnsyncedFiles())
+    await broker.topic_admin.create([NewTopic(name="t", partition_count=partitions)])
+    yield broker
+    await broker.close()
 
 
 def request_context(
