@@ -152,12 +152,22 @@ def _reason_of_death(exit_code: int | None) -> str:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT for children. A library's thread may get it: then it is raised at the end."""
     resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
+    is_main = threading.current_thread() is threading.main_thread()
+    came: list[int] = []
+    handler = (
+        signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if is_main else None
+    )
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         yield
     finally:
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _serve(pipe: Connection) -> None:
