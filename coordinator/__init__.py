@@ -38,6 +38,7 @@ transaction_coordinator  serves requests, and aborts transactions that take too 
 The group coordinator, which serves requests:
 
 group_shards             the shards of `__consumer_offsets`
+modern_group_commits     writes decisions about groups whose assignments are computed here
 classic_group_service, consumer_group_service
                          commit the decisions about members and keep their deadlines
 member_requests, offset_service, offset_retention, group_admin

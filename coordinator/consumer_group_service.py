@@ -12,7 +12,6 @@ Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
-from typing import TypeVar
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -30,7 +29,6 @@ from .consumer_groups.classic_members import ClassicMembers
 from .consumer_groups.deadlines import ConsumerDeadlines
 from .consumer_groups.downgrade import Downgrades
 from .consumer_groups.group import ConsumerGroup
-from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
 from .consumer_groups.heartbeat_checks import check_heartbeat
 from .consumer_groups.leave import Departures
@@ -41,20 +39,16 @@ from .consumer_groups.subscription_regex import resolve_patterns
 from .consumer_groups.subscriptions import ResolvedRegex
 from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
+from .modern_group_commits import commit, commit_fencing
 from .modern_groups.deadlines import MemberKey
-from .modern_groups.draft import DraftResult
+from .modern_groups.group_configs import ConsumerGroupConfigs
 from .modern_groups.topics_view import ClusterTopics
 from .other_group import OtherGroup
-from .outcome import Outcome
 from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 
-R = TypeVar("R")
 Resolution = Generator[None, None, Mapping[str, ResolvedRegex]]
-
-# The delay before a background write that failed is tried again.
-RETRY_MS = 500
 
 
 class ConsumerGroupService:
@@ -126,7 +120,7 @@ class ConsumerGroupService:
                 raise ApiError(
                     ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is not a consumer group"
                 )
-            return self.commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+            return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             return ConsumerGroupHeartbeatResponse(
                 error_code=error.code, error_message=error.message
@@ -150,21 +144,9 @@ class ConsumerGroupService:
     ) -> JoinGroupResponse:
         """Serve a JoinGroup to a group that is not empty; error responses have no member id."""
         try:
-            return self.commit(shard, self._classic_joins.join(group, call, now), now)
+            return commit(shard, self._classic_joins.join(group, call, now), now)
         except ApiError as error:
             return JoinGroupResponse(error_code=error.code)
-
-    @staticmethod
-    def commit(shard: GroupShard, outcome: Outcome[DraftResult[R]], now: Now) -> R:
-        """Write a decision and return its reply. Raises ApiError if nothing was written."""
-        result = shard.journal.commit(outcome, now.wall_ms)
-        group = shard.state.find_consumer(result.group_id)
-        if group is not None:
-            if outcome.records:
-                group.note_timestamps(now)
-            if result.topics_checked_offset is not None:
-                group.topics_checked_offset = result.topics_checked_offset
-        return result.reply
 
     # -- deadlines ---------------------------------------------------------------------------------
 
@@ -194,13 +176,8 @@ class ConsumerGroupService:
         member = group.members[key.member_id]
         if epoch not in (None, member.member_epoch):
             return None
-        logger.info("group %s: member %s is removed: its %s deadline has passed", *key, deadline)
-        try:
-            self.commit(shard, self.services.departures.remove(group, [member], now, None), now)
-        except ApiError as error:
-            logger.warning("group %s: the removal could not be written: %s", group.group_id, error)
-            return now.timer_ms + RETRY_MS
-        return None
+        removal = self.services.departures.remove(group, [member], now, None)
+        return commit_fencing(shard, removal, key, deadline, now)
 
     # -- regular expressions -----------------------------------------------------------------------
 
@@ -233,7 +210,7 @@ class ConsumerGroupService:
         try:
             shard = self._shards.of(group_id)
             group = shard.state.consumer_group(group_id)
-            self.commit(shard, self.services.regexes.apply_resolution(group, found, now), now)
+            commit(shard, self.services.regexes.apply_resolution(group, found, now), now)
         except ApiError as error:
             logger.warning(
                 "group %s: resolved expressions could not be written: %s",

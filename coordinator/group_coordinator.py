@@ -21,12 +21,12 @@ from odradek.storage.log import PartitionLog
 from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
-from .consumer_groups.group_configs import ConsumerGroupConfigs
 from .group_admin import GroupAdmin
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
 from .member_requests import MemberRequests
+from .modern_groups.group_configs import ConsumerGroupConfigs
 from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService

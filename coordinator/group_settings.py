@@ -1,10 +1,10 @@
 """The keys of server.properties that concern groups.
 
-Keys that can be set on a single group are in consumer_groups/group_configs.py.
+Keys that can be set on a single group are in modern_groups/group_configs.py.
 """
 
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from msgspec import Struct
 
@@ -79,11 +79,9 @@ _HEARTBEAT_INTERVAL = Bounds(5_000, 15_000)
 _ASSIGNMENT_INTERVAL = Bounds(0, 15_000)
 
 
-class ConsumerGroupSettings(Struct, frozen=True, kw_only=True):
-    """The keys group.consumer.*, with Kafka's defaults, which apply to all consumer groups."""
+class ModernGroupSettings(Struct, frozen=True, kw_only=True):
+    """The keys group.TYPE.* that consumer, share and streams groups have, with Kafka's defaults."""
 
-    is_enabled: bool = True
-    """Whether the protocol is served at all (group.coordinator.rebalance.protocols)."""
     session_timeout_ms: int = 45_000
     session_timeout_bounds: Bounds = _SESSION_TIMEOUT
     heartbeat_interval_ms: int = 5_000
@@ -91,6 +89,48 @@ class ConsumerGroupSettings(Struct, frozen=True, kw_only=True):
     assignment_interval_ms: int = 1_000
     assignment_interval_bounds: Bounds = _ASSIGNMENT_INTERVAL
     max_size: int = 2**31 - 1
+
+    kind: ClassVar[str]
+    """The type of group, as the keys name it."""
+
+    def bounds(self) -> dict[str, Bounds]:
+        """Return the bounds of what can be set on a group, by key without the type."""
+        return {
+            "session.timeout.ms": self.session_timeout_bounds,
+            "heartbeat.interval.ms": self.heartbeat_interval_bounds,
+            "assignment.interval.ms": self.assignment_interval_bounds,
+        }
+
+
+def _modern_settings(config: BrokerConfig, kind: str) -> dict[str, Any]:
+    """Return the values of ModernGroupSettings for a type of group."""
+
+    def number(name: str) -> int:
+        value = getattr(config, f"group_{kind}_{name}")
+        assert isinstance(value, int)
+        return value
+
+    def bounds(name: str) -> Bounds:
+        return Bounds(number(f"min_{name}"), number(f"max_{name}"))
+
+    return {
+        "session_timeout_ms": number("session_timeout_ms"),
+        "session_timeout_bounds": bounds("session_timeout_ms"),
+        "heartbeat_interval_ms": number("heartbeat_interval_ms"),
+        "heartbeat_interval_bounds": bounds("heartbeat_interval_ms"),
+        "assignment_interval_ms": number("assignment_interval_ms"),
+        "assignment_interval_bounds": bounds("assignment_interval_ms"),
+        "max_size": number("max_size"),
+    }
+
+
+class ConsumerGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
+    """The keys group.consumer.*, with Kafka's defaults, which apply to all consumer groups."""
+
+    kind: ClassVar[str] = "consumer"
+
+    is_enabled: bool = True
+    """Whether the protocol is served at all (group.coordinator.rebalance.protocols)."""
     assignors: tuple[str, ...] = ("uniform", "range")
     """Names; the first is used if no member asks for another."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
@@ -100,23 +140,8 @@ class ConsumerGroupSettings(Struct, frozen=True, kw_only=True):
     def of(cls, config: BrokerConfig) -> Self:
         """Make the settings of a broker's configuration."""
         return cls(
+            **_modern_settings(config, "consumer"),
             is_enabled="consumer" in config.group_coordinator_rebalance_protocols,
-            session_timeout_ms=config.group_consumer_session_timeout_ms,
-            session_timeout_bounds=Bounds(
-                config.group_consumer_min_session_timeout_ms,
-                config.group_consumer_max_session_timeout_ms,
-            ),
-            heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-            heartbeat_interval_bounds=Bounds(
-                config.group_consumer_min_heartbeat_interval_ms,
-                config.group_consumer_max_heartbeat_interval_ms,
-            ),
-            assignment_interval_ms=config.group_consumer_assignment_interval_ms,
-            assignment_interval_bounds=Bounds(
-                config.group_consumer_min_assignment_interval_ms,
-                config.group_consumer_max_assignment_interval_ms,
-            ),
-            max_size=config.group_consumer_max_size,
             assignors=tuple(map(assignor_name, config.group_consumer_assignors)),
             migration_policy=MigrationPolicy(config.group_consumer_migration_policy),
             regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,

@@ -27,8 +27,7 @@ from odradek.protocol.schema import Message
 from .classic_groups.group import ClassicGroup
 from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
-from .consumer_groups.replay import APPLY_OF as CONSUMER_GROUP_RECORDS
-from .consumer_groups.replay import replay as replay_consumer_group
+from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from .group import Group, GroupType
 from .offsets import Offsets
 from .other_group import replay as replay_other_group
@@ -70,11 +69,11 @@ class GroupState:
         group.replay(value)
 
     def _replay_consumer_group(
-        self, key: Any, value: Message | None, _context: ReplayContext
+        self, key: Any, value: Message | None, context: ReplayContext
     ) -> None:
         if value is not None:
             self._end_classic_group(key.group_id)
-        replay_consumer_group(self.groups, key, value)
+        CONSUMER_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
@@ -126,7 +125,7 @@ class GroupState:
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
-        **dict.fromkeys(CONSUMER_GROUP_RECORDS, _replay_consumer_group),
+        **dict.fromkeys(CONSUMER_GROUP_RECORDS.apply_of, _replay_consumer_group),
     }
 
     # -- groups by id and type ---------------------------------------------------------------------

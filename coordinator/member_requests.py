@@ -37,6 +37,7 @@ from .consumer_group_service import ConsumerGroupService
 from .consumer_groups.group import ConsumerGroup
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
+from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
 from .timers import Now
 
@@ -149,7 +150,7 @@ class MemberRequests:
             shard, group = self._group_of_member(group_id)
             if isinstance(group, ConsumerGroup):
                 left = self._consumer.classic_members.leave(group, leaving, now)
-                response = self._consumer.commit(shard, left, now)
+                response = commit(shard, left, now)
             else:
                 response = self._classic.leave(shard, group, leaving, now)
         except ApiError as refusal:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator

@@ -50,14 +50,16 @@ class MemberSpec(Struct, frozen=True, kw_only=True):
 class GroupSpec(Struct, frozen=True, kw_only=True):
     """A group as an assignor sees it (Kafka: GroupSpecImpl).
 
-    No partition may be in the targets of two members. A partition in no target is free. Kafka
-    passes the assignors a second map, from partitions to members, to find the free ones; these
-    assignors compute them.
+    In a consumer group no partition may be in the targets of two members, and a partition in no
+    target is free. Kafka passes the assignors a second map, from partitions to members, to find the
+    free ones; these assignors compute them.
     """
 
     members: Mapping[str, MemberSpec]
     is_homogeneous: bool
     """All members subscribe to the same topics."""
+    assignable: Assignment | None = None
+    """The partitions that may be assigned, in a share group; None: all partitions of the topics."""
 
 
 class TopicsView(Protocol):

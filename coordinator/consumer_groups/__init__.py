@@ -17,7 +17,7 @@ Reading order:
     quiet_heartbeat                    the fast path of a heartbeat
     regex_updates, subscription_regex  subscriptions by regular expression
     commit_checks                      checks of offset commits and fetches
-    description, group_configs         ConsumerGroupDescribe, settings
+    description                        ConsumerGroupDescribe
     classic_members, classic_joins     members that use the classic protocol
     client_protocol                    their subscriptions and assignments as bytes
     upgrade, downgrade                 conversion from and to a classic group

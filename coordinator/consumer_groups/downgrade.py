@@ -29,6 +29,7 @@ from odradek.coordinator.classic_groups.protocols import metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
 from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
@@ -38,7 +39,6 @@ from .client_protocol import assignment_bytes
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember
 from .records import group_tombstones
 

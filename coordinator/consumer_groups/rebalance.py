@@ -16,14 +16,19 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import Assignment, Assignor, AssignorError
-from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.target_assignment import (
+    changed_targets,
+    compute_targets,
+    is_due,
+)
+from odradek.coordinator.modern_groups.topic_checks import check_topics, has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember
 from .reconciliation import ReconcileInputs, reconcile
 from .records import (
@@ -85,25 +90,19 @@ class Rebalance:
 
         `changed`: whether the subscription has changed from `member` to `updated`.
         """
-        group = draft.group
         changed = changed or draft.needs_new_target
-        if not changed and self.has_checked_topics(group):
+        found = check_topics(draft, self._topics, member, updated, changed=changed)
+        if found is None:
             return
-        draft.topics_checked_offset = self._topics.last_change_offset
-        before = group.subscriptions.topics
-        if not changed and not self._topics.may_have_changed(before, group.topics_checked_offset):
-            return
-        topics = group.subscriptions.topics_if(member, updated)
-        metadata_hash = self._topics.group_hash(topics)
-        if changed or metadata_hash != group.metadata_hash:
+        if changed or found.has_changed:
             reason = f"{updated.member_id} subscribed" if changed else "its topics have changed"
-            draft.bump_epoch(metadata_hash, reason)
-        if group.has_partition_metadata:
-            draft.records.append(subscription_metadata_tombstone(group.group_id))
+            draft.bump_epoch(found.metadata_hash, reason)
+        if draft.group.has_partition_metadata:
+            draft.records.append(subscription_metadata_tombstone(draft.group_id))
 
     def has_checked_topics(self, group: ConsumerGroup) -> bool:
         """Whether the group has checked its topics since the last change of any topic."""
-        return group.topics_checked_offset == self._topics.last_change_offset
+        return has_checked_topics(group, self._topics)
 
     # -- the targets -------------------------------------------------------------------------------
 
@@ -149,15 +148,8 @@ class Rebalance:
         return default if name is None else self._assignors.get(name, default)
 
     def is_due(self, group: ConsumerGroup, epoch: int, now: Now) -> bool:
-        """Whether new targets must be computed for the group at `epoch`.
-
-        They are due if `epoch` is newer than the targets and the assignment interval has passed.
-        An interval of 0 means at once.
-        """
-        if group.assignment_epoch >= epoch:
-            return False
-        interval_ms = self._configs.assignment_interval_ms(group.group_id)
-        return not interval_ms or now.timer_ms >= group.assigned_at.timer_ms + interval_ms
+        """Whether new targets must be computed for the group at `epoch`."""
+        return is_due(group, epoch, now, self._configs)
 
     # -- the member --------------------------------------------------------------------------------
 

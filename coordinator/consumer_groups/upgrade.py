@@ -29,6 +29,7 @@ from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.timers import Now
@@ -41,7 +42,6 @@ from .client_protocol import CustomAssignorError, assignment_of, subscription_of
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .group_configs import ConsumerGroupConfigs
 from .member import ConsumerMember
 from .records import (
     current_assignment_record,

@@ -9,7 +9,8 @@ partition up before another one gets it (consumer_groups/reconciliation.py), whi
 no owners. The records also depend on the type. So both are in the package of each type. Kafka
 divides the package coordinator.group.modern in the same way.
 
-Reading order: member and group (the state), subscriptions (members per topic), topics_view and
-topic_hash (the cluster's topics, and how a group detects that they have changed),
-target_assignment, draft (a decision in progress), deadlines (of sessions and revocations).
+Reading order: member and group (the state), subscriptions (members per topic), replay (of its
+records), group_configs (settings), topics_view and topic_hash (the cluster's topics, and how a
+group detects that they have changed), draft (a decision in progress), topic_checks,
+target_assignment, deadlines (of sessions and revocations).
 """

@@ -7,15 +7,21 @@ deadlines) is a callback in `then`. It refers to the group by its id: a draft ab
 does not exist yet reads an empty group, which is dropped, and replay creates the real one.
 """
 
+import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.timers import Now
 
+from .group import ModernGroup
+
+G = TypeVar("G", bound=ModernGroup[Any])
 R = TypeVar("R")
+
+logger = logging.getLogger("odradek.groups")
 
 
 class DraftResult(Struct, Generic[R], frozen=True):
@@ -27,21 +33,40 @@ class DraftResult(Struct, Generic[R], frozen=True):
     """Metadata offset at which the group's topics were checked; None if they were not."""
 
 
-class Draft:
+class Draft(Generic[G]):
     """The decision so far about one group, at one point in time."""
 
-    __slots__ = ("epoch", "group_id", "now", "records", "then", "topics_checked_offset")
+    __slots__ = (
+        "_epoch_record",
+        "epoch",
+        "group",
+        "group_id",
+        "now",
+        "records",
+        "then",
+        "topics_checked_offset",
+    )
 
-    def __init__(self, group_id: str, epoch: int, now: Now) -> None:
-        """`epoch`: the group epoch before this decision."""
-        self.group_id = group_id
+    def __init__(
+        self, group: G, now: Now, epoch_record: Callable[[str, int, int], JournalRecord]
+    ) -> None:
+        """`epoch_record` makes the record of a group id, its epoch, and its metadata hash."""
+        self.group = group
+        self.group_id = group.group_id
         self.now = now
-        self.epoch = epoch
+        self.epoch = group.epoch
         """The group epoch after this decision."""
         self.records: list[JournalRecord] = []
         self.then: list[Callable[[], None]] = []
         self.topics_checked_offset: int | None = None
         """Metadata offset at which the group's topics were checked; None if they were not."""
+        self._epoch_record = epoch_record
+
+    def bump_epoch(self, metadata_hash: int, reason: str) -> None:
+        """Raise the group epoch by one, which makes the targets out of date."""
+        self.epoch += 1
+        self.records.append(self._epoch_record(self.group_id, self.epoch, metadata_hash))
+        logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, reason)
 
     def outcome(self, reply: R) -> Outcome[DraftResult[R]]:
         """Return the outcome of the finished draft, with its reply."""

@@ -8,7 +8,7 @@ Kafka: TargetAssignmentBuilder.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from odradek.coordinator.assignors.assignment import (
     NOTHING,
@@ -18,8 +18,10 @@ from odradek.coordinator.assignors.assignment import (
     MemberSpec,
     TopicsView,
 )
+from odradek.coordinator.timers import Now
 
 from .group import ModernGroup
+from .group_configs import GroupConfigs
 from .member import M
 
 
@@ -28,6 +30,18 @@ class SubscribedTopics(TopicsView, Protocol):
 
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
         """Return the ids of the named topics, without those that do not exist."""
+
+
+def is_due(group: ModernGroup[M], epoch: int, now: Now, configs: GroupConfigs[Any]) -> bool:
+    """Whether new targets must be computed for the group at `epoch`.
+
+    They are due if `epoch` is newer than the targets and the assignment interval has passed. An
+    interval of 0 means at once.
+    """
+    if group.assignment_epoch >= epoch:
+        return False
+    interval_ms = configs.assignment_interval_ms(group.group_id)
+    return not interval_ms or now.timer_ms >= group.assigned_at.timer_ms + interval_ms
 
 
 def compute_targets(
@@ -39,13 +53,15 @@ def compute_targets(
     previous_id: str,
     topics_of: Callable[[M], frozenset[str]],
     is_homogeneous: bool,
+    assignable: Assignment | None = None,
 ) -> dict[str, Assignment]:
     """Return the target of every member.
 
     `updated` is a member after its change. Its target so far is that of the member `previous_id`:
     its own id, or that of the static member that it replaces. `topics_of` returns the names of a
     member's topics. `is_homogeneous`: whether all members including `updated` have the same
-    subscription. Raises AssignorError.
+    subscription. `assignable`: the partitions that may be assigned (None: all).
+    Raises AssignorError.
     """
     ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most members have the same subscription
     specs = {}
@@ -60,7 +76,8 @@ def compute_targets(
             subscribed_topic_ids=ids_of[names],
             assignment=group.targets.get(known_id, NOTHING),
         )
-    made = assignor.assign(GroupSpec(members=specs, is_homogeneous=is_homogeneous), topics)
+    spec = GroupSpec(members=specs, is_homogeneous=is_homogeneous, assignable=assignable)
+    made = assignor.assign(spec, topics)
     return {member_id: made.get(member_id, NOTHING) for member_id in specs}
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.caller import Caller
-from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.java_hash import partition_of
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -7,10 +7,10 @@ from typing import Any
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
 from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode

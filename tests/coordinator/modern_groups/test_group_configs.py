@@ -5,8 +5,8 @@ import pytest
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.group_config import check_group
-from odradek.coordinator.consumer_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.group_settings import Bounds, ConsumerGroupSettings, MigrationPolicy
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 
 
 def configs(broker: dict[str, str] | None = None, **groups: dict[str, str]) -> ConsumerGroupConfigs:

@@ -1,0 +1,48 @@
+"""Writes decisions about groups whose assignments the coordinator computes, of every type."""
+
+import logging
+from typing import Any, TypeVar
+
+from odradek.protocol.errors import ApiError
+
+from .group_shards import GroupShard
+from .modern_groups.deadlines import MemberKey
+from .modern_groups.draft import DraftResult
+from .modern_groups.group import ModernGroup
+from .outcome import Outcome
+from .timers import Now
+
+logger = logging.getLogger("odradek.groups")
+
+R = TypeVar("R")
+
+# The delay before a background write that failed is tried again.
+RETRY_MS = 500
+
+
+def commit(shard: GroupShard, outcome: Outcome[DraftResult[R]], now: Now) -> R:
+    """Write a decision and return its reply. Raises ApiError if nothing was written."""
+    result = shard.journal.commit(outcome, now.wall_ms)
+    group = shard.state.groups.get(result.group_id)
+    if isinstance(group, ModernGroup):
+        if outcome.records:
+            group.note_timestamps(now)
+        if result.topics_checked_offset is not None:
+            group.topics_checked_offset = result.topics_checked_offset
+    return result.reply
+
+
+def commit_fencing(
+    shard: GroupShard, removal: Outcome[DraftResult[Any]], key: MemberKey, deadline: str, now: Now
+) -> int | None:
+    """Write the removal of a member that missed a deadline (its name).
+
+    Returns when to try again, in timer time, if the removal could not be written.
+    """
+    logger.info("group %s: member %s is removed: its %s deadline has passed", *key, deadline)
+    try:
+        commit(shard, removal, now)
+    except ApiError as error:
+        logger.warning("group %s: the removal could not be written: %s", key.group_id, error)
+        return now.timer_ms + RETRY_MS
+    return None
