@@ -1,6 +1,7 @@
 """The group coordinator: its parts, and what happens when its shards are loaded and unloaded.
 
-    members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/
+    members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/,
+                                                                share_groups/
     offsets    OffsetCommit, OffsetFetch, OffsetDelete          offset_requests
     retention  offsets that expire, or whose topic is deleted   offset_expiry
     admin      requests that list, describe and delete groups   group_state
@@ -30,6 +31,8 @@ from .modern_groups.group_configs import ConsumerGroupConfigs
 from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
+from .share_group_service import ShareGroupService, ShareStates
+from .share_groups.group_configs import ShareGroupConfigs
 from .timers import Now
 
 
@@ -38,6 +41,18 @@ class NewIds(NamedTuple):
 
     uuid: Callable[[], str]
     consumer_member_id: Callable[[], str]
+
+
+class ModernGroupParts(NamedTuple):
+    """The settings of consumer and share groups, and where the state of share groups is stored.
+
+    `when_share_states_exist` calls its argument when the topic of `share_states` exists.
+    """
+
+    consumer_configs: ConsumerGroupConfigs
+    share_configs: ShareGroupConfigs
+    share_states: ShareStates
+    when_share_states_exist: Callable[[Callable[[], None]], None]
 
 
 class GroupCoordinator:
@@ -53,7 +68,7 @@ class GroupCoordinator:
         new_ids: NewIds,
         topics: ClusterTopics,
         topic_ids: Container[bytes],
-        consumer_configs: ConsumerGroupConfigs,
+        modern: ModernGroupParts,
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served.
         `topic_ids`: the ids of the topics that exist now, whenever it is asked.
@@ -74,17 +89,28 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=consumer_configs,
+            configs=modern.consumer_configs,
             loop=loop,
             clock=clock,
             new_member_id=new_ids.consumer_member_id,
             classic_rebalance=self._classic.rebalances,
+        )
+        self.share_groups = ShareGroupService(
+            shards=self.shards,
+            deadlines=self.alarm.deadlines,
+            topics=topics,
+            configs=modern.share_configs,
+            loop=loop,
+            clock=clock,
+            states=modern.share_states,
+            when_states_exist=modern.when_share_states_exist,
         )
         self.members = MemberRequests(
             settings,
             shards=self.shards,
             classic=self._classic,
             consumer=self.consumer_groups,
+            share=self.share_groups,
             alarm=self.alarm,
             loop=loop,
             clock=clock,
@@ -100,7 +126,7 @@ class GroupCoordinator:
             clock=clock,
             topic_ids=topic_ids,
         )
-        self.admin = GroupAdmin(self.shards, clock)
+        self.admin = GroupAdmin(self.shards, self.share_groups, clock)
 
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
         """Load the groups from the topic's partitions. A partition without a log is not served.
@@ -144,8 +170,10 @@ class GroupCoordinator:
     def _on_shard_loaded(self, shard: GroupShard) -> None:
         now = self._clock()
         self.consumer_groups.on_shard_loaded(shard, now)
+        self.share_groups.on_shard_loaded(shard, now)
         self._classic.on_shard_loaded(shard, now)
 
     def _on_shard_unloaded(self, shard: GroupShard) -> None:
         self._classic.on_shard_unloaded(shard)
         self.consumer_groups.on_shard_unloaded(shard)
+        self.share_groups.on_shard_unloaded(shard)

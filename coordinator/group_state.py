@@ -2,9 +2,9 @@
 
 A group is stored in the partition that its id hashes to; all its records are in that log. This file
 replays them, finds groups by id, and decides on creating and deleting whole groups. Decisions about
-offsets are in offset_requests and offset_expiry, those about members in classic_groups/ and
-consumer_groups/. A group id has one group: a record that creates a group of another type ends the
-existing one.
+offsets are in offset_requests and offset_expiry, those about members in classic_groups/,
+consumer_groups/ and share_groups/. A group id has one group: a record that creates a group of
+another type ends the existing one.
 
 Kafka: GroupCoordinatorShard.
 """
@@ -28,10 +28,12 @@ from .classic_groups.group import ClassicGroup
 from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
-from .group import Group, GroupType
+from .group import Group
 from .offsets import Offsets
 from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
+from .share_groups.group import ShareGroup
+from .share_groups.replay import SHARE_GROUP_RECORDS
 
 G = TypeVar("G")
 
@@ -75,6 +77,13 @@ class GroupState:
             self._end_classic_group(key.group_id)
         CONSUMER_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
+    def _replay_share_group(self, key: Any, value: Message | None, context: ReplayContext) -> None:
+        if value is not None:
+            if self._has_other_members(key.group_id):
+                return
+            self._end_classic_group(key.group_id)
+        SHARE_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
@@ -101,13 +110,17 @@ class GroupState:
         key: Any = record.key
         is_tombstone = record.unread is None
         if not is_tombstone:
-            group = self.groups.get(key.group_id)
-            if isinstance(group, ConsumerGroup) or (
-                isinstance(group, ClassicGroup) and not _is_simple(group)
-            ):
-                return  # A group id has one group; a classic or consumer group wins.
+            if self._has_other_members(key.group_id):
+                return
             self._end_classic_group(key.group_id)
         replay_other_group(self.groups, key, is_tombstone=is_tombstone)
+
+    def _has_other_members(self, group_id: str) -> bool:
+        """Whether a classic or consumer group has this id: it wins against other types."""
+        group = self.groups.get(group_id)
+        return isinstance(group, ConsumerGroup) or (
+            isinstance(group, ClassicGroup) and not _is_simple(group)
+        )
 
     def _end_classic_group(self, group_id: str) -> None:
         """Remove the group of this id if it is a classic group.
@@ -126,6 +139,7 @@ class GroupState:
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
         **dict.fromkeys(CONSUMER_GROUP_RECORDS.apply_of, _replay_consumer_group),
+        **dict.fromkeys(SHARE_GROUP_RECORDS.apply_of, _replay_share_group),
     }
 
     # -- groups by id and type ---------------------------------------------------------------------
@@ -142,8 +156,7 @@ class GroupState:
 
     def is_share_group(self, group_id: str) -> bool:
         """Whether the id belongs to a share group: then no consumer can join it."""
-        group = self.groups.get(group_id)
-        return group is not None and group.group_type is GroupType.SHARE
+        return isinstance(self.groups.get(group_id), ShareGroup)
 
     def of_type(self, group_class: type[G]) -> Iterator[G]:
         """Iterate over the groups of one class."""
@@ -172,6 +185,13 @@ class GroupState:
             raise ApiError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
             )
+        return group
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Return the share group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, ShareGroup):
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
         return group
 
     # -- whole groups ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Requests of group members: finds the group, and passes the request to the service of its type.
 
-    request -> the group's shard -> ClassicGroupService or ConsumerGroupService -> response
+    request -> the group's shard -> the service of the group's type -> response
 
 Members of both types of group send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a consumer group
 may have members that use the classic protocol. A request runs through these steps without an await.
@@ -25,6 +25,10 @@ from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupResponse,
 )
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 from .alarm import Alarm
@@ -39,6 +43,7 @@ from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
+from .share_group_service import ShareGroupService
 from .timers import Now
 
 # A JoinGroup response with one of these errors has an empty member id.
@@ -62,6 +67,7 @@ class MemberRequests:
         shards: GroupShards,
         classic: ClassicGroupService,
         consumer: ConsumerGroupService,
+        share: ShareGroupService,
         alarm: Alarm,
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
@@ -70,6 +76,7 @@ class MemberRequests:
         self._shards = shards
         self._classic = classic
         self._consumer = consumer
+        self._share = share
         self._alarm = alarm
         self._releases = ReleaseQueue(loop)
         self._clock = clock
@@ -164,6 +171,15 @@ class MemberRequests:
         """Serve a ConsumerGroupHeartbeat. It never waits."""
         now = self._clock()
         response = self._consumer.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return response
+
+    def share_group_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, caller: Caller
+    ) -> ShareGroupHeartbeatResponse:
+        """Serve a ShareGroupHeartbeat. It never waits."""
+        now = self._clock()
+        response = self._share.heartbeat(request, caller, now)
         self._alarm.set(now)
         return response
 

@@ -1,26 +1,17 @@
-"""Share and streams groups: they are kept, but their members are not served.
+"""Streams groups: they are kept, but their members are not served.
 
 A directory that Apache Kafka has used may contain such groups. Only the keys of their records are
 decoded, not the values. That is enough to list the groups, to let administrators commit, read and
-delete the offsets of a streams group, and to delete a group with all its records, on request or
-when an empty group is replaced by one of another type. A group id has one group: no consumer joins
-or commits with the id of a share group.
+delete their offsets, and to delete a group with all its records, on request or when an empty group
+is replaced by one of another type.
 
 The members of such a group cannot send requests here. So the groups are empty, as in Kafka when the
 sessions of all members have expired.
 
-A share group that has consumed records cannot be deleted. Its positions are stored by the share
-coordinator, which odradek does not have, and a new group of the same id could not use them.
-
-Kafka: ShareGroup, StreamsGroup.
+Kafka: StreamsGroup.
 """
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.records.share_group import (
-    SHARE_GROUP_TYPES,
-    ShareGroupMetadataKey,
-    ShareGroupStatePartitionMetadataKey,
-)
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES, StreamsGroupMetadataKey
 from odradek.protocol.schema import Message
 
@@ -29,18 +20,18 @@ from .outcome import JournalRecord
 
 # By record type: its key. All these keys have a group_id.
 OTHER_GROUP_KEYS: dict[int, type[Message]] = {
-    number: key for number, (key, _) in (*SHARE_GROUP_TYPES.items(), *STREAMS_GROUP_TYPES.items())
+    number: key for number, (key, _) in STREAMS_GROUP_TYPES.items()
 }
-_SHARE_KEYS = tuple(key for key, _ in SHARE_GROUP_TYPES.values())
-_EPOCH_KEYS = (ShareGroupMetadataKey, StreamsGroupMetadataKey)
 
 
 class OtherGroup:
-    """A share or streams group: the keys of its records. Only `replay` changes it."""
+    """A streams group: the keys of its records. Only `replay` changes it."""
 
-    def __init__(self, group_id: str, group_type: GroupType) -> None:
+    group_type = GroupType.STREAMS
+    listed_protocol_type = GroupType.STREAMS.value
+
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.group_type = group_type
         self._keys: dict[Message, None] = {}  # of its records, in the order in which they came
 
     def replay(self, key: Message, *, is_tombstone: bool) -> None:
@@ -49,10 +40,6 @@ class OtherGroup:
         else:
             self._keys[key] = None
 
-    @property
-    def _is_share(self) -> bool:
-        return self.group_type is GroupType.SHARE
-
     # -- the interface of all groups (group.py) ----------------------------------------------------
 
     @property
@@ -60,47 +47,29 @@ class OtherGroup:
         return "Empty"
 
     @property
-    def listed_protocol_type(self) -> str:
-        return self.group_type.value
-
-    @property
     def is_empty(self) -> bool:
         return True
 
     def check_commit(self, committer: Committer) -> PartitionCheck | None:
-        """Refuse members: the group is empty. An administrator may commit to a streams group."""
-        self._check_keeps_offsets()
+        """Refuse members: the group is empty. An administrator may commit."""
         if committer.generation_id >= 0:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{committer.member_id!r} is not a member of group {self.group_id}",
-            )
+            raise self._no_member(committer.member_id)
         return None
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse members of a streams group. A share group has no offsets; the answer is empty."""
-        if not self._is_share and (member_id is not None or member_epoch >= 0):
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{member_id!r} is not a member of group {self.group_id}",
-            )
+        """Refuse members."""
+        if member_id is not None or member_epoch >= 0:
+            raise self._no_member(member_id)
+
+    def _no_member(self, member_id: str | None) -> ApiError:
+        text = f"{member_id!r} is not a member of group {self.group_id}"
+        return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, text)
 
     def check_offset_deletion(self) -> None:
-        self._check_keeps_offsets()
-
-    def _check_keeps_offsets(self) -> None:
-        if self._is_share:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
-            )
+        """The group is empty, so all offsets may be deleted."""
 
     def check_deletable(self) -> None:
-        if ShareGroupStatePartitionMetadataKey(group_id=self.group_id) in self._keys:
-            raise ApiError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"{self.group_id} is a share group, and share coordinators are not served: "
-                "how far it has read cannot be deleted",
-            )
+        """The group is empty, so it may be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:  # noqa: ARG002 # of every type of group
         return False
@@ -110,7 +79,7 @@ class OtherGroup:
 
     def tombstones(self) -> list[JournalRecord]:
         """Return the tombstones; that of the group's epoch, which ends the group, is the last."""
-        keys = sorted(self._keys, key=lambda key: isinstance(key, _EPOCH_KEYS))
+        keys = sorted(self._keys, key=lambda key: isinstance(key, StreamsGroupMetadataKey))
         return [JournalRecord(None, 0, key) for key in keys]
 
 
@@ -121,14 +90,13 @@ def replay(groups: dict[str, Group], key: Message, *, is_tombstone: bool) -> Non
     group of another type is replaced.
     """
     group_id: str = key.group_id  # type: ignore[attr-defined] # all of these keys have one
-    group_type = GroupType.SHARE if isinstance(key, _SHARE_KEYS) else GroupType.STREAMS
     group = groups.get(group_id)
-    if is_tombstone and isinstance(key, _EPOCH_KEYS):
+    if is_tombstone and isinstance(key, StreamsGroupMetadataKey):
         if isinstance(group, OtherGroup):
             del groups[group_id]
         return
-    if not isinstance(group, OtherGroup) or group.group_type is not group_type:
+    if not isinstance(group, OtherGroup):
         if is_tombstone:
             return
-        group = groups[group_id] = OtherGroup(group_id, group_type)
+        group = groups[group_id] = OtherGroup(group_id)
     group.replay(key, is_tombstone=is_tombstone)

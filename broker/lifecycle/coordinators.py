@@ -6,19 +6,26 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
-from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
+from odradek.coordinator.group_settings import (
+    ConsumerGroupSettings,
+    GroupSettings,
+    ShareGroupSettings,
+)
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
@@ -33,14 +40,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek")
 
 
-def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupConfigs:
-    """The settings of consumer groups. Stored ones that cannot be applied are logged."""
-    group_configs = ConsumerGroupConfigs(
-        ConsumerGroupSettings.of(config), partial(configs.of, ConfigResourceType.GROUP)
+class StoredGroupConfigs(NamedTuple):
+    """The settings of groups, by type."""
+
+    consumer: ConsumerGroupConfigs
+    share: ShareGroupConfigs
+
+    def update(self, config: BrokerConfig) -> None:
+        """Replace the broker's values."""
+        self.consumer.update(ConsumerGroupSettings.of(config))
+        self.share.update(ShareGroupSettings.of(config))
+
+
+def load_group_configs(config: BrokerConfig, configs: Configs) -> StoredGroupConfigs:
+    """The settings of groups. Stored ones that cannot be applied are logged."""
+    overrides_of = partial(configs.of, ConfigResourceType.GROUP)
+    loaded = StoredGroupConfigs(
+        ConsumerGroupConfigs(ConsumerGroupSettings.of(config), overrides_of),
+        ShareGroupConfigs(ShareGroupSettings.of(config), overrides_of),
     )
-    for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
-        logger.warning("%s", line)
-    return group_configs
+    for group_configs in loaded:
+        for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
+            logger.warning("%s", line)
+    return loaded
 
 
 def create_marker_writer(
@@ -97,6 +119,29 @@ def create_transaction_coordinator(
     )
 
 
+def create_share_coordinator(
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    clock: Callable[[], Now],
+    *,
+    turns: GroupTurns,
+    metadata: ClusterMetadata,
+) -> ShareCoordinator:
+    """A coordinator without states."""
+
+    def partition_count(topic_id: bytes) -> int:
+        topic = metadata.topics.by_id.get(topic_id)
+        return -1 if topic is None else len(topic.partitions)
+
+    return ShareCoordinator(
+        ShareCoordinatorSettings.of(config),
+        loop=loop,
+        clock=clock,
+        after_arrivals=turns.after_arrivals,
+        partition_count=partition_count,
+    )
+
+
 def create_group_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
@@ -104,7 +149,7 @@ def create_group_coordinator(
     *,
     turns: GroupTurns,
     metadata: ClusterMetadata,
-    consumer_configs: ConsumerGroupConfigs,
+    modern: ModernGroupParts,
 ) -> GroupCoordinator:
     """A coordinator without groups."""
     return GroupCoordinator(
@@ -115,5 +160,5 @@ def create_group_coordinator(
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
         topics=ClusterTopics(metadata),
         topic_ids=metadata.topics.by_id,
-        consumer_configs=consumer_configs,
+        modern=modern,
     )

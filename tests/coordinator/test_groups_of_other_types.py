@@ -1,4 +1,4 @@
-"""Share and streams groups in `__consumer_offsets`: carried along, whatever they hold."""
+"""Share and streams groups that a directory has in `__consumer_offsets`."""
 
 import logging
 from itertools import chain
@@ -32,7 +32,7 @@ YEAR_MS = 365 * 24 * 3_600_000
 OTHER_TYPES = [SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
 # A torn key, a torn value, a version and two types of which nobody knows anything.
 UNREADABLE = [
-    Record(b"\x00\x0a\x00\x09torn", b"\x00\x00", 0),
+    Record(b"\x00\x11\x00\x09torn", b"\x00\x00", 0),
     Record(b"\x00\x17\x00\x01g", b"\x00\x00torn", 0),
     Record(b"\x00\x08\x00\x01g\x00\x01m", b"\x00\x63of tomorrow", 0),
     Record(b"\x00\x12\x00\x01g", None, 0),
@@ -87,7 +87,7 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     for member in (leader, follower):
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
-    carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE))
+    carried = 2 * (len(STREAMS_GROUP_TYPES) + len(UNREADABLE))
     assert f"kept {carried} records" in caplog.text
 
 
@@ -119,20 +119,22 @@ def test_nobody_joins_commits_or_reads_under_the_name_of_a_share_group() -> None
     assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
+def test_a_share_group_never_expires() -> None:
     groups = of_type(SHARE_GROUP_TYPES)
     groups.advance(YEAR_MS)
+    assert state_of(groups.restarted()).groups[OTHER].state_name == "Empty"
+
+
+def test_an_empty_share_group_is_deleted_with_all_its_records() -> None:
+    groups = of_type(SHARE_GROUP_TYPES)
     [answer] = groups.coordinator.admin.delete([OTHER])
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert OTHER in state_of(groups.restarted()).groups
-
-
-def test_a_share_group_that_has_not_read_is_deleted() -> None:
-    read = next(n for n, (key, _) in SHARE_GROUP_TYPES.items() if "StatePartition" in key.__name__)
-    groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
+    assert answer.error_code == ErrorCode.NON_EMPTY_GROUP
+    groups.advance(YEAR_MS)  # its member's session ends
     [answer] = groups.coordinator.admin.delete([OTHER])
     assert answer.error_code == ErrorCode.NONE
-    assert not others(groups.restarted())
+    assert OTHER not in state_of(groups.restarted()).groups
+    newest = dict(stored_pairs(groups))
+    assert not any(newest[key] for key, _ in records_as_pairs(SHARE_GROUP_TYPES))
 
 
 def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:

@@ -7,11 +7,17 @@ from typing import Any
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
-from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
+from odradek.coordinator.group_settings import (
+    ConsumerGroupSettings,
+    GroupSettings,
+    ShareGroupSettings,
+)
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -138,6 +144,18 @@ class AllTopics:
         return True
 
 
+class NoShareStates:
+    """A share coordinator that accepts everything and keeps nothing."""
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> None:
+        pass
+
+    def delete(self, key: SharePartitionKey, now_ms: int) -> None:
+        pass
+
+
 class Groups:
     """A coordinator and the clients' side of its calls."""
 
@@ -175,7 +193,12 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            consumer_configs=self.consumer_configs,
+            modern=ModernGroupParts(
+                self.consumer_configs,
+                ShareGroupConfigs(ShareGroupSettings()),
+                NoShareStates(),
+                lambda then: then(),
+            ),
         )
 
     def open(self) -> None:
