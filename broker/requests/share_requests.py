@@ -74,8 +74,15 @@ def acknowledge_all(
     *,
     is_renewal: bool,
 ) -> Acknowledged:
-    """Acknowledge what a request says of each partition. One fails without the others."""
+    """Acknowledge what a request says of each partition. One fails without the others.
+
+    A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
+    one was acknowledged.
+    """
+    may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
+    empty: list[Place] = []
+    has_acknowledged = False
     for topic in topics:
         for partition in topic.partitions:
             place = topic.topic_id, partition.partition_index
@@ -83,30 +90,33 @@ def acknowledge_all(
                 Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
                 for batch in partition.acknowledgement_batches
             ]
+            results[place] = None
             try:
-                _acknowledge(context, member, place, acknowledgements, is_renewal=is_renewal)
+                check_topic_id(context, place[0])
+                check_acknowledgements(acknowledgements, may_renew=may_renew)
+                check_place(context, place)
+                if acknowledgements:
+                    has_acknowledged = True
+                    key = SharePartitionKey(member.group_id, *place)
+                    context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+                else:
+                    empty.append(place)
             except ApiError as error:
                 results[place] = error
-            else:
-                results[place] = None
-    return results
+    return results if has_acknowledged else without(results, empty)
 
 
-def _acknowledge(
-    context: RequestContext,
-    member: SessionKey,
-    place: Place,
-    acknowledgements: Sequence[Acknowledgement],
-    *,
-    is_renewal: bool,
-) -> None:
-    context.broker.topic_name(place[0])  # raises UNKNOWN_TOPIC_ID
-    may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
-    check_acknowledgements(acknowledgements, may_renew=may_renew)
-    check_place(context, place)
-    if acknowledgements:
-        key = SharePartitionKey(member.group_id, *place)
-        context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+def check_topic_id(context: RequestContext, topic_id: bytes) -> None:
+    """Raise ApiError UNKNOWN_TOPIC_ID if no topic has the id."""
+    context.broker.topic_name(topic_id)
+
+
+def without(results: Acknowledged, places: Iterable[Place]) -> Acknowledged:
+    """The results without those of some partitions."""
+    left = dict(results)
+    for place in places:
+        del left[place]
+    return left
 
 
 def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_renew: bool) -> None:

@@ -15,6 +15,9 @@ from tests.conformance.conversations import (
     quotas,
     records,
     scram_users,
+    share_groups,
+    share_records,
+    share_state,
     topics,
     transactions,
 )
@@ -38,6 +41,9 @@ def all_conversations() -> dict[str, Talk]:
             consumer_groups,
             consumer_group_offsets,
             migrations,
+            share_state,
+            share_groups,
+            share_records,
             transactions,
             scram_users,
         )
