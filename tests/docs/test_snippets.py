@@ -80,7 +80,7 @@ def test_the_example_of_a_handler_is_one() -> None:
     (block,) = (block for block in PYTHON if "def handle(" in block.text)
     names: dict[str, Any] = {}
     exec(compile(block.text, block.file.name, "exec"), names)
-    assert request_class(names["handle"]).SPEC.key is ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
+    assert request_class(names["handle"]).SPEC.key is ApiKey.UNREGISTER_CONTROLLER
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=name_of)
