@@ -90,6 +90,11 @@ from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
 from .shares.shares import Shares
 from .shares.waiting import WaitingRead
+from .telemetry.client_series import ClientSeries
+from .telemetry.client_telemetry import ClientTelemetry
+from .telemetry.payloads import Payloads
+from .telemetry.pushed_records import PushedRecords
+from .telemetry.subscriptions import Subscriptions
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
 
@@ -154,6 +159,7 @@ class Broker:
         self._open_logs()
         self._register()
         self._create_request_services()
+        self._create_telemetry()
         self._create_maintenance()
         self._follow_settings()
         self._create_control()
@@ -303,6 +309,22 @@ class Broker:
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
 
+    def _create_telemetry(self) -> None:
+        """Create what takes the metrics of clients. They are shown if there is an HTTP listener."""
+        config, shows = self.config, self.traffic is not None
+        self.subscriptions = Subscriptions(self.metadata.configs)
+        self.telemetry = ClientTelemetry(
+            subscriptions=self.subscriptions,
+            series=ClientSeries(
+                config.odradek_telemetry_max_series if shows else 0,
+                config.odradek_telemetry_max_client_series,
+            ),
+            payloads=Payloads(self.disk, config.telemetry_max_bytes),
+            background=self.background,
+            max_bytes=config.telemetry_max_bytes,
+            timer_ms=self.timer_ms,
+        )
+
     def _create_maintenance(self) -> None:
         """Create the recovery and cleaning of logs; lifecycle/running.py starts them."""
         self.log_recovery = LogRecovery(
@@ -328,7 +350,7 @@ class Broker:
             on_deleted=self._topic_deleted,
         )
         self.applied_config = AppliedConfig(
-            self.effective_config, self.metadata.configs, self.log_manager
+            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
         )
 
     def _create_control(self) -> None:
@@ -341,6 +363,7 @@ class Broker:
         )
         self._create_admin()
         self._load_coordinators()
+        self._create_pushed_records()
         self.log_mover.resume()
         self.effective_config.on_change += [
             self.topic_admin.update_config,
@@ -392,6 +415,22 @@ class Broker:
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             worker_ids=self.nodes.worker_ids,
+            now_ms=self.now_ms,
+        )
+
+    def _create_pushed_records(self) -> None:
+        """Create what writes the metrics of clients to a topic, if one is named."""
+        topic = self.config.odradek_telemetry_topic
+        if topic is None:
+            return
+        self.telemetry.records = PushedRecords(
+            topic,
+            topics=self.metadata.topics,
+            topic_admin=self.topic_admin,
+            log_manager=self.log_manager,
+            disk=self.disk,
+            disk_space=self.disk_space,
+            cold_reads=self.cold_reads,
             now_ms=self.now_ms,
         )
 
@@ -566,8 +605,12 @@ class Broker:
         return enabled and not self.config.odradek_workers
 
     def disconnected(self, session: Session) -> None:
-        """A connection has closed: the records that its member had locked are available again."""
+        """A connection has closed: the records that its member had locked are available again.
+
+        The client of its telemetry is forgotten.
+        """
         self.shares.disconnected(session)
+        self.telemetry.connection_closed(session)
 
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""

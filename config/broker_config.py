@@ -30,6 +30,7 @@ from .keys_node import NodeKeys
 from .keys_share_coordinator import ShareCoordinatorKeys
 from .keys_share_group import ShareGroupKeys, check_share_assignors, check_share_groups
 from .keys_socket import SocketKeys
+from .keys_telemetry import TelemetryKeys
 from .keys_transaction import TransactionKeys
 from .listener_settings import ListenerSettings
 from .listeners import (
@@ -63,6 +64,7 @@ class BrokerConfig(
     MetadataKeys,
     AuthorizerKeys,
     DelegationTokenKeys,
+    TelemetryKeys,
 ):
     """The configuration of a broker. Create it with `from_texts`, or by attribute names in Python.
 
@@ -333,6 +335,9 @@ def _check_workers(config: BrokerConfig) -> None:
         return
     if config.node_id + workers > INT_MAX:
         raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
+    if config.odradek_telemetry_topic is not None:
+        text = "must be unset with odradek.workers"
+        raise invalid_value("odradek.telemetry.topic", config.odradek_telemetry_topic, text)
     interval_ms, timeout_ms = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
     if not 0 < interval_ms < timeout_ms:
         text = f"must be more than broker.heartbeat.interval.ms ({interval_ms}), which is positive"

@@ -1,12 +1,18 @@
-"""The configuration keys of a client metrics subscription (KIP-714).
+"""The configuration keys of a client metrics subscription (KIP-714), and what they mean.
 
-A pattern in `match` is a Java regular expression. Patterns that Python cannot compile are refused.
+A pattern in `match` is a Java regular expression. It is compiled by RE2, whose syntax and character
+classes are close to Java's, and which matches in linear time. A pattern that RE2 does not have
+(lookarounds, back references) is compiled by Python. One that neither compiles is refused.
 
 Kafka: ClientMetricsConfigs.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import re2
 
 from .errors import ConfigError
 from .key import parse_all
@@ -21,7 +27,10 @@ match LIST ""
     The clients that the subscription is for, as NAME=PATTERN.
 """)
 
+DEFAULT_INTERVAL_MS = 300_000
 INTERVALS_MS = range(100, 3_600_001)
+ALL_METRICS = "*"
+MAX_PATTERN_MEMORY_BYTES = 2 << 20
 _MATCHABLE = frozenset(
     [
         "client_id",
@@ -33,6 +42,25 @@ _MATCHABLE = frozenset(
     ]
 )
 
+_TOO_MANY_TIMES = re.compile(r"\{[0-9]{10}")
+
+# Whether a pattern matches the whole of a text.
+Matches = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """Which metrics clients push, how often, and which clients do, by attribute of the client."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    match: Mapping[str, Matches]
+
+    def is_for(self, attributes: Mapping[str, str | None]) -> bool:
+        """Whether a client has all of the attributes. Without patterns every client has."""
+        values = ((attributes.get(name), matches) for name, matches in self.match.items())
+        return all(value is not None and matches(value) for value, matches in values)
+
 
 class InvalidSubscriptionError(ConfigError):
     """An unknown key or a wrong interval. Kafka answers INVALID_REQUEST, not INVALID_CONFIG."""
@@ -43,25 +71,43 @@ def check_client_metrics(overrides: Mapping[str, str]) -> None:
     for name in overrides:
         if name not in CLIENT_METRICS_KEYS:
             raise InvalidSubscriptionError(f"Unknown client metrics configuration: {name}")
-    values = parse_all(CLIENT_METRICS_KEYS, overrides)
-    interval = values.get("interval.ms", INTERVALS_MS[0])
-    if interval not in INTERVALS_MS:
+    interval_ms = subscription_of(overrides).interval_ms
+    if interval_ms not in INTERVALS_MS:
         raise InvalidSubscriptionError(
-            f"Invalid value {interval} for interval.ms, "
+            f"Invalid value {interval_ms} for interval.ms, "
             "interval must be between 100 and 3600000 (1 hour)"
         )
-    patterns = values.get("match", ())
-    assert isinstance(patterns, tuple)
-    for pattern in patterns:
-        _check_pattern(pattern)
 
 
-def _check_pattern(text: str) -> None:
-    name, _, pattern = text.partition("=")
-    is_pair = bool(pattern.rstrip("=")) and "=" not in pattern.rstrip("=")
-    if not is_pair or name.strip() not in _MATCHABLE:
+def subscription_of(overrides: Mapping[str, str]) -> Subscription:
+    """The subscription with these settings. Raises ConfigError."""
+    values: dict[str, Any] = parse_all(CLIENT_METRICS_KEYS, overrides)
+    return Subscription(
+        metrics=values.get("metrics", ()),
+        interval_ms=values.get("interval.ms", DEFAULT_INTERVAL_MS),
+        match=dict(map(_parse_pattern, values.get("match", ()))),
+    )
+
+
+def _parse_pattern(text: str) -> tuple[str, Matches]:
+    """`client_id=a.*` -> the attribute and what matches it. As in Java, trailing = are ignored."""
+    name, _, pattern = text.rstrip("=").partition("=")
+    if not pattern or "=" in pattern or name.strip() not in _MATCHABLE:
         raise ConfigError(f"Illegal client matching pattern: {text}")
     try:
-        re.compile(pattern.rstrip("=").strip())
+        return name.strip(), _compile(pattern.strip())
     except (re.error, OverflowError, RecursionError):
         raise ConfigError(f"Illegal client matching pattern: {text}") from None
+
+
+def _compile(pattern: str) -> Matches:
+    if _TOO_MANY_TIMES.search(pattern):
+        raise OverflowError  # RE2 would take it for a text
+    options = re2.Options()
+    options.max_mem = MAX_PATTERN_MEMORY_BYTES
+    options.log_errors = False
+    try:
+        compiled: Any = re2.compile(pattern, options)
+    except re2.error:
+        compiled = re.compile(pattern, re.ASCII)
+    return lambda text: compiled.fullmatch(text) is not None

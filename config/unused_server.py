@@ -128,6 +128,4 @@ kafka.metrics.reporters LIST ""
     Java classes that receive the metrics of the older library.
 kafka.metrics.polling.interval.secs INT 10 1..
     How often those classes poll.
-telemetry.max.bytes INT 1048576 1..
-    Maximum size of one push of a client's metrics.
 """

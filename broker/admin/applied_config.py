@@ -4,7 +4,7 @@
     of the broker           in EffectiveConfig, which passes them to the logs of every topic and to
                             all others that follow it
     of a group              in the coordinator, which reads them at each use (group_configs.py)
-    of client metrics       nowhere; they are stored and described
+    of client metrics       in the subscriptions of clients (telemetry/)
 
 Kafka: DynamicConfigPublisher, TopicConfigHandler, DynamicLogConfig.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from odradek.broker.telemetry.subscriptions import Subscriptions
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
@@ -29,11 +30,16 @@ class AppliedConfig:
     """Applies overrides to this process's logs and broker settings."""
 
     def __init__(
-        self, effective_config: EffectiveConfig, configs: Configs, log_manager: LogManager
+        self,
+        effective_config: EffectiveConfig,
+        configs: Configs,
+        log_manager: LogManager,
+        subscriptions: Subscriptions,
     ) -> None:
         self._effective_config = effective_config
         self._configs = configs
         self._log_manager = log_manager
+        self._subscriptions = subscriptions
 
     def apply(self, changed: Iterable[ConfigResource]) -> None:
         """Apply the changes of these resources."""
@@ -43,6 +49,8 @@ class AppliedConfig:
                 topics.add(name)
             elif kind == ConfigResourceType.BROKER:
                 self._effective_config.refresh()
+            elif kind == ConfigResourceType.CLIENT_METRICS:
+                self._subscriptions.update()
         if topics:
             logs = [log for log in self._all_logs() if log.topic in topics]
             self._update_logs(self._effective_config.current, logs)

@@ -20,7 +20,7 @@ from odradek.protocol.messages.api_versions import (
     ApiVersionsSupportedFeature,
 )
 
-MAX_SOFTWARE_LENGTH = 64  # of what metrics show
+MAX_SOFTWARE_LENGTH = 64  # of what metrics show and subscriptions match
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -33,7 +33,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if context.session.guard is not None:
         context.session.guard.versions_sent()
-    if context.broker.traffic is not None and context.api_version >= 3:
+    if context.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         context.session.software = name[:MAX_SOFTWARE_LENGTH], version[:MAX_SOFTWARE_LENGTH]
     features = context.broker.metadata.features

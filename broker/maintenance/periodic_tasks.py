@@ -28,6 +28,7 @@ CLEAN_METADATA_EVERY_MS = 60_000
 CHECK_CERTIFICATES_EVERY_MS = 5_000
 WARN_OF_EXPIRY_EVERY_MS = 24 * 3_600_000
 REFRESH_KEYS_EVERY_MS = 1_000
+EXPIRE_TELEMETRY_EVERY_MS = 10_000
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # An interval of a year or more means "never": Kafka's way to turn a periodic task off.
 NEVER_MS = 365 * 24 * 3_600_000
@@ -108,6 +109,8 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
         ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
         ("removing expired delegation tokens",
          broker.config.delegation_token_expiry_check_interval_ms, 0, broker.remove_expired_tokens),
+        ("forgetting clients of telemetry", EXPIRE_TELEMETRY_EVERY_MS, 0,
+         broker.telemetry.remove_expired),
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from .metric import Metric, gauge
 from .observed import Observed
 from .quota_metrics import QUOTA_METRICS
 from .readiness import problems
+from .telemetry_metrics import TELEMETRY_METRICS
 from .traffic_metrics import TRAFFIC_METRICS
 
 RUNNING = 3
@@ -63,9 +64,10 @@ CATALOGUE: dict[str, list[Metric]] = {
     "Quotas": QUOTA_METRICS,
     "Partitions and their logs": LOG_METRICS,
     "Groups and transactions": GROUP_METRICS,
+    "Telemetry of clients": TELEMETRY_METRICS,
 }
 
-# A worker (odradek.workers) has neither the controller nor the coordinators.
+# A worker (odradek.workers) has no controller, no coordinators and no telemetry of clients.
 WORKER_METRICS = (*BROKER_METRICS, *TRAFFIC_METRICS, *QUOTA_METRICS, *LOG_METRICS)
 
 

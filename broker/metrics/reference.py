@@ -24,6 +24,8 @@ The names and labels are those that the usual rules of the JMX exporter give to 
 MBeans, and those of kafka-exporter for the lag of groups. Metrics that neither has begin with
 `odradek_`. Counters begin at 0 when the broker starts.
 
+After these metrics come those that clients push: see [Metrics of clients](guides/telemetry.md).
+
 A metric `kafka_server_brokertopicmetrics_*` has a series for each topic, and one without the label
 `topic`, which counts all topics, also deleted ones. What a topic got after `/metrics` was last read
 before its deletion is missing in it.

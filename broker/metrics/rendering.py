@@ -7,9 +7,10 @@ the broker serves requests between two of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from itertools import accumulate, islice
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, islice
 from math import inf
+from typing import NamedTuple
 
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -17,15 +18,19 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from odradek.broker.telemetry.client_series import is_counter
+
 from .catalogue import metrics_of
 from .durations import BOUNDS_MS, Durations
-from .metric import Metric, Sample
+from .metric import Kind, Metric
 from .observed import Observed
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # About 2 ms: as long as a large batch takes to be checked.
 SAMPLES_PER_SLICE = 250
 HEADER_LINES = 2
+
+_Labelled = tuple[dict[str, str], float | Durations]
 
 PROCESS = ProcessCollector(registry=None)
 
@@ -40,15 +45,24 @@ class _Families(Collector):
         return self._families
 
 
+class _Shown(NamedTuple):
+    """One metric and its series: their labels and values."""
+
+    name: str
+    kind: Kind
+    help: str
+    samples: Iterator[_Labelled]
+
+
 async def render(observed: Observed) -> bytes:
     """All metrics in Prometheus' text format."""
     observed.traffic.count_appends(observed.broker.log_manager.logs())
     observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
-    for metric in metrics_of(observed):
-        samples = iter(metric.read(observed))
+    own = (_shown(metric, observed) for metric in metrics_of(observed))
+    for metric in chain(own, _shown_of_clients(observed)):
         header_lines = 0
-        while (part := list(islice(samples, SAMPLES_PER_SLICE))) or not header_lines:
+        while (part := list(islice(metric.samples, SAMPLES_PER_SLICE))) or not header_lines:
             text = generate_latest(_Families(_family(metric, part)))
             parts.append(text.split(b"\n", header_lines)[-1])
             header_lines = HEADER_LINES  # once for each metric
@@ -56,11 +70,26 @@ async def render(observed: Observed) -> bytes:
     return b"".join(parts)
 
 
-def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
+def _shown(metric: Metric, observed: Observed) -> _Shown:
+    samples = (
+        ({name: text for name, text in zip(metric.labels, values, strict=True) if text}, value)
+        for values, value in metric.read(observed)
+    )
+    return _Shown(metric.name, metric.kind, metric.help, samples)
+
+
+def _shown_of_clients(observed: Observed) -> Iterator[_Shown]:
+    """What clients have pushed (KIP-714)."""
+    for name, series in observed.broker.telemetry.series.by_name().items():
+        samples = ((dict(labels), value) for labels, value in series)
+        kind = Kind.COUNTER if is_counter(name) else Kind.GAUGE
+        yield _Shown(name, kind, "Pushed by clients.", samples)
+
+
+def _family(metric: _Shown, samples: Iterable[_Labelled]) -> Family:
     """The family with these series. prometheus-client adds `_total` to the name of a counter."""
     family = Family(metric.name.removesuffix("_total"), metric.help, metric.kind.value)
-    for values, value in samples:
-        labels = {name: text for name, text in zip(metric.labels, values, strict=True) if text}
+    for labels, value in samples:
         if isinstance(value, Durations):
             _add_histogram(family, labels, value)
         else:

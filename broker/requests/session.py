@@ -21,10 +21,12 @@ class Session:
     logged in by a delegation token; it may not use the APIs of tokens. `guard` is the client's
     login, while that must check requests. `max_request_bytes` limits the next request. `ends` says
     that the connection is closed after the current response. `software` is the name and version of
-    the client's software (KIP-511), if metrics are kept and the client has sent them.
+    the client's software (KIP-511), if the client has sent them. `client_instance_id` is the client
+    whose telemetry has begun on this connection (KIP-714).
     """
 
     __slots__ = (
+        "client_instance_id",
         "ends",
         "guard",
         "listener",
@@ -53,6 +55,7 @@ class Session:
         self.guard: Authenticator | None = None
         self.ends = False
         self.software: tuple[str, str] | None = None
+        self.client_instance_id: bytes | None = None
 
     def __str__(self) -> str:
         """The client's address, for log lines."""

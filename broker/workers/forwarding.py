@@ -128,6 +128,7 @@ class Forwarder:
             session.local_host,
             session.principal,
             session.token_authenticated,
+            session.software,
         )
         self._channel.send(request)
         return answer
@@ -203,6 +204,7 @@ class ForwardedRequests:
         session = Session(self._listeners[request.listener], request.peer, request.local_host)
         session.principal = request.principal
         session.token_authenticated = request.token_authenticated
+        session.software = request.software
         try:
             frame, throttle_ms = await self._answer(session, memoryview(request.frame))
             response = ForwardedResponse(request.number, frame, throttle_ms=throttle_ms)

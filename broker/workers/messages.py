@@ -112,6 +112,7 @@ class ForwardedRequest(NamedTuple):
     local_host: str
     principal: Principal | None
     token_authenticated: bool
+    software: tuple[str, str] | None
 
 
 class ForwardCancelled(NamedTuple):

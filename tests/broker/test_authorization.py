@@ -756,6 +756,28 @@ CASES = [
     # -- the cluster
     Case("KafkaApis.handleApiVersionsRequest: no checks", ApiKey.API_VERSIONS, 2, {}, [], []),
     Case(
+        "KafkaApis.handleGetTelemetrySubscriptionsRequest: no checks",
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        0,
+        {"client_instance_id": bytes(16)},
+        [],
+        [],
+    ),
+    Case(
+        "KafkaApis.handlePushTelemetryRequest: no checks",
+        ApiKey.PUSH_TELEMETRY,
+        0,
+        {
+            "client_instance_id": bytes(16),
+            "subscription_id": 0,
+            "terminating": False,
+            "compression_type": 0,
+            "metrics": b"",
+        },
+        [],
+        [ErrorCode.INVALID_REQUEST],
+    ),
+    Case(
         "KafkaApis.handleSaslHandshakeRequest: no checks",
         ApiKey.SASL_HANDSHAKE,
         1,

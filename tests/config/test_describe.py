@@ -80,6 +80,9 @@ def test_the_broker_is_described_as_by_kafka() -> None:
     assert described.pop("odradek.workers.port.step")[0] == "1"
     assert described.pop("odradek.min.free.bytes")[0] == str(64 << 20)
     assert described.pop("odradek.group.expire.on.disconnect")[0] == "false"
+    assert described.pop("odradek.telemetry.topic")[0] is None
+    assert described.pop("odradek.telemetry.max.series")[0] == "10000"
+    assert described.pop("odradek.telemetry.max.client.series")[0] == "1000"
 
     assert described.pop("odradek.http.listener")[0] is None
     assert described.pop("queued.max.request.bytes")[0] == str(256 << 20)

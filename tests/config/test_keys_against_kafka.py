@@ -87,6 +87,9 @@ def test_a_default_is_allowed_by_its_own_key() -> None:
 
 def test_the_fields_of_odradeks_own_keys_are_few() -> None:
     assert [name for name in SERVED_KEYS if name.startswith("odradek.")] == [
+        "odradek.telemetry.topic",
+        "odradek.telemetry.max.series",
+        "odradek.telemetry.max.client.series",
         "odradek.validate.records",
         "odradek.min.free.bytes",
         "odradek.group.expire.on.disconnect",

@@ -19,6 +19,7 @@ from odradek.config.keys_log import LogKeys
 from odradek.config.keys_metadata import MetadataKeys
 from odradek.config.keys_node import NodeKeys
 from odradek.config.keys_socket import SocketKeys
+from odradek.config.keys_telemetry import TelemetryKeys
 from odradek.config.keys_transaction import TransactionKeys
 from odradek.config.topic_config import BROKER_SYNONYMS, TOPIC_KEYS
 from tests.docs.markdown import code, table
@@ -33,6 +34,7 @@ MODELS: dict[str, type[KeyModel]] = {
     "Cluster metadata": MetadataKeys,
     "Authorization": AuthorizerKeys,
     "Delegation tokens": DelegationTokenKeys,
+    "Telemetry of clients": TelemetryKeys,
 }
 UNUSED = {
     "Server": unused_server,

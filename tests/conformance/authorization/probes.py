@@ -30,7 +30,13 @@ NAMES = {
 }
 BEATING_MEMBER = "member-of-the-matrix"
 # APIs that ask for no authorization.
-WITHOUT_CHECKS = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+WITHOUT_CHECKS = {
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}
 
 BATCH = bytes(build_batch([Record(None, b"x", 1_700_000_000_000)]))
 TRANSACTIONAL_BATCH = bytes(

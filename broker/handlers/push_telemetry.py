@@ -1,0 +1,28 @@
+"""PushTelemetry (key 72, v0).
+
+Takes the metrics that a client pushes as OTLP (KIP-714). The answer waits until they were read, so
+that bytes which are no metrics get INVALID_RECORD. Everybody may push."""
+
+from collections.abc import Awaitable
+
+from odradek.broker.requests.context import RequestContext
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+
+def handle(
+    context: RequestContext, request: PushTelemetryRequest
+) -> PushTelemetryResponse | Awaitable[PushTelemetryResponse]:
+    try:
+        taken = context.broker.telemetry.push(request, context.session, context.client_id)
+    except ApiError as error:
+        return PushTelemetryResponse(error_code=error.code)
+    return PushTelemetryResponse() if taken is None else answer_when_read(taken)
+
+
+async def answer_when_read(taken: Awaitable[None]) -> PushTelemetryResponse:
+    try:
+        await taken
+    except ApiError as error:
+        return PushTelemetryResponse(error_code=error.code)
+    return PushTelemetryResponse()

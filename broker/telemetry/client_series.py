@@ -1,0 +1,148 @@
+"""The last values that clients have pushed, for /metrics.
+
+A metric of a client becomes a series by OpenTelemetry's rules for Prometheus: dots in names become
+underscores, and the name of a counter ends in `_total`; that of a gauge never does. Deltas are
+added up. The labels are the attributes of the resource and of the data point, and what the broker
+knows of the client (`client_instance_id`, `client_id`, software): a client cannot overwrite these.
+
+Clients decide what they push, so all is bounded: the series of a client and of all clients, and the
+size of a series. What exceeds a limit is left out and counted. Only names that begin with
+`org.apache.kafka.` are taken, so no client can push a metric that looks like one of the broker's.
+
+The series of a client stay for three intervals after its last push, and at least a minute, also if
+it has closed: so Prometheus sees its last values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from itertools import starmap
+
+from .instances import ClientInstance, life_ms
+from .otlp import Attributes, Point
+
+PREFIX = "org.apache.kafka."
+MAX_NAME_LENGTH = 200
+MAX_LABELS_LENGTH = 2_000  # of the names and values of a series
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
+_TOTAL = "_total"
+# The labels that the broker sets: what it knows of the client.
+_OF_THE_BROKER = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+)
+
+Labels = tuple[tuple[str, str], ...]
+_Series = tuple[str, Labels]
+
+
+class LeftOut(StrEnum):
+    """Why a value is not shown."""
+
+    NAME = "name"
+    SIZE = "size"
+    CLIENT_LIMIT = "client limit"
+    TOTAL_LIMIT = "total limit"
+
+
+class _Client:
+    """The series of one client."""
+
+    __slots__ = ("expires_at_ms", "values")
+
+    def __init__(self, expires_at_ms: int) -> None:
+        self.expires_at_ms = expires_at_ms
+        self.values: dict[_Series, float] = {}
+
+
+class ClientSeries:
+    """The series of all clients. Times are those of a clock that never jumps."""
+
+    def __init__(self, max_series: int, max_client_series: int) -> None:
+        self.left_out: Counter[LeftOut] = Counter()
+        self.count = 0
+        self._max_series = max_series
+        self._max_client_series = max_client_series
+        self._clients: dict[bytes, _Client] = {}
+
+    def push_of(self, instance: ClientInstance, now_ms: int) -> Callable[[Point], None]:
+        """Begin a push. Returns the function that takes its points."""
+        known = {name: instance.attributes[name] or "" for name in _OF_THE_BROKER}
+        expires_at_ms = now_ms + life_ms(instance.wanted.push_interval_ms)
+        if instance.id in self._clients:
+            self._clients[instance.id].expires_at_ms = expires_at_ms
+
+        def take(point: Point) -> None:
+            client = self._clients.get(instance.id)
+            if client is None:
+                client = _Client(expires_at_ms)
+            reason = self._take(client, known, point)
+            if reason is None:
+                self._clients[instance.id] = client
+            else:
+                self.left_out[reason] += 1
+
+        return take
+
+    def _take(self, client: _Client, known: Mapping[str, str], point: Point) -> LeftOut | None:
+        """Keep the value of a point. Returns why it is left out, or None."""
+        if not point.name.startswith(PREFIX) or len(point.name) > MAX_NAME_LENGTH:
+            return LeftOut.NAME
+        labels = _labels(point.attributes, known)
+        if sum(len(name) + len(value) for name, value in labels) > MAX_LABELS_LENGTH:
+            return LeftOut.SIZE
+        series = series_name(point), labels
+        before = client.values.get(series)
+        if before is None:
+            if len(client.values) >= self._max_client_series:
+                return LeftOut.CLIENT_LIMIT
+            if self.count >= self._max_series:
+                return LeftOut.TOTAL_LIMIT
+            self.count += 1
+        client.values[series] = point.value + (before or 0.0) * point.is_delta
+        return None
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Remove the series of clients that have not pushed for too long."""
+        expired = [id_ for id_, client in self._clients.items() if client.expires_at_ms <= now_ms]
+        for id_ in expired:
+            self.count -= len(self._clients.pop(id_).values)
+
+    def by_name(self) -> Mapping[str, list[tuple[Labels, float]]]:
+        """The current values of all series, by name."""
+        found: dict[str, list[tuple[Labels, float]]] = {}
+        for client in self._clients.values():
+            for (name, labels), value in client.values.items():
+                found.setdefault(name, []).append((labels, value))
+        return found
+
+
+def series_name(point: Point) -> str:
+    """The name in Prometheus. It ends in `_total` if the value is a counter, and only then."""
+    name = _NOT_IN_NAMES.sub("_", point.name)
+    while name.endswith(_TOTAL):
+        name = name.removesuffix(_TOTAL)
+    return name + _TOTAL if point.is_monotonic else name
+
+
+def is_counter(name: str) -> bool:
+    """Whether the series of this name are counters."""
+    return name.endswith(_TOTAL)
+
+
+def _labels(attributes: Attributes, known: Mapping[str, str]) -> Labels:
+    """The labels of a series, in the order of their names. Empty ones are left out."""
+    labels = {**dict(starmap(_label, attributes)), **known}
+    return tuple(sorted((name, value) for name, value in labels.items() if value))
+
+
+def _label(name: str, value: str) -> tuple[str, str]:
+    """A label with a name that Prometheus takes. Those that begin with `__` are its own."""
+    name = _NOT_IN_NAMES.sub("_", name).lstrip("_")
+    return (name if name[:1].isalpha() else f"attribute_{name}"), value

@@ -1,0 +1,89 @@
+"""Decompresses and reads what clients push, at a bounded cost.
+
+A push of a kilobyte can decompress to megabytes, and can hold millions of messages. So:
+
+- It may decompress to MAX_EXPANSION times telemetry.max.bytes. Small pushes are decompressed on the
+  event loop, others in a disk thread: the codecs release the GIL.
+- It is read in slices of a millisecond, between which the broker serves requests.
+- One push is read at a time. The others wait, in the order in which they came, and hold their
+  compressed bytes. If these exceed MAX_WAITING_PUSHES times telemetry.max.bytes, a push is refused
+  as if it had come too soon: its client tries again after an interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.protocol.compression import (
+    CompressionType,
+    DecompressionError,
+    StreamTooLargeError,
+    decompress,
+)
+from odradek.protocol.errors import ApiError, ErrorCode
+
+from .otlp import OtlpError, Point, read_points
+
+MAX_EXPANSION = 8
+MAX_WAITING_PUSHES = 16
+MAX_PARTS = 1_000  # gzip members, snappy blocks, zstd frames
+SMALL_BYTES = 64 * 1024
+SLICE_S = 0.001
+
+
+class Payloads:
+    """Reads pushes, one after another."""
+
+    def __init__(self, disk: DiskExecutor, max_bytes: int) -> None:
+        """`max_bytes`: telemetry.max.bytes."""
+        self._disk = disk
+        self._max_bytes = max_bytes
+        self._reading = asyncio.Lock()
+        self._waiting_bytes = 0
+
+    async def read(
+        self, compression: CompressionType, stored: bytes, add: Callable[[Point], object]
+    ) -> bytes:
+        """Pass the points of a push to `add`, and return its OTLP bytes.
+
+        Raises TELEMETRY_TOO_LARGE, INVALID_RECORD, or THROTTLING_QUOTA_EXCEEDED if too many wait.
+        """
+        if self._waiting_bytes + len(stored) > MAX_WAITING_PUSHES * self._max_bytes:
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many pushes wait to be read")
+        self._waiting_bytes += len(stored)
+        try:
+            async with self._reading:
+                content = await self._decompress(compression, stored)
+                await _in_slices(read_points(content), add)
+        except OtlpError as error:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"no metrics in OTLP: {error}") from None
+        finally:
+            self._waiting_bytes -= len(stored)
+        return content
+
+    async def _decompress(self, compression: CompressionType, stored: bytes) -> bytes:
+        limit_bytes = MAX_EXPANSION * self._max_bytes
+        decompressed = partial(decompress, compression, stored, max_parts=MAX_PARTS)
+        try:
+            with suppress(StreamTooLargeError):
+                return decompressed(max_bytes=min(SMALL_BYTES, limit_bytes))
+            return await self._disk.run(decompressed, max_bytes=limit_bytes)
+        except StreamTooLargeError as error:
+            raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE, str(error)) from None
+        except DecompressionError as error:
+            raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from None
+
+
+async def _in_slices(steps: Iterator[Point | None], add: Callable[[Point], object]) -> None:
+    slice_ends_s = time.monotonic() + SLICE_S
+    for point in steps:
+        if point is not None:
+            add(point)
+        if time.monotonic() > slice_ends_s:
+            await asyncio.sleep(0)
+            slice_ends_s = time.monotonic() + SLICE_S

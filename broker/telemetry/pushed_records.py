@@ -1,0 +1,122 @@
+"""Writes what clients push to the topic `odradek.telemetry.topic`, one record for each push.
+
+    key       the client instance id, as Kafka prints UUIDs
+    value     the OTLP bytes, decompressed: an OpenTelemetry collector reads them as `otlp_proto`
+    headers   what the broker knows of the client, by name (client_id, client_software_name, ...)
+
+All pushes of a client go to one partition. If the topic is missing, it is created with the broker's
+defaults. A push that cannot be written is dropped, and the log says so when that begins; the client
+gets no error, because it would never push again (Kafka's clients take any error of the receiver for
+final).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from odradek.broker.admin.topic_admin import TopicAdmin
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.disk_space import DiskSpace
+from odradek.config.errors import invalid_value
+from odradek.coordinator.java_hash import partition_of
+from odradek.coordinator.metadata.topics import Topics
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.errors import ApiError
+from odradek.protocol.primitives import uuid_text
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.storage.append import AppendOrigin
+from odradek.storage.log import PartitionLog
+from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_names import is_internal, why_illegal
+
+from .instances import ClientInstance
+
+logger = logging.getLogger("odradek.telemetry")
+
+KEY = "odradek.telemetry.topic"
+# Larger records are built in a thread: compressing them takes longer than a millisecond.
+SMALL_BYTES = 64 * 1024
+
+
+def check_topic(name: str) -> None:
+    """Raise ConfigError unless clients' metrics may be written to a topic of this name."""
+    reason = why_illegal(name) or ("is internal" if is_internal(name) else None)
+    if reason is not None:
+        raise invalid_value(KEY, name, f"must be a topic for records of clients: {reason}")
+
+
+class PushedRecords:
+    """Appends records to one topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        topics: Topics,
+        topic_admin: TopicAdmin,
+        log_manager: LogManager,
+        disk: DiskExecutor,
+        disk_space: DiskSpace,
+        cold_reads: ColdReads,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`now_ms` is the wall clock. Raises ConfigError if the topic may not be written to."""
+        check_topic(topic)
+        self.dropped_count = 0
+        self._topic = topic
+        self._topics = topics
+        self._topic_admin = topic_admin
+        self._log_manager = log_manager
+        self._disk = disk
+        self._disk_space = disk_space
+        self._cold_reads = cold_reads
+        self._now_ms = now_ms
+        self._is_failing = False
+
+    async def write(
+        self, instance: ClientInstance, content: bytes, compression: CompressionType
+    ) -> None:
+        """Append a push of a client. It is compressed as the client has compressed it."""
+        try:
+            log = await self._log_of(uuid_text(instance.id))
+            build = partial(build_batch, [self._record(instance, content)], compression=compression)
+            is_small = len(content) <= SMALL_BYTES
+            batch = build() if is_small else await self._disk.run(build)
+            self._disk_space.check(log)
+            log.append(batch, now_ms=self._now_ms(), origin=AppendOrigin.COORDINATOR)
+            self._is_failing = False
+        except ApiError as error:
+            self._dropped(error)
+
+    def _record(self, instance: ClientInstance, content: bytes) -> Record:
+        headers = tuple(
+            (name, value.encode())
+            for name, value in instance.attributes.items()
+            if value is not None
+        )
+        return Record(uuid_text(instance.id).encode(), content, self._now_ms(), headers)
+
+    async def _log_of(self, key: str) -> PartitionLog:
+        """The log for a key. Raises ApiError."""
+        if self._topic not in self._topics:
+            for error in (await self._topic_admin.create_automatically([self._topic])).values():
+                raise error
+        partition = partition_of(key, len(self._topics[self._topic].partitions))
+        log = self._log_manager.get(self._topic, partition)
+        if not log.is_prepared:
+            await self._cold_reads.look_up(log.prepare_append)
+        return log
+
+    def _dropped(self, error: ApiError) -> None:
+        self.dropped_count += 1
+        if not self._is_failing:
+            logger.error(
+                "metrics that clients push are not written to the topic %s: %s",
+                self._topic,
+                error.message,
+            )
+        self._is_failing = True

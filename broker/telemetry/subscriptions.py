@@ -1,0 +1,86 @@
+"""What the subscriptions in the metadata ask of one client.
+
+A subscription is a config resource of the type CLIENT_METRICS. All subscriptions that match a
+client count: it pushes the metrics of all, at the shortest interval of all, and at least every five
+minutes.
+
+The subscription id tells clients that something has changed. It is made as Kafka makes it, with the
+order in which Java iterates over a HashSet, so a client sees the same id on both.
+Kafka: ClientMetricsManager.createClientInstance, computeSubscriptionId.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from odradek.config.client_metrics_config import (
+    ALL_METRICS,
+    DEFAULT_INTERVAL_MS,
+    Subscription,
+    subscription_of,
+)
+from odradek.config.errors import ConfigError
+from odradek.coordinator.java_hash import hash_map_order
+from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.protocol.crc import crc32c
+
+logger = logging.getLogger("odradek.telemetry")
+
+_UUID_WORDS = struct.Struct(">iiii")
+_INT32 = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What one client is to push, and how often. `metrics` are prefixes of names, or `*`."""
+
+    metrics: tuple[str, ...]
+    push_interval_ms: int
+
+
+class Subscriptions:
+    """The current subscriptions. `version` grows with each change."""
+
+    def __init__(self, configs: Configs) -> None:
+        self.version = 0
+        self._configs = configs
+        self._all: tuple[Subscription, ...] = ()
+        self.update()
+
+    def update(self) -> None:
+        """Read the subscriptions from the metadata again."""
+        self.version += 1
+        names = hash_map_order(self._configs.names(ConfigResourceType.CLIENT_METRICS))
+        self._all = tuple(self._read(names))
+
+    def _read(self, names: Iterable[str]) -> Iterable[Subscription]:
+        for name in names:
+            try:
+                yield subscription_of(self._configs.of(ConfigResourceType.CLIENT_METRICS, name))
+            except ConfigError as error:  # Kafka has stored it, and its patterns are Java's
+                logger.error("the subscription %s is ignored: %s", name, error)
+
+    def wanted_of(self, attributes: Mapping[str, str | None]) -> Wanted:
+        """What a client with these attributes is to push."""
+        matching = [each for each in self._all if each.is_for(attributes)]
+        names = dict.fromkeys(
+            name for each in matching for name in hash_map_order(tuple(dict.fromkeys(each.metrics)))
+        )
+        intervals_ms = [each.interval_ms for each in matching]
+        return Wanted(
+            metrics=(ALL_METRICS,) if ALL_METRICS in names else tuple(hash_map_order(names)),
+            push_interval_ms=min([DEFAULT_INTERVAL_MS, *intervals_ms]),
+        )
+
+
+def subscription_id(wanted: Wanted, client_instance_id: bytes) -> int:
+    """The id of what is wanted of a client: a CRC, combined with Java's hash of the client's id."""
+    text = f"[{', '.join(wanted.metrics)}]{wanted.push_interval_ms}"
+    words = _UUID_WORDS.unpack(client_instance_id)
+    number = crc32c(text.encode())
+    for word in words:
+        number ^= word & 0xFFFFFFFF
+    return int(_INT32.unpack(number.to_bytes(4, "big"))[0])
