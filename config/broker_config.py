@@ -213,6 +213,11 @@ class BrokerConfig(
         return parse_http_listener("odradek.http.listener", text) if text else None
 
     @cached_property
+    def receives_telemetry(self) -> bool:
+        """Whether something becomes of the metrics that clients push (KIP-714)."""
+        return self.http_listener is not None or self.odradek_telemetry_topic is not None
+
+    @cached_property
     def security_protocols(self) -> Mapping[str, SecurityProtocol]:
         """The security protocol of each listener name."""
         written = "listener_security_protocol_map" in self.given

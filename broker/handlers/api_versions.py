@@ -1,8 +1,9 @@
 """ApiVersions (key 18, v0-5).
 
-Lists the served APIs with their versions, and the features. A request in an unknown version is
-answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose minimum
-level is 0 are left out (KAFKA-17492).
+Lists the served APIs with their versions, and the features. The APIs of client telemetry (KIP-714)
+are listed only if something becomes of what clients push, as in Kafka. A request in an unknown
+version is answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose
+minimum level is 0 are left out (KAFKA-17492).
 v3 adds the name and version of the client software · v5 adds the cluster and node that the client
 expects (KIP-1242)."""
 
@@ -21,6 +22,7 @@ from odradek.protocol.messages.api_versions import (
 )
 
 MAX_SOFTWARE_LENGTH = 64  # of what metrics show and subscriptions match
+OF_TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -82,9 +84,11 @@ def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
     """
     served = context.served
     lowest = served.spoken if context.api_version == 0 else served.advertised
+    unlisted = () if context.broker.config.receives_telemetry else OF_TELEMETRY
     return [
         ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)
         for key, versions in served.advertised.items()
+        if key not in unlisted
     ]
 
 
