@@ -93,7 +93,7 @@ from .shares.waiting import WaitingRead
 from .telemetry.client_series import ClientSeries
 from .telemetry.client_telemetry import ClientTelemetry
 from .telemetry.payloads import Payloads
-from .telemetry.pushed_records import PushedRecords
+from .telemetry.pushed_records import PushedRecords, check_topic
 from .telemetry.subscriptions import Subscriptions
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
@@ -148,6 +148,7 @@ class Broker:
         self.is_closing = False
         self.background = BackgroundTasks(loop)
         self.remote_transactions: RemoteTransactions | None = None  # set in a worker
+        self._check_topic_of_telemetry()
         self._create_logins()
         reading = self._open_directories()
         self._create_disk_services()
@@ -165,6 +166,11 @@ class Broker:
         self._create_control()
 
     # -- the steps of the constructor -------------------------------------------------------------
+
+    def _check_topic_of_telemetry(self) -> None:
+        """Refuse the configuration if what clients push may not be written to the topic."""
+        if self.config.odradek_telemetry_topic is not None:
+            check_topic(self.config.odradek_telemetry_topic)
 
     def _create_logins(self) -> None:
         """Create what authenticates clients; it may refuse the configuration."""

@@ -6,8 +6,9 @@ added up. The labels are the attributes of the resource and of the data point, a
 knows of the client (`client_instance_id`, `client_id`, software): a client cannot overwrite these.
 
 Clients decide what they push, so all is bounded: the series of a client and of all clients, and the
-size of a series. What exceeds a limit is left out and counted. Only names that begin with
-`org.apache.kafka.` are taken, so no client can push a metric that looks like one of the broker's.
+size of a series. With the default limits all series take at most 70 MB. What exceeds a limit is
+left out and counted. Only names that begin with `org.apache.kafka.` are taken, so no client can
+push a metric that looks like one of the broker's.
 
 The series of a client stay for three intervals after its last push, and at least a minute, also if
 it has closed: so Prometheus sees its last values.
@@ -26,6 +27,7 @@ from .otlp import Attributes, Point
 
 PREFIX = "org.apache.kafka."
 MAX_NAME_LENGTH = 200
+MAX_LABELS = 32
 MAX_LABELS_LENGTH = 2_000  # of the names and values of a series
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 _TOTAL = "_total"
@@ -95,7 +97,8 @@ class ClientSeries:
         if not point.name.startswith(PREFIX) or len(point.name) > MAX_NAME_LENGTH:
             return LeftOut.NAME
         labels = _labels(point.attributes, known)
-        if sum(len(name) + len(value) for name, value in labels) > MAX_LABELS_LENGTH:
+        length = sum(len(name) + len(value) for name, value in labels)
+        if len(labels) > MAX_LABELS or length > MAX_LABELS_LENGTH:
             return LeftOut.SIZE
         series = series_name(point), labels
         before = client.values.get(series)

@@ -64,8 +64,7 @@ class PushedRecords:
         cold_reads: ColdReads,
         now_ms: Callable[[], int],
     ) -> None:
-        """`now_ms` is the wall clock. Raises ConfigError if the topic may not be written to."""
-        check_topic(topic)
+        """`topic` was checked (`check_topic`). `now_ms` is the wall clock."""
         self.dropped_count = 0
         self._topic = topic
         self._topics = topics
