@@ -18,6 +18,7 @@ from tests.conformance.conversations import (
     share_groups,
     share_records,
     share_state,
+    telemetry,
     topics,
     transactions,
 )
@@ -46,6 +47,7 @@ def all_conversations() -> dict[str, Talk]:
             share_records,
             transactions,
             scram_users,
+            telemetry,
         )
         for name, function in vars(module).items()
         if callable(function)
