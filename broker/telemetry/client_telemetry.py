@@ -141,14 +141,15 @@ class ClientTelemetry:
 
     async def _take(self, request: PushTelemetryRequest, instance: ClientInstance) -> None:
         compression = CompressionType(request.compression_type)
-        take = self.series.push_of(instance, self._timer_ms())
         try:
-            content = await self._payloads.read(compression, request.metrics, take)
+            async with self._payloads.turn(request.metrics):
+                take = self.series.push_of(instance, self._timer_ms())
+                content = await self._payloads.read(compression, request.metrics, take)
+                if self.records is not None:
+                    await self.records.write(instance, content, compression)
         except ApiError as error:
             raise self._refusal(error, instance) from None
         self.pushed_count += 1
-        if self.records is not None:
-            await self.records.write(instance, content, compression)
 
     def _refusal(self, error: ApiError, instance: ClientInstance | None = None) -> ApiError:
         self.refused[error.code] += 1

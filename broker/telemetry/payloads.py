@@ -5,17 +5,18 @@ A push of a kilobyte can decompress to megabytes, and can hold millions of messa
 - It may decompress to MAX_EXPANSION times telemetry.max.bytes. Small pushes are decompressed on the
   event loop, others in a disk thread: the codecs release the GIL.
 - It is read in slices of a millisecond, between which the broker serves requests.
-- One push is read at a time. The others wait, in the order in which they came, and hold their
-  compressed bytes. If these exceed MAX_WAITING_PUSHES times telemetry.max.bytes, a push is refused
-  as if it had come too soon: its client tries again after an interval.
+- One push is decompressed, read and written at a time. The others wait, in the order in which they
+  came, and hold their compressed bytes. If these exceed MAX_WAITING_PUSHES times
+  telemetry.max.bytes, a push is refused as if it had come too soon: its client tries again after an
+  interval.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from odradek.broker.disk.disk_executor import DiskExecutor
@@ -37,33 +38,39 @@ SLICE_S = 0.001
 
 
 class Payloads:
-    """Reads pushes, one after another."""
+    """Reads pushes, one after another: each in its `turn`."""
 
     def __init__(self, disk: DiskExecutor, max_bytes: int) -> None:
         """`max_bytes`: telemetry.max.bytes."""
         self._disk = disk
         self._max_bytes = max_bytes
-        self._reading = asyncio.Lock()
+        self._turns = asyncio.Lock()
         self._waiting_bytes = 0
 
-    async def read(
-        self, compression: CompressionType, stored: bytes, add: Callable[[Point], object]
-    ) -> bytes:
-        """Pass the points of a push to `add`, and return its OTLP bytes.
-
-        Raises TELEMETRY_TOO_LARGE, INVALID_RECORD, or THROTTLING_QUOTA_EXCEEDED if too many wait.
-        """
+    @asynccontextmanager
+    async def turn(self, stored: bytes) -> AsyncIterator[None]:
+        """Wait until a push may be read. Raises THROTTLING_QUOTA_EXCEEDED if too many wait."""
         if self._waiting_bytes + len(stored) > MAX_WAITING_PUSHES * self._max_bytes:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many pushes wait to be read")
         self._waiting_bytes += len(stored)
         try:
-            async with self._reading:
-                content = await self._decompress(compression, stored)
-                await _in_slices(read_points(content), add)
-        except OtlpError as error:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"no metrics in OTLP: {error}") from None
+            async with self._turns:
+                yield
         finally:
             self._waiting_bytes -= len(stored)
+
+    async def read(
+        self, compression: CompressionType, stored: bytes, add: Callable[[Point], object]
+    ) -> bytes:
+        """Pass the points of a push to `add`, and return its OTLP bytes. Call it in a turn.
+
+        Raises TELEMETRY_TOO_LARGE, INVALID_RECORD.
+        """
+        content = await self._decompress(compression, stored)
+        try:
+            await _in_slices(read_points(content), add)
+        except OtlpError as error:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"no metrics in OTLP: {error}") from None
         return content
 
     async def _decompress(self, compression: CompressionType, stored: bytes) -> bytes:

@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from tests.fuzz import file_targets, legacy_targets, message_targets, record_targets
+from tests.fuzz import (
+    file_targets,
+    legacy_targets,
+    message_targets,
+    record_targets,
+    telemetry_targets,
+)
 from tests.fuzz.target import Target
 
 TARGETS: Mapping[str, Target] = {
@@ -10,4 +16,5 @@ TARGETS: Mapping[str, Target] = {
     **record_targets.TARGETS,
     **legacy_targets.TARGETS,
     **file_targets.TARGETS,
+    **telemetry_targets.TARGETS,
 }

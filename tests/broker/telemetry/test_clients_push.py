@@ -1,12 +1,15 @@
 """Clients push to a broker: its /metrics and its topic have what they push."""
 
+import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 
 from odradek.broker.telemetry.otlp import read_points
+from odradek.broker.telemetry.payloads import MAX_EXPANSION
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compression import CompressionType, compress
@@ -22,7 +25,7 @@ from tests.conformance.conversation import advertised_versions
 from tests.support.broker_process import BrokerProcess, against_apache_kafka, running_broker
 from tests.support.config_requests import alter_configs_request
 from tests.support.metrics import get, http_port, scrape
-from tests.support.otlp import counter, gauge, metrics_data
+from tests.support.otlp import counter, gauge, message, metrics_data
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
@@ -169,3 +172,33 @@ def test_metrics_can_be_read_whatever_clients_push(broker: BrokerProcess) -> Non
     series = scrape(http_port(broker))
     assert list(series.values("kafka_server_kafkaserver_brokerstate")) == [3]
     assert series.value("org_apache_kafka_a_total", quantile='\\"\n{}') == 1e300
+
+
+def test_bombs_of_many_clients_take_the_memory_of_one(tmp_path: Path) -> None:
+    largest = MAX_EXPANSION << 20
+    bomb = message(7, bytes(largest - 5))  # a field that nobody reads
+    stored = compress(CompressionType.ZSTD, bomb)
+    settings = {"odradek.telemetry.topic": TOPIC, "odradek.http.listener": "127.0.0.1:0"}
+    with running_broker(tmp_path, settings) as broker, ExitStack() as stack:
+        before = peak_bytes(broker)
+        clients = [stack.enter_context(WireClient(broker.port)) for _ in range(50)]
+        for client in clients:
+            subscription = ask(client)
+            request = PushTelemetryRequest(
+                client_instance_id=subscription.client_instance_id,
+                subscription_id=subscription.subscription_id,
+                terminating=False,
+                compression_type=CompressionType.ZSTD,
+                metrics=stored,
+            )
+            client.send(client.frame_of(request, 0))
+        codes = [client.read_answer(PushTelemetryResponse, 0).error_code for client in clients]
+        assert set(codes) == {ErrorCode.NONE}
+        assert peak_bytes(broker) - before < 8 * largest
+
+
+def peak_bytes(broker: BrokerProcess) -> int:
+    """The most memory that the broker's process has had."""
+    status = Path(f"/proc/{broker.pid}/status").read_text()
+    (kibibytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(kibibytes) << 10

@@ -69,18 +69,24 @@ async def test_a_million_empty_messages_do_not_hold_up_others(telemetry: Telemet
     assert len(await reading) == 2 * MEBIBYTE
 
 
-async def test_pushes_that_wait_are_limited(telemetry: Telemetry) -> None:
+async def test_pushes_have_turns_and_those_that_wait_are_limited(telemetry: Telemetry) -> None:
     payloads = Payloads(telemetry.disk, MAX_BYTES)
-    stored = message(1, b"") * (MAX_EXPANSION * MAX_BYTES // 2)  # takes several slices
-    reads = [
-        asyncio.ensure_future(payloads.read(CompressionType.NONE, stored, lambda _: None))
-        for _ in range(MAX_WAITING_PUSHES // MAX_EXPANSION)
-    ]
+    largest = bytes(MAX_BYTES)
+    order: list[int] = []
+
+    async def take(number: int) -> None:
+        async with payloads.turn(largest):
+            order.append(number)
+            await asyncio.sleep(0)
+            order.append(number)
+
+    waiting = [asyncio.ensure_future(take(number)) for number in range(MAX_WAITING_PUSHES)]
     await asyncio.sleep(0)
     with refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED):
-        await payloads.read(CompressionType.NONE, stored, lambda _: None)
-    await asyncio.gather(*reads)
-    await payloads.read(CompressionType.NONE, stored, lambda _: None)
+        await take(-1)
+    await asyncio.gather(*waiting)
+    await take(MAX_WAITING_PUSHES)
+    assert order == [number for number in range(MAX_WAITING_PUSHES + 1) for _ in range(2)]
 
 
 async def test_a_push_is_read_to_its_end_if_the_client_disconnects(telemetry: Telemetry) -> None:
