@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from itertools import starmap
 
 from .instances import ClientInstance, life_ms
@@ -27,8 +28,9 @@ from .otlp import Attributes, Point
 
 PREFIX = "org.apache.kafka."
 MAX_NAME_LENGTH = 200
-MAX_LABELS = 32
-MAX_LABELS_LENGTH = 2_000  # of the names and values of a series
+MAX_ATTRIBUTES = 27  # and those that the broker adds
+MAX_ATTRIBUTES_LENGTH = 2_000  # of their names and values together
+TRANSLATIONS = 2_048  # that are kept: all clients of a kind push the same names
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 _TOTAL = "_total"
 # The labels that the broker sets: what it knows of the client.
@@ -96,11 +98,10 @@ class ClientSeries:
         """Keep the value of a point. Returns why it is left out, or None."""
         if not point.name.startswith(PREFIX) or len(point.name) > MAX_NAME_LENGTH:
             return LeftOut.NAME
-        labels = _labels(point.attributes, known)
-        length = sum(len(name) + len(value) for name, value in labels)
-        if len(labels) > MAX_LABELS or length > MAX_LABELS_LENGTH:
+        length = sum(len(name) + len(value) for name, value in point.attributes)
+        if len(point.attributes) > MAX_ATTRIBUTES or length > MAX_ATTRIBUTES_LENGTH:
             return LeftOut.SIZE
-        series = series_name(point), labels
+        series = series_name(point), _labels(point.attributes, known)
         before = client.values.get(series)
         if before is None:
             if len(client.values) >= self._max_client_series:
@@ -128,7 +129,7 @@ class ClientSeries:
 
 def series_name(point: Point) -> str:
     """The name in Prometheus. It ends in `_total` if the value is a counter, and only then."""
-    name = _NOT_IN_NAMES.sub("_", point.name)
+    name = _translated(point.name)
     while name.endswith(_TOTAL):
         name = name.removesuffix(_TOTAL)
     return name + _TOTAL if point.is_monotonic else name
@@ -147,5 +148,11 @@ def _labels(attributes: Attributes, known: Mapping[str, str]) -> Labels:
 
 def _label(name: str, value: str) -> tuple[str, str]:
     """A label with a name that Prometheus takes. Those that begin with `__` are its own."""
-    name = _NOT_IN_NAMES.sub("_", name).lstrip("_")
+    name = _translated(name).lstrip("_")
     return (name if name[:1].isalpha() else f"attribute_{name}"), value
+
+
+@lru_cache(TRANSLATIONS)
+def _translated(name: str) -> str:
+    """A name with the characters that Prometheus takes."""
+    return _NOT_IN_NAMES.sub("_", name)

@@ -14,10 +14,10 @@ the numbers of the fields that are read:
     KeyValue            1 key, 2 value
     AnyValue            1 string, 2 bool, 3 int, 4 double; others are read as an empty text
 
-The bytes come from clients that nobody knows. Two bytes can be a message, so the number of messages
-is bounded by the size only. Therefore the readers of repeated messages are generators that keep
-nothing: they yield after each field, and the caller can do other work. Resources and data points
-are read at once, and must be small.
+The bytes come from clients that nobody knows, and two bytes can be a message. Therefore the readers
+of repeated messages are generators that keep nothing: they yield after each field, and the caller
+can do other work. Resources and data points are read at once, and must be small. The fields of all
+messages are counted, and limited.
 
 Source: opentelemetry/proto/metrics/v1/metrics.proto, and protobuf's encoding.
 """
@@ -28,8 +28,11 @@ import struct
 from collections.abc import Generator, Iterator
 from typing import NamedTuple, TypeAlias
 
+# Some 13,000 metrics. These take 0.2 seconds.
+MAX_FIELDS = 400_000
 MAX_MESSAGE_BYTES = 16 * 1024  # of a resource, a data point, a name
 MAX_VARINT_BITS = 64
+FIELDS_OF_AN_ATTRIBUTE = 3
 DELTA = 1
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -50,6 +53,10 @@ class OtlpError(ValueError):
     """The bytes are no MetricsData, or a part is too large."""
 
 
+class TooManyFieldsError(OtlpError):
+    """The bytes may be a MetricsData; reading it would take too long."""
+
+
 class Point(NamedTuple):
     """One value of one metric. `is_monotonic`: it only grows. `is_delta`: it is to be added."""
 
@@ -64,124 +71,164 @@ class Point(NamedTuple):
 Steps: TypeAlias = Generator[Point | None, None, None]
 
 
-def read_points(data: bytes) -> Steps:
-    """Yield the points of a MetricsData, and None after each field. Raises OtlpError."""
-    for number, wire_type, start, end in _fields(data, (0, len(data))):
-        if number == 1 and wire_type == _BYTES:
-            yield from _resource_metrics(data, (start, end))
-        yield None
+def read_points(data: bytes, max_fields: int = MAX_FIELDS) -> Steps:
+    """Yield the points of a MetricsData, and None between them, so that others may go on.
+
+    Raises OtlpError, and TooManyFieldsError.
+    """
+    return _Reader(data, max_fields).metrics_data()
 
 
-def _resource_metrics(data: bytes, span: Span) -> Steps:
-    attributes: Attributes = ()
-    for number, wire_type, start, end in _fields(data, span):
-        if wire_type == _BYTES and number == 1:
-            attributes = _resource(data, _small((start, end)))
-        elif wire_type == _BYTES and number == 2:
-            yield from _scope_metrics(data, (start, end), attributes)
-        yield None
+class _Reader:
+    """Reads one MetricsData. It has a method for each message, which takes where that is stored."""
 
+    __slots__ = ("_data", "_fields_left")
 
-def _scope_metrics(data: bytes, span: Span, attributes: Attributes) -> Steps:
-    for number, wire_type, start, end in _fields(data, span):
-        if number == 2 and wire_type == _BYTES:
-            yield from _metric(data, (start, end), attributes)
-        yield None
+    def __init__(self, data: bytes, max_fields: int) -> None:
+        self._data = data
+        self._fields_left = max_fields
 
+    def metrics_data(self) -> Steps:
+        """See read_points."""
+        for number, wire_type, start, end in self._fields((0, len(self._data))):
+            if number == 1 and wire_type == _BYTES:
+                yield from self._resource_metrics((start, end))
+            yield None
 
-def _metric(data: bytes, span: Span, attributes: Attributes) -> Steps:
-    name = ""
-    for number, wire_type, start, end in _fields(data, span):
-        if wire_type == _BYTES and number == 1:
-            name = _text(data, _small((start, end)))
-        elif wire_type == _BYTES and number == 5:
-            yield from _gauge(data, (start, end), name, attributes)
-        elif wire_type == _BYTES and number == 7:
-            yield from _sum(data, (start, end), name, attributes)
-        yield None
+    def _resource_metrics(self, span: Span) -> Steps:
+        attributes: Attributes = ()
+        for number, wire_type, start, end in self._fields(span):
+            if wire_type == _BYTES and number == 1:
+                attributes = self._resource(_small((start, end)))
+            elif wire_type == _BYTES and number == 2:
+                yield from self._scope_metrics((start, end), attributes)
+            yield None
 
+    def _scope_metrics(self, span: Span, attributes: Attributes) -> Steps:
+        for number, wire_type, start, end in self._fields(span):
+            if number == 2 and wire_type == _BYTES:
+                yield from self._metric((start, end), attributes)
+            yield None
 
-def _gauge(data: bytes, span: Span, name: str, attributes: Attributes) -> Steps:
-    for number, wire_type, start, end in _fields(data, span):
-        if number == 1 and wire_type == _BYTES:
-            own, value = _data_point(data, _small((start, end)))
-            yield Point(name, attributes + own, value, is_monotonic=False, is_delta=False)
-        yield None
+    def _metric(self, span: Span, attributes: Attributes) -> Steps:
+        name = ""
+        for number, wire_type, start, end in self._fields(span):
+            if wire_type == _BYTES and number == 1:
+                name = self._text(_small((start, end)))
+            elif wire_type == _BYTES and number == 5:
+                yield from self._gauge((start, end), name, attributes)
+            elif wire_type == _BYTES and number == 7:
+                yield from self._sum((start, end), name, attributes)
+            yield None
 
+    def _gauge(self, span: Span, name: str, attributes: Attributes) -> Steps:
+        for number, wire_type, start, end in self._fields(span):
+            if number == 1 and wire_type == _BYTES:
+                known, value = self._data_point(_small((start, end)), attributes)
+                yield Point(name, known, value, is_monotonic=False, is_delta=False)
+            yield None
 
-def _sum(data: bytes, span: Span, name: str, attributes: Attributes) -> Steps:
-    is_monotonic, is_delta = yield from _kind_of_sum(data, span)
-    for number, wire_type, start, end in _fields(data, span):
-        if number == 1 and wire_type == _BYTES:
-            own, value = _data_point(data, _small((start, end)))
-            yield Point(name, attributes + own, value, is_monotonic, is_delta)
-        yield None
+    def _sum(self, span: Span, name: str, attributes: Attributes) -> Steps:
+        is_monotonic, is_delta = yield from self._kind_of_sum(span)
+        for number, wire_type, start, end in self._fields(span):
+            if number == 1 and wire_type == _BYTES:
+                known, value = self._data_point(_small((start, end)), attributes)
+                yield Point(name, known, value, is_monotonic, is_delta)
+            yield None
 
+    def _kind_of_sum(self, span: Span) -> Generator[None, None, tuple[bool, bool]]:
+        """Return `is_monotonic` and `is_delta`, which come after the data points."""
+        is_monotonic = is_delta = False
+        for number, wire_type, value, _ in self._fields(span):
+            if wire_type == _VARINT and number == 2:
+                is_delta = value == DELTA
+            elif wire_type == _VARINT and number == 3:
+                is_monotonic = bool(value)
+            yield None
+        return is_monotonic, is_delta
 
-def _kind_of_sum(data: bytes, span: Span) -> Generator[None, None, tuple[bool, bool]]:
-    """Return `is_monotonic` and `is_delta`, which come after the data points."""
-    is_monotonic = is_delta = False
-    for number, wire_type, value, _ in _fields(data, span):
-        if wire_type == _VARINT and number == 2:
-            is_delta = value == DELTA
-        elif wire_type == _VARINT and number == 3:
-            is_monotonic = bool(value)
-        yield None
-    return is_monotonic, is_delta
+    def _data_point(self, span: Span, of_resource: Attributes) -> tuple[Attributes, float]:
+        """Return the attributes of the resource and of the point, and its value."""
+        self._fields_left -= FIELDS_OF_AN_ATTRIBUTE * len(of_resource)  # as if they were repeated
+        attributes = list(of_resource)
+        value = 0.0
+        for number, wire_type, start, end in self._fields(span):
+            if number == 4 and wire_type == _FIXED64:
+                (value,) = _DOUBLE.unpack_from(self._data, start)
+            elif number == 6 and wire_type == _FIXED64:
+                (integer,) = _INT64.unpack_from(self._data, start)
+                value = float(integer)
+            elif number == 7 and wire_type == _BYTES:
+                attributes.append(self._key_value((start, end)))
+        return tuple(attributes), value
 
+    def _resource(self, span: Span) -> Attributes:
+        return tuple(
+            self._key_value((start, end))
+            for number, wire_type, start, end in self._fields(span)
+            if number == 1 and wire_type == _BYTES
+        )
 
-def _data_point(data: bytes, span: Span) -> tuple[Attributes, float]:
-    attributes: list[tuple[str, str]] = []
-    value = 0.0
-    for number, wire_type, start, end in _fields(data, span):
-        if number == 4 and wire_type == _FIXED64:
-            (value,) = _DOUBLE.unpack_from(data, start)
-        elif number == 6 and wire_type == _FIXED64:
-            (integer,) = _INT64.unpack_from(data, start)
-            value = float(integer)
-        elif number == 7 and wire_type == _BYTES:
-            attributes.append(_key_value(data, (start, end)))
-    return tuple(attributes), value
+    def _key_value(self, span: Span) -> tuple[str, str]:
+        key = value = ""
+        for number, wire_type, start, end in self._fields(span):
+            if number == 1 and wire_type == _BYTES:
+                key = self._text((start, end))
+            elif number == 2 and wire_type == _BYTES:
+                value = self._any_value((start, end))
+        return key, value
 
+    def _any_value(self, span: Span) -> str:
+        text = ""
+        for number, wire_type, start, end in self._fields(span):
+            match number, wire_type:
+                case 1, 2:  # _BYTES
+                    text = self._text((start, end))
+                case 2, 0:  # _VARINT
+                    text = "true" if start else "false"
+                case 3, 0:
+                    text = str(start - (1 << 64) if start >> 63 else start)
+                case 4, 1:  # _FIXED64
+                    text = str(_DOUBLE.unpack_from(self._data, start)[0])
+        return text
 
-def _resource(data: bytes, span: Span) -> Attributes:
-    return tuple(
-        _key_value(data, (start, end))
-        for number, wire_type, start, end in _fields(data, span)
-        if number == 1 and wire_type == _BYTES
-    )
+    def _text(self, span: Span) -> str:
+        try:
+            return self._data[span[0] : span[1]].decode()
+        except UnicodeDecodeError:
+            raise OtlpError(f"the text at byte {span[0]} is not UTF-8") from None
 
-
-def _key_value(data: bytes, span: Span) -> tuple[str, str]:
-    key = value = ""
-    for number, wire_type, start, end in _fields(data, span):
-        if number == 1 and wire_type == _BYTES:
-            key = _text(data, (start, end))
-        elif number == 2 and wire_type == _BYTES:
-            value = _any_value(data, (start, end))
-    return key, value
-
-
-def _any_value(data: bytes, span: Span) -> str:
-    text = ""
-    for number, wire_type, start, end in _fields(data, span):
-        match number, wire_type:
-            case 1, 2:  # _BYTES
-                text = _text(data, (start, end))
-            case 2, 0:  # _VARINT
-                text = "true" if start else "false"
-            case 3, 0:
-                text = str(start - (1 << 64) if start >> 63 else start)
-            case 4, 1:  # _FIXED64
-                text = str(_DOUBLE.unpack_from(data, start)[0])
-    return text
-
-
-def _text(data: bytes, span: Span) -> str:
-    try:
-        return data[span[0] : span[1]].decode()
-    except UnicodeDecodeError:
-        raise OtlpError(f"the text at byte {span[0]} is not UTF-8") from None
+    def _fields(self, span: Span) -> Iterator[Field]:
+        """Yield the fields of one message. Raises OtlpError."""
+        data = self._data
+        position, end = span
+        while position < end:
+            tag = data[position]
+            position += 1
+            self._fields_left -= 1
+            if self._fields_left < 0:
+                raise TooManyFieldsError("there are too many fields")
+            if tag >= _MORE:
+                tag, position = _varint(data, position - 1, end)
+            if tag < _LOWEST_TAG:
+                raise OtlpError(f"the field before byte {position} has no number")
+            wire_type = tag & 7
+            if wire_type == _VARINT:
+                value, position = _varint(data, position, end)
+                yield tag >> 3, wire_type, value, 0
+                continue
+            if wire_type == _BYTES:
+                size, position = _varint(data, position, end)
+            elif wire_type in _FIXED_SIZES:
+                size = _FIXED_SIZES[wire_type]
+            else:
+                raise OtlpError(f"the field before byte {position} has the wire type {wire_type}")
+            begin, position = position, position + size
+            if position > end:
+                raise OtlpError(
+                    f"a field of {size} bytes begins at byte {begin}, and {end} is the end"
+                )
+            yield tag >> 3, wire_type, begin, position
 
 
 def _small(span: Span) -> Span:
@@ -190,33 +237,6 @@ def _small(span: Span) -> Span:
     if end - start > MAX_MESSAGE_BYTES:
         raise OtlpError(f"the part at byte {start} has more than {MAX_MESSAGE_BYTES} bytes")
     return span
-
-
-def _fields(data: bytes, span: Span) -> Iterator[Field]:
-    """Yield the fields of one message. Raises OtlpError."""
-    position, end = span
-    while position < end:
-        tag = data[position]
-        position += 1
-        if tag >= _MORE:
-            tag, position = _varint(data, position - 1, end)
-        if tag < _LOWEST_TAG:
-            raise OtlpError(f"the field before byte {position} has no number")
-        wire_type = tag & 7
-        if wire_type == _VARINT:
-            value, position = _varint(data, position, end)
-            yield tag >> 3, wire_type, value, 0
-            continue
-        if wire_type == _BYTES:
-            size, position = _varint(data, position, end)
-        elif wire_type in _FIXED_SIZES:
-            size = _FIXED_SIZES[wire_type]
-        else:
-            raise OtlpError(f"the field before byte {position} has the wire type {wire_type}")
-        begin, position = position, position + size
-        if position > end:
-            raise OtlpError(f"a field of {size} bytes begins at byte {begin}, and {end} is the end")
-        yield tag >> 3, wire_type, begin, position
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:

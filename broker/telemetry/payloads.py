@@ -7,8 +7,8 @@ A push of a kilobyte can decompress to megabytes, and can hold millions of messa
 - It is read in slices of a millisecond, between which the broker serves requests.
 - One push is decompressed, read and written at a time. The others wait, in the order in which they
   came, and hold their compressed bytes. If these exceed MAX_WAITING_PUSHES times
-  telemetry.max.bytes, a push is refused as if it had come too soon: its client tries again after an
-  interval.
+  telemetry.max.bytes, or a thousand pushes wait, another is refused as if it had come too soon: its
+  client tries again after an interval.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from odradek.protocol.compression import (
 )
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .otlp import OtlpError, Point, read_points
+from .otlp import OtlpError, Point, TooManyFieldsError, read_points
 
 MAX_EXPANSION = 8
 MAX_WAITING_PUSHES = 16
+MAX_SMALL_PUSHES = 64  # in place of one large push
 MAX_PARTS = 1_000  # gzip members, snappy blocks, zstd frames
 SMALL_BYTES = 64 * 1024
 SLICE_S = 0.001
@@ -50,14 +51,15 @@ class Payloads:
     @asynccontextmanager
     async def turn(self, stored: bytes) -> AsyncIterator[None]:
         """Wait until a push may be read. Raises THROTTLING_QUOTA_EXCEEDED if too many wait."""
-        if self._waiting_bytes + len(stored) > MAX_WAITING_PUSHES * self._max_bytes:
+        size_bytes = max(len(stored), self._max_bytes // MAX_SMALL_PUSHES)
+        if self._waiting_bytes + size_bytes > MAX_WAITING_PUSHES * self._max_bytes:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many pushes wait to be read")
-        self._waiting_bytes += len(stored)
+        self._waiting_bytes += size_bytes
         try:
             async with self._turns:
                 yield
         finally:
-            self._waiting_bytes -= len(stored)
+            self._waiting_bytes -= size_bytes
 
     async def read(
         self, compression: CompressionType, stored: bytes, add: Callable[[Point], object]
@@ -69,6 +71,8 @@ class Payloads:
         content = await self._decompress(compression, stored)
         try:
             await _in_slices(read_points(content), add)
+        except TooManyFieldsError as error:
+            raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE, str(error)) from None
         except OtlpError as error:
             raise ApiError(ErrorCode.INVALID_RECORD, f"no metrics in OTLP: {error}") from None
         return content

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from odradek.broker.telemetry.client_series import (
-    MAX_LABELS,
-    MAX_LABELS_LENGTH,
+    MAX_ATTRIBUTES,
+    MAX_ATTRIBUTES_LENGTH,
     MAX_NAME_LENGTH,
     PREFIX,
     ClientSeries,
@@ -95,8 +95,11 @@ async def test_labels_have_names_that_prometheus_takes(telemetry: Telemetry, lab
     [
         (gauge("kafka_server_kafkaserver_brokerstate", 0), LeftOut.NAME),
         (gauge("org.apache.kafka." + "m" * MAX_NAME_LENGTH, 0), LeftOut.NAME),
-        (gauge(LAG, 0, topic="t" * MAX_LABELS_LENGTH), LeftOut.SIZE),
-        (gauge(LAG, 0, **{f"label{number}": "1" for number in range(MAX_LABELS)}), LeftOut.SIZE),
+        (gauge(LAG, 0, topic="t" * MAX_ATTRIBUTES_LENGTH), LeftOut.SIZE),
+        (
+            gauge(LAG, 0, **{f"label{number}": "1" for number in range(MAX_ATTRIBUTES)}),
+            LeftOut.SIZE,
+        ),
     ],
 )
 async def test_what_is_not_shown_is_counted(
@@ -131,11 +134,10 @@ async def test_the_series_of_all_clients_are_limited(telemetry: Telemetry) -> No
 async def test_the_largest_series_take_seven_kilobytes(telemetry: Telemetry) -> None:
     series = ClientSeries(max_series=1_000, max_client_series=1_000)
     take = series.push_of(telemetry.subscribe(), telemetry.now_ms)
-    of_broker = 5
     tracemalloc.start()
     for number in range(2_000):
         name = f"{number:0>{MAX_NAME_LENGTH}}".replace("0" * len(PREFIX), PREFIX, 1)
-        labels = {f"l{label}": f"{number}{'v' * 50}" for label in range(MAX_LABELS - of_broker)}
+        labels = {f"l{label}": f"{number}{'v' * 50}" for label in range(MAX_ATTRIBUTES)}
         take(Point(name, tuple(labels.items()), 1.0, is_monotonic=False, is_delta=False))
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

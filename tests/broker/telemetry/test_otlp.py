@@ -7,7 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from odradek.broker.telemetry.otlp import MAX_MESSAGE_BYTES, OtlpError, Point, read_points
+from odradek.broker.telemetry.otlp import (
+    MAX_FIELDS,
+    MAX_MESSAGE_BYTES,
+    OtlpError,
+    Point,
+    TooManyFieldsError,
+    read_points,
+)
 from tests.support.otlp import (
     CUMULATIVE,
     attributes,
@@ -117,10 +124,19 @@ def test_random_changes_end_in_points_or_in_the_error() -> None:
             points(bytes(changed))
 
 
-def test_a_million_empty_messages_take_no_memory() -> None:
-    data = message(1, message(2, message(2, message(7, b"\x0a\x00" * 100_000)))) + b"\x0a\x00" * (
-        100_000
-    )
+def test_the_attributes_of_a_resource_count_for_each_of_its_points() -> None:
+    attributes_of_resource = {f"{number}": "" for number in range(100)}
+    many_points = message(1, b"m") + message(5, message(1, b"") * 2_000)
+    data = metrics_data(many_points, resource=attributes_of_resource)
+    found: list[Point | None] = []
+    with pytest.raises(TooManyFieldsError):
+        found.extend(read_points(data))
+    assert 1_000 < len(found) - found.count(None) < MAX_FIELDS / 300
+
+
+def test_very_many_empty_messages_take_no_memory() -> None:
+    points_of_a_sum = message(7, b"\x0a\x00" * 100_000)  # they are looked at twice
+    data = message(1, message(2, message(2, points_of_a_sum))) + message(1, b"") * 100_000
     tracemalloc.start()
     steps = sum(1 for _ in read_points(data))
     _, peak_bytes = tracemalloc.get_traced_memory()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from odradek.broker.telemetry.otlp import MAX_FIELDS
 from odradek.broker.telemetry.payloads import MAX_EXPANSION, MAX_WAITING_PUSHES, Payloads
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ErrorCode
@@ -57,16 +58,23 @@ async def test_what_is_not_compressed_is_refused(
         await payloads.read(codec, b"\x00garbage", lambda _: None)
 
 
-async def test_a_million_empty_messages_do_not_hold_up_others(telemetry: Telemetry) -> None:
+async def test_a_push_of_very_many_messages_does_not_hold_up_others(telemetry: Telemetry) -> None:
     payloads = Payloads(telemetry.disk, MEBIBYTE)
-    stored = compress(CompressionType.ZSTD, message(1, b"") * MEBIBYTE)
+    stored = compress(CompressionType.ZSTD, message(1, b"") * MAX_FIELDS)
     reading = asyncio.ensure_future(payloads.read(CompressionType.ZSTD, stored, lambda _: None))
     turns, began_s = 0, time.monotonic()
     while not reading.done():
         await asyncio.sleep(0)
         turns += 1
     assert turns > (time.monotonic() - began_s) / 0.05, "a turn took 50 ms and more on average"
-    assert len(await reading) == 2 * MEBIBYTE
+    assert len(await reading) == 2 * MAX_FIELDS
+
+
+async def test_a_push_of_too_many_messages_is_refused(telemetry: Telemetry) -> None:
+    payloads = Payloads(telemetry.disk, MEBIBYTE)
+    stored = compress(CompressionType.ZSTD, message(1, b"") * (MAX_FIELDS + 1))
+    with refused(ErrorCode.TELEMETRY_TOO_LARGE):
+        await payloads.read(CompressionType.ZSTD, stored, lambda _: None)
 
 
 async def test_pushes_have_turns_and_those_that_wait_are_limited(telemetry: Telemetry) -> None:
