@@ -158,7 +158,8 @@ class ConsumerGroupService:
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)
                 self.deadlines.sessions.schedule(key, session_ms)
-                self.deadlines.update_rebalance(group.group_id, member, now)
+                timeout_ms = member.rebalance_timeout_ms
+                self.deadlines.update_rebalance(group.group_id, member, timeout_ms, now)
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""

@@ -1,6 +1,7 @@
 """The core of groups whose assignments the coordinator computes, independent of the group's type.
 
-Consumer groups (KIP-848) are built on it; share groups (KIP-932) can be. A group has a group epoch
+Consumer groups (KIP-848) and streams groups (KIP-1071) are built on it; share groups (KIP-932) can
+be. A group has a group epoch
 and an assignment epoch, and each member has a member epoch. Members send heartbeats. A heartbeat
 that changes the group raises the group epoch. Then an assignor computes a target assignment for
 every member, and the assignment epoch becomes the group epoch. How a member moves from the
