@@ -28,6 +28,7 @@ from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
 from .keys_socket import SocketKeys
+from .keys_streams_group import StreamsGroupKeys, check_standby_replicas
 from .keys_transaction import TransactionKeys
 from .listener_settings import ListenerSettings
 from .listeners import (
@@ -54,6 +55,7 @@ class BrokerConfig(
     LogKeys,
     GroupKeys,
     ConsumerGroupKeys,
+    StreamsGroupKeys,
     TransactionKeys,
     MetadataKeys,
     AuthorizerKeys,
@@ -122,6 +124,7 @@ class BrokerConfig(
             _check_listeners,
             _check_authorizer,
             _check_consumer_groups,
+            _check_streams_groups,
             _check_workers,
         ):
             check(self)
@@ -309,6 +312,13 @@ def _check_consumer_groups(config: BrokerConfig) -> None:
     check_protocols(config.group_coordinator_rebalance_protocols)
     check_assignors(config.group_consumer_assignors)
     check_intervals("consumer", lambda name: int(getattr(config, field_name(name))))
+
+
+def _check_streams_groups(config: BrokerConfig) -> None:
+    check_intervals("streams", lambda name: int(getattr(config, field_name(name))))
+    check_standby_replicas(
+        config.group_streams_num_standby_replicas, config.group_streams_max_standby_replicas
+    )
 
 
 def _check_workers(config: BrokerConfig) -> None:

@@ -1,4 +1,4 @@
-"""Checks that the keys of share and streams groups agree. odradek does not use them yet.
+"""Checks that the keys of share groups agree. odradek does not use them yet.
 
 A file with which Apache Kafka would not start is refused here, too.
 
@@ -20,10 +20,9 @@ _SHARE_LIMITS = {
 
 
 def check(config: BrokerConfig, written: Sequence[str]) -> None:
-    """Raise ConfigError if the keys of share or streams groups contradict each other.
+    """Raise ConfigError if the keys of share groups contradict each other.
 
-    The keys of a kind of group are checked only if the file has one of them: `written` are its
-    unused keys.
+    They are checked only if the file has one of them: `written` are its unused keys.
     """
 
     def number(name: str) -> int:
@@ -35,9 +34,6 @@ def check(config: BrokerConfig, written: Sequence[str]) -> None:
         check_intervals("share", number)
         _check_assignors(config)
         _raise_first(_share_problems(number))
-    if any(name.startswith("group.streams.") for name in written):
-        check_intervals("streams", number)
-        _raise_first(_streams_problems(number))
 
 
 def _check_assignors(config: BrokerConfig) -> None:
@@ -52,11 +48,6 @@ def _share_problems(number: Callable[[str], int]) -> Iterator[ConfigError]:
         yield from _not_more(number, least, name)
         yield from _not_more(number, name, most)
     yield from _not_more(number, "group.share.max.size", "group.share.max.share.sessions")
-
-
-def _streams_problems(number: Callable[[str], int]) -> Iterator[ConfigError]:
-    most = "group.streams.max.standby.replicas"
-    yield from _not_more(number, "group.streams.num.standby.replicas", most)
 
 
 def _not_more(number: Callable[[str], int], name: str, most: str) -> Iterator[ConfigError]:
