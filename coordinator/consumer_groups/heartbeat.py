@@ -32,6 +32,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
 )
+from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -45,7 +46,6 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .heartbeat_checks import NO_TIMEOUT
 from .leave import Answer, Departures
 from .member import ConsumerMember
 from .membership import check_epoch, check_group_size, joining_member, requesting_member

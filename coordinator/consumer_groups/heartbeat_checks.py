@@ -14,13 +14,11 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
 )
+from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT, check_not_blank, invalid
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_WITH_MEMBER_ID_OF_CLIENT = 1
-NO_TIMEOUT = -1
-# The characters that Java's String.trim removes.
-BLANKS = "".join(map(chr, range(33)))
 
 
 def check_heartbeat(
@@ -30,17 +28,17 @@ def check_heartbeat(
     epoch = request.member_epoch
     client_draws_id = api_version >= FIRST_WITH_MEMBER_ID_OF_CLIENT
     if client_draws_id or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH:
-        _check_not_blank("a member id", request.member_id)
-    _check_not_blank("a group id", request.group_id)
-    _check_not_blank("an instance id", request.instance_id)
-    _check_not_blank("a rack id", request.rack_id)
+        check_not_blank("a member id", request.member_id)
+    check_not_blank("a group id", request.group_id)
+    check_not_blank("an instance id", request.instance_id)
+    check_not_blank("a rack id", request.rack_id)
     if epoch == JOINING_EPOCH:
         _check_join(request)
     elif epoch == LEAVING_STATIC_EPOCH:
         if request.instance_id is None:
-            raise _invalid("only a member with an instance id may leave temporarily (epoch -2)")
+            raise invalid("only a member with an instance id may leave temporarily (epoch -2)")
     elif epoch < LEAVING_STATIC_EPOCH:
-        raise _invalid(f"{epoch} is not a member epoch")
+        raise invalid(f"{epoch} is not a member epoch")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         raise ApiError(
@@ -52,17 +50,8 @@ def check_heartbeat(
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     """Check a join. A subscription to no topics is valid."""
     if request.rebalance_timeout_ms == NO_TIMEOUT:
-        raise _invalid("a joining member must set its rebalance timeout")
+        raise invalid("a joining member must set its rebalance timeout")
     if request.topic_partitions is None or request.topic_partitions:
-        raise _invalid("a joining member must send an empty list of owned partitions")
+        raise invalid("a joining member must send an empty list of owned partitions")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("a joining member must subscribe to topic names or to a regular expression")
-
-
-def _check_not_blank(what: str, text: str | None) -> None:
-    if text is not None and not text.strip(BLANKS):
-        raise _invalid(f"{what} must not be blank")
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, message)
+        raise invalid("a joining member must subscribe to topic names or to a regular expression")
