@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
-from odradek.coordinator.group_settings import ConsumerGroupSettings
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.features import GROUP_VERSION
+from odradek.coordinator.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.token_changes import TokenRules
@@ -340,7 +339,7 @@ class Broker:
         self.effective_config.on_change += [
             self.topic_admin.update_config,
             self._cordon,
-            lambda config: self.consumer_group_configs.update(ConsumerGroupSettings.of(config)),
+            self.group_configs.update,
         ]
 
     def _create_log_mover(
@@ -392,14 +391,14 @@ class Broker:
 
     def _load_coordinators(self) -> None:
         """Create the coordinators, and replay their internal topics into them."""
-        self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.group_configs = load_group_configs(self.config, self.metadata.configs)
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
             self.clock,
             turns=self.group_turns,
             metadata=self.metadata,
-            consumer_configs=self.consumer_group_configs,
+            configs=self.group_configs,
         )
         self.remote_markers = self._create_remote_markers()
         self.markers = create_marker_writer(
@@ -518,8 +517,14 @@ class Broker:
     @property
     def serves_consumer_groups(self) -> bool:
         """Whether settings and metadata both enable the consumer protocol (KIP-848)."""
-        enabled = self.consumer_group_configs.broker.is_enabled
+        enabled = self.group_configs.consumer.broker.is_enabled
         return enabled and self.metadata.features.level(GROUP_VERSION) > 0
+
+    @property
+    def serves_streams_groups(self) -> bool:
+        """Whether settings and metadata both enable the protocol of streams groups (KIP-1071)."""
+        enabled = self.group_configs.streams.broker.is_enabled
+        return enabled and self.metadata.features.level(STREAMS_VERSION) > 0
 
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""

@@ -9,6 +9,7 @@ from .classic_groups.group import ClassicGroup
 from .consumer_groups.group import ConsumerGroup
 from .group import Group
 from .group_shards import GroupShards
+from .streams_groups.group import StreamsGroup
 from .timers import Now
 
 
@@ -26,6 +27,10 @@ class GroupAdmin:
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._shards.of(group_id).state.consumer_group(group_id)
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return a streams group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._shards.of(group_id).state.streams_group(group_id)
 
     def groups(self) -> Iterator[Group]:
         """Iterate over all groups. Raises ApiError while some are still loading."""

@@ -1,6 +1,7 @@
 """The group coordinator: its parts, and what happens when its shards are loaded and unloaded.
 
-    members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/
+    members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/,
+                                                                streams_groups/
     offsets    OffsetCommit, OffsetFetch, OffsetDelete          offset_requests
     retention  offsets that expire, or whose topic is deleted   offset_expiry
     admin      requests that list, describe and delete groups   group_state
@@ -22,14 +23,15 @@ from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
 from .group_admin import GroupAdmin
+from .group_configs_by_type import GroupConfigsByType
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
 from .member_requests import MemberRequests
-from .modern_groups.group_configs import ConsumerGroupConfigs
 from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
+from .streams_group_service import StreamsGroupService
 from .timers import Now
 
 
@@ -53,7 +55,7 @@ class GroupCoordinator:
         new_ids: NewIds,
         topics: ClusterTopics,
         topic_ids: Container[bytes],
-        consumer_configs: ConsumerGroupConfigs,
+        configs: GroupConfigsByType,
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served.
         `topic_ids`: the ids of the topics that exist now, whenever it is asked.
@@ -74,17 +76,24 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=consumer_configs,
+            configs=configs.consumer,
             loop=loop,
             clock=clock,
             new_member_id=new_ids.consumer_member_id,
             classic_rebalance=self._classic.rebalances,
+        )
+        self.streams_groups = StreamsGroupService(
+            shards=self.shards,
+            deadlines=self.alarm.deadlines,
+            topics=topics,
+            configs=configs.streams,
         )
         self.members = MemberRequests(
             settings,
             shards=self.shards,
             classic=self._classic,
             consumer=self.consumer_groups,
+            streams=self.streams_groups,
             alarm=self.alarm,
             loop=loop,
             clock=clock,
@@ -144,8 +153,10 @@ class GroupCoordinator:
     def _on_shard_loaded(self, shard: GroupShard) -> None:
         now = self._clock()
         self.consumer_groups.on_shard_loaded(shard, now)
+        self.streams_groups.on_shard_loaded(shard, now)
         self._classic.on_shard_loaded(shard, now)
 
     def _on_shard_unloaded(self, shard: GroupShard) -> None:
         self._classic.on_shard_unloaded(shard)
         self.consumer_groups.on_shard_unloaded(shard)
+        self.streams_groups.on_shard_unloaded(shard)

@@ -2,9 +2,9 @@
 
 A group is stored in the partition that its id hashes to; all its records are in that log. This file
 replays them, finds groups by id, and decides on creating and deleting whole groups. Decisions about
-offsets are in offset_requests and offset_expiry, those about members in classic_groups/ and
-consumer_groups/. A group id has one group: a record that creates a group of another type ends the
-existing one.
+offsets are in offset_requests and offset_expiry, those about members in classic_groups/,
+consumer_groups/ and streams_groups/. A group id has one group: a record that creates a group of
+another type ends the existing one.
 
 Kafka: GroupCoordinatorShard.
 """
@@ -32,6 +32,8 @@ from .group import Group, GroupType
 from .offsets import Offsets
 from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
+from .streams_groups.group import StreamsGroup
+from .streams_groups.replay import STREAMS_GROUP_RECORDS
 
 G = TypeVar("G")
 
@@ -75,6 +77,12 @@ class GroupState:
             self._end_classic_group(key.group_id)
         CONSUMER_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
+    def _replay_streams_group(
+        self, key: Any, value: Message | None, context: ReplayContext
+    ) -> None:
+        if value is None or self._makes_way(key.group_id):
+            STREAMS_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
@@ -100,14 +108,21 @@ class GroupState:
     def _replay_other_type(self, record: JournalRecord) -> None:
         key: Any = record.key
         is_tombstone = record.unread is None
-        if not is_tombstone:
-            group = self.groups.get(key.group_id)
-            if isinstance(group, ConsumerGroup) or (
-                isinstance(group, ClassicGroup) and not _is_simple(group)
-            ):
-                return  # A group id has one group; a classic or consumer group wins.
-            self._end_classic_group(key.group_id)
-        replay_other_group(self.groups, key, is_tombstone=is_tombstone)
+        if is_tombstone or self._makes_way(key.group_id):
+            replay_other_group(self.groups, key, is_tombstone=is_tombstone)
+
+    def _makes_way(self, group_id: str) -> bool:
+        """End a group that only has offsets, so that one of another type can be created.
+
+        Returns False if the id has another classic or consumer group: that one stays.
+        """
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return False
+        if isinstance(group, ClassicGroup) and not _is_simple(group):
+            return False
+        self._end_classic_group(group_id)
+        return True
 
     def _end_classic_group(self, group_id: str) -> None:
         """Remove the group of this id if it is a classic group.
@@ -126,6 +141,7 @@ class GroupState:
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
         **dict.fromkeys(CONSUMER_GROUP_RECORDS.apply_of, _replay_consumer_group),
+        **dict.fromkeys(STREAMS_GROUP_RECORDS.apply_of, _replay_streams_group),
     }
 
     # -- groups by id and type ---------------------------------------------------------------------
@@ -140,10 +156,18 @@ class GroupState:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def is_share_group(self, group_id: str) -> bool:
-        """Whether the id belongs to a share group: then no consumer can join it."""
+    def find_streams(self, group_id: str) -> StreamsGroup | None:
+        """Return the streams group of this id; None if there is none."""
         group = self.groups.get(group_id)
-        return group is not None and group.group_type is GroupType.SHARE
+        return group if isinstance(group, StreamsGroup) else None
+
+    def refuses_consumers(self, group_id: str) -> bool:
+        """Whether no consumer can join: a share group, or a streams group with members."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return False
+        is_streams = group.group_type is GroupType.STREAMS
+        return group.group_type is GroupType.SHARE or (is_streams and not group.is_empty)
 
     def of_type(self, group_class: type[G]) -> Iterator[G]:
         """Iterate over the groups of one class."""
@@ -171,6 +195,15 @@ class GroupState:
         if not isinstance(group, ConsumerGroup):
             raise ApiError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
+        return group
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return the streams group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, StreamsGroup):
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group."
             )
         return group
 

@@ -1,12 +1,12 @@
 """Requests of group members: finds the group, and passes the request to the service of its type.
 
-    request -> the group's shard -> ClassicGroupService or ConsumerGroupService -> response
+    request -> the group's shard -> the service of the group's type -> response
 
-Members of both types of group send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a consumer group
-may have members that use the classic protocol. A request runs through these steps without an await.
-A reply that must wait for other members is parked as a future (parked_replies.py). When its client
-disconnects, the future is cancelled. The group is not notified: the member's session expires like
-that of any silent member.
+Members of classic and consumer groups send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a
+consumer group may have members that use the classic protocol. A request runs through these steps
+without an await. A reply that must wait for other members is parked as a future
+(parked_replies.py). When its client disconnects, the future is cancelled. The group is not
+notified: the member's session expires like that of any silent member.
 
 Kafka: GroupCoordinatorService.
 """
@@ -25,6 +25,7 @@ from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupResponse,
 )
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 from .alarm import Alarm
@@ -39,6 +40,8 @@ from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
+from .streams_group_service import StreamsGroupService
+from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
 
 # A JoinGroup response with one of these errors has an empty member id.
@@ -62,6 +65,7 @@ class MemberRequests:
         shards: GroupShards,
         classic: ClassicGroupService,
         consumer: ConsumerGroupService,
+        streams: StreamsGroupService,
         alarm: Alarm,
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
@@ -70,6 +74,7 @@ class MemberRequests:
         self._shards = shards
         self._classic = classic
         self._consumer = consumer
+        self._streams = streams
         self._alarm = alarm
         self._releases = ReleaseQueue(loop)
         self._clock = clock
@@ -87,7 +92,7 @@ class MemberRequests:
             consumers = shard.state.find_consumer(request.group_id)
             if consumers is not None and not consumers.is_empty:
                 parked(self._consumer.join_classic(shard, consumers, call, now))
-            elif shard.state.is_share_group(request.group_id):
+            elif shard.state.refuses_consumers(request.group_id):
                 parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             else:
                 self._classic.join(shard, call, now)
@@ -166,6 +171,15 @@ class MemberRequests:
         response = self._consumer.heartbeat(request, caller, now)
         self._alarm.set(now)
         return response
+
+    def streams_group_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller
+    ) -> HeartbeatReply:
+        """Serve a StreamsGroupHeartbeat. It never waits."""
+        now = self._clock()
+        reply = self._streams.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return reply
 
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""

@@ -1,10 +1,8 @@
-"""Share and streams groups: they are kept, but their members are not served.
+"""Share groups: they are kept, but their members are not served.
 
 A directory that Apache Kafka has used may contain such groups. Only the keys of their records are
-decoded, not the values. That is enough to list the groups, to let administrators commit, read and
-delete the offsets of a streams group, and to delete a group with all its records, on request or
-when an empty group is replaced by one of another type. A group id has one group: no consumer joins
-or commits with the id of a share group.
+decoded, not the values. That is enough to list the groups, and to delete a group with all its
+records. A group id has one group: no consumer joins or commits with the id of a share group.
 
 The members of such a group cannot send requests here. So the groups are empty, as in Kafka when the
 sessions of all members have expired.
@@ -12,7 +10,7 @@ sessions of all members have expired.
 A share group that has consumed records cannot be deleted. Its positions are stored by the share
 coordinator, which odradek does not have, and a new group of the same id could not use them.
 
-Kafka: ShareGroup, StreamsGroup.
+Kafka: ShareGroup.
 """
 
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -21,7 +19,6 @@ from odradek.protocol.records.share_group import (
     ShareGroupMetadataKey,
     ShareGroupStatePartitionMetadataKey,
 )
-from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES, StreamsGroupMetadataKey
 from odradek.protocol.schema import Message
 
 from .group import Committer, Group, GroupType, PartitionCheck
@@ -29,18 +26,17 @@ from .outcome import JournalRecord
 
 # By record type: its key. All these keys have a group_id.
 OTHER_GROUP_KEYS: dict[int, type[Message]] = {
-    number: key for number, (key, _) in (*SHARE_GROUP_TYPES.items(), *STREAMS_GROUP_TYPES.items())
+    number: key for number, (key, _) in SHARE_GROUP_TYPES.items()
 }
-_SHARE_KEYS = tuple(key for key, _ in SHARE_GROUP_TYPES.values())
-_EPOCH_KEYS = (ShareGroupMetadataKey, StreamsGroupMetadataKey)
 
 
 class OtherGroup:
-    """A share or streams group: the keys of its records. Only `replay` changes it."""
+    """A share group: the keys of its records. Only `replay` changes it."""
 
-    def __init__(self, group_id: str, group_type: GroupType) -> None:
+    group_type = GroupType.SHARE
+
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.group_type = group_type
         self._keys: dict[Message, None] = {}  # of its records, in the order in which they came
 
     def replay(self, key: Message, *, is_tombstone: bool) -> None:
@@ -48,10 +44,6 @@ class OtherGroup:
             self._keys.pop(key, None)
         else:
             self._keys[key] = None
-
-    @property
-    def _is_share(self) -> bool:
-        return self.group_type is GroupType.SHARE
 
     # -- the interface of all groups (group.py) ----------------------------------------------------
 
@@ -67,32 +59,20 @@ class OtherGroup:
     def is_empty(self) -> bool:
         return True
 
-    def check_commit(self, committer: Committer) -> PartitionCheck | None:
-        """Refuse members: the group is empty. An administrator may commit to a streams group."""
-        self._check_keeps_offsets()
-        if committer.generation_id >= 0:
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{committer.member_id!r} is not a member of group {self.group_id}",
-            )
-        return None
+    def check_commit(self, committer: Committer) -> PartitionCheck | None:  # noqa: ARG002 # of every type of group
+        """A share group has no offsets."""
+        raise self._keeps_no_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse members of a streams group. A share group has no offsets; the answer is empty."""
-        if not self._is_share and (member_id is not None or member_epoch >= 0):
-            raise ApiError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{member_id!r} is not a member of group {self.group_id}",
-            )
+        """A share group has no offsets; the answer is empty."""
 
     def check_offset_deletion(self) -> None:
-        self._check_keeps_offsets()
+        raise self._keeps_no_offsets()
 
-    def _check_keeps_offsets(self) -> None:
-        if self._is_share:
-            raise ApiError(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
-            )
+    def _keeps_no_offsets(self) -> ApiError:
+        return ApiError(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
+        )
 
     def check_deletable(self) -> None:
         if ShareGroupStatePartitionMetadataKey(group_id=self.group_id) in self._keys:
@@ -110,7 +90,7 @@ class OtherGroup:
 
     def tombstones(self) -> list[JournalRecord]:
         """Return the tombstones; that of the group's epoch, which ends the group, is the last."""
-        keys = sorted(self._keys, key=lambda key: isinstance(key, _EPOCH_KEYS))
+        keys = sorted(self._keys, key=lambda key: isinstance(key, ShareGroupMetadataKey))
         return [JournalRecord(None, 0, key) for key in keys]
 
 
@@ -121,14 +101,13 @@ def replay(groups: dict[str, Group], key: Message, *, is_tombstone: bool) -> Non
     group of another type is replaced.
     """
     group_id: str = key.group_id  # type: ignore[attr-defined] # all of these keys have one
-    group_type = GroupType.SHARE if isinstance(key, _SHARE_KEYS) else GroupType.STREAMS
     group = groups.get(group_id)
-    if is_tombstone and isinstance(key, _EPOCH_KEYS):
+    if is_tombstone and isinstance(key, ShareGroupMetadataKey):
         if isinstance(group, OtherGroup):
             del groups[group_id]
         return
-    if not isinstance(group, OtherGroup) or group.group_type is not group_type:
+    if not isinstance(group, OtherGroup):
         if is_tombstone:
             return
-        group = groups[group_id] = OtherGroup(group_id, group_type)
+        group = groups[group_id] = OtherGroup(group_id)
     group.replay(key, is_tombstone=is_tombstone)

@@ -44,7 +44,7 @@ def describe(
     except ApiError as error:
         not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
         return refused(group_id, error.code, error.message if not_found else None)
-    default_assignor = context.broker.consumer_group_configs.broker.assignors[0]
+    default_assignor = context.broker.group_configs.consumer.broker.assignors[0]
     topics = context.broker.metadata.topics.by_id
 
     def name_of(topic_id: bytes) -> str | None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
-from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
-from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek")
 
 
-def load_group_configs(config: BrokerConfig, configs: Configs) -> ConsumerGroupConfigs:
-    """The settings of consumer groups. Stored ones that cannot be applied are logged."""
-    group_configs = ConsumerGroupConfigs(
-        ConsumerGroupSettings.of(config), partial(configs.of, ConfigResourceType.GROUP)
-    )
+def load_group_configs(config: BrokerConfig, configs: Configs) -> GroupConfigsByType:
+    """The settings of groups. Stored ones that cannot be applied are logged."""
+    group_configs = GroupConfigsByType.of(config, partial(configs.of, ConfigResourceType.GROUP))
     for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
         logger.warning("%s", line)
     return group_configs
@@ -104,7 +102,7 @@ def create_group_coordinator(
     *,
     turns: GroupTurns,
     metadata: ClusterMetadata,
-    consumer_configs: ConsumerGroupConfigs,
+    configs: GroupConfigsByType,
 ) -> GroupCoordinator:
     """A coordinator without groups."""
     return GroupCoordinator(
@@ -115,5 +113,5 @@ def create_group_coordinator(
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
         topics=ClusterTopics(metadata),
         topic_ids=metadata.topics.by_id,
-        consumer_configs=consumer_configs,
+        configs=configs,
     )

@@ -85,7 +85,7 @@ class WorkerBroker(Broker):
         lead_logs(self.config, self.log_manager, self.metadata, self.now_ms())
 
     def _create_control(self) -> None:
-        self.consumer_group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.group_configs = load_group_configs(self.config, self.metadata.configs)
         self.markers = MarkerWriter(
             partition_exists=lambda *_: True,
             find_log=self.log_manager.get,

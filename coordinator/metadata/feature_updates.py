@@ -25,7 +25,6 @@ _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 _KAFKA_ONLY = frozenset(
     {
         "share.version",
-        "streams.version",
     }
 )
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.

@@ -29,6 +29,7 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
 # The first metadata.versions with log directories (3.7-IV2) and cordoned ones (4.3-IV0).
@@ -53,6 +54,8 @@ SERVED = {
     ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: streams groups (KIP-1071).
+    STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: more fields in `__transaction_state`; 2: an epoch for each transaction (KIP-890).
     TRANSACTION_VERSION: ServedFeature(lowest=0, highest=2, at_format=2),
 }

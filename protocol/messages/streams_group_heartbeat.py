@@ -69,7 +69,11 @@ class StreamsGroupHeartbeatTaskOffset(Struct):
 
 
 class StreamsGroupHeartbeatRequest(
-    Message, key=ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
+    Message,
+    key=ApiKey.STREAMS_GROUP_HEARTBEAT,
+    versions="0-1",
+    flexible="0+",
+    advertised="0",
 ):
     group_id: String
     member_id: String
@@ -107,7 +111,11 @@ class StreamsGroupHeartbeatEndpointToPartitions(Struct):
 
 
 class StreamsGroupHeartbeatResponse(
-    Message, key=ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
+    Message,
+    key=ApiKey.STREAMS_GROUP_HEARTBEAT,
+    versions="0-1",
+    flexible="0+",
+    advertised="0",
 ):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

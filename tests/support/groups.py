@@ -7,11 +7,17 @@ from typing import Any
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
-from odradek.coordinator.group_settings import ConsumerGroupSettings, GroupSettings
+from odradek.coordinator.group_settings import (
+    ConsumerGroupSettings,
+    GroupSettings,
+    StreamsGroupSettings,
+)
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -150,6 +156,7 @@ class Groups:
         uuids: Callable[[], str] | None = None,
         metadata: ClusterMetadata | None = None,
         consumer_configs: ConsumerGroupConfigs | None = None,
+        streams_configs: StreamsGroupConfigs | None = None,
         topic_ids: Container[bytes] | None = None,
         **settings: int,
     ) -> None:
@@ -161,6 +168,8 @@ class Groups:
         self.metadata = metadata or ClusterMetadata("cluster")
         self.topics = ClusterTopics(self.metadata)
         self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
+        self.streams_configs = streams_configs or StreamsGroupConfigs(StreamsGroupSettings())
+        self.configs = GroupConfigsByType(self.consumer_configs, self.streams_configs)
         self.topic_ids = AllTopics() if topic_ids is None else topic_ids
         self.coordinator = self.closed_coordinator()
         self.open()
@@ -175,7 +184,7 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            consumer_configs=self.consumer_configs,
+            configs=self.configs,
         )
 
     def open(self) -> None:
@@ -190,6 +199,7 @@ class Groups:
             uuids=self.uuids,
             metadata=self.metadata,
             consumer_configs=self.consumer_configs,
+            streams_configs=self.streams_configs,
             topic_ids=self.topic_ids if topic_ids is None else topic_ids,
             **new,
         )
