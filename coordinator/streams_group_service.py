@@ -64,7 +64,7 @@ class StreamsGroupService:
             return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             refusal = StreamsGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message
+                error_code=error.code, error_message=error.message, status=[]
             )
             return HeartbeatReply(refusal, {})
 

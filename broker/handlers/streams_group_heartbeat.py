@@ -50,7 +50,7 @@ def handle(
 
 
 def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message, status=[])
 
 
 def check_topics(context: RequestContext, topology: StreamsGroupHeartbeatTopology) -> None:

@@ -160,8 +160,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         self.endpoint_epoch += 1
 
     def note_shutdown_request(self, member_id: str) -> None:
-        """Note that a member has asked all members to stop. The first one is named to them."""
-        if self.shutdown_requested_by is None:
+        """Note that a member has asked those that remain to stop. The first one is named."""
+        if self.members and self.shutdown_requested_by is None:
             logger.info("group %s: member %s requests a shutdown", self.group_id, member_id)
             self.shutdown_requested_by = member_id
 

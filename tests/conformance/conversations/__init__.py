@@ -15,6 +15,7 @@ from tests.conformance.conversations import (
     quotas,
     records,
     scram_users,
+    streams_groups,
     topics,
     transactions,
 )
@@ -37,6 +38,7 @@ def all_conversations() -> dict[str, Talk]:
             group_administration,
             consumer_groups,
             consumer_group_offsets,
+            streams_groups,
             migrations,
             transactions,
             scram_users,
