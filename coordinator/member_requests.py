@@ -12,7 +12,8 @@ Kafka: GroupCoordinatorService.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -43,6 +44,8 @@ from .parked_replies import Parked, ReleaseQueue
 from .streams_group_service import StreamsGroupService
 from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
+
+logger = logging.getLogger("odradek.groups")
 
 # A JoinGroup response with one of these errors has an empty member id.
 CODES_WITHOUT_MEMBER_ID = frozenset(
@@ -180,6 +183,24 @@ class MemberRequests:
         reply = self._streams.heartbeat(request, caller, now)
         self._alarm.set(now)
         return reply
+
+    def remove_members(self, group_id: str, member_ids: Iterable[str]) -> None:
+        """Remove members of a group of any type, as if their sessions had expired.
+
+        A member whose removal cannot be written stays until its session does expire.
+        """
+        now = self._clock()
+        try:
+            shard = self._shards.of(group_id)
+            streams = shard.state.find_streams(group_id)
+            if streams is None:
+                leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
+                self.leave_group(group_id, leaving)
+            else:
+                self._streams.remove(shard, streams, member_ids, now)
+        except ApiError as error:
+            logger.warning("group %s: members cannot be removed: %s", group_id, error)
+        self._alarm.set(now)
 
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""

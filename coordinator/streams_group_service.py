@@ -9,6 +9,7 @@ Kafka: GroupCoordinatorService, CoordinatorTimer.
 """
 
 import logging
+from collections.abc import Iterable
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -67,6 +68,15 @@ class StreamsGroupService:
                 error_code=error.code, error_message=error.message, status=[]
             )
             return HeartbeatReply(refusal, {})
+
+    def remove(
+        self, shard: GroupShard, group: StreamsGroup, member_ids: Iterable[str], now: Now
+    ) -> None:
+        """Remove members as if their sessions had expired. Unknown ones are ignored."""
+        for member_id in member_ids:
+            member = group.members.get(member_id)
+            if member is not None:
+                commit(shard, remove_member(group, member, self.deadlines, now, None), now)
 
     # -- deadlines ---------------------------------------------------------------------------------
 
