@@ -65,7 +65,7 @@ class StreamsGroupService:
             return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             refusal = StreamsGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message, status=[]
+                error_code=error.code, error_message=error.message
             )
             return HeartbeatReply(refusal, {})
 

@@ -1,7 +1,8 @@
-"""StreamsGroupDescribe (key 89, v0).
+"""StreamsGroupDescribe (key 89, v0-1).
 
 Describes streams groups (KIP-1071): epochs, state and topology, and for each member what it has
-reported, its current tasks and its target tasks."""
+reported, its current tasks and its target tasks.
+v1 adds the assignor, and a readable topology (KIP-1331), which is not kept here."""
 
 from collections.abc import Iterator
 
@@ -44,7 +45,10 @@ def describe(
         else NOT_REQUESTED
     )
     try:
-        description = described(context.broker.groups.admin.streams_group(group_id), operations)
+        group = context.broker.groups.admin.streams_group(group_id)
+        description = described(
+            group, operations, wants_readable_topology=request.include_topology_description
+        )
     except ApiError as error:
         not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
         return refused(group_id, error.code, error.message if not_found else None)

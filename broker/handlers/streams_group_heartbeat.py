@@ -1,9 +1,10 @@
-"""StreamsGroupHeartbeat (key 88, v0).
+"""StreamsGroupHeartbeat (key 88, v0-1).
 
 With this request, a member of a streams group joins, sends its topology, reports its tasks, gets
 its assignment, and leaves (KIP-1071). Internal topics that are missing are created before the
 response is sent, which still says that they are missing: the next heartbeat finds them. Kafka
-creates them after the response, and a failure is in a later one."""
+creates them after the response, and a failure is in a later one.
+v1 asks for a readable topology, which is not kept here (KIP-1331)."""
 
 from collections.abc import Awaitable, Iterator, Mapping
 
@@ -50,7 +51,7 @@ def handle(
 
 
 def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message, status=[])
+    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
 
 
 def check_topics(context: RequestContext, topology: StreamsGroupHeartbeatTopology) -> None:

@@ -24,9 +24,16 @@ from odradek.protocol.records.streams_group import Endpoint, Subtopology, TopicI
 from .configuration import ConfiguredSubtopology, InternalTopic
 from .group import StreamsGroup
 from .member import StreamsMember
+from .sticky_assignor import ASSIGNOR_NAME
+
+# On the wire: never renumber. A readable topology was not asked for, or is not stored.
+NOT_REQUESTED = 0
+NOT_STORED = 1
 
 
-def described(group: StreamsGroup, authorized_operations: int) -> StreamsGroupDescribeGroup:
+def described(
+    group: StreamsGroup, authorized_operations: int, *, wants_readable_topology: bool
+) -> StreamsGroupDescribeGroup:
     """Describe the group and all its members. Raises ApiError UNKNOWN_SERVER_ERROR."""
     return StreamsGroupDescribeGroup(
         group_id=group.group_id,
@@ -36,6 +43,8 @@ def described(group: StreamsGroup, authorized_operations: int) -> StreamsGroupDe
         topology=_topology(group),
         members=[_member(group, member) for member in group.members.values()],
         authorized_operations=authorized_operations,
+        topology_description_status=NOT_STORED if wants_readable_topology else NOT_REQUESTED,
+        assignor_name=ASSIGNOR_NAME,
     )
 
 

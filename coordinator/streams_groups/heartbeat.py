@@ -99,7 +99,7 @@ class StreamsHeartbeats:
         if not isinstance(group, StreamsGroup):
             raise _no_group(request.group_id)
         response = StreamsGroupHeartbeatResponse(
-            member_id=request.member_id, member_epoch=request.member_epoch, status=[]
+            member_id=request.member_id, member_epoch=request.member_epoch
         )
         return remove_member(
             group,

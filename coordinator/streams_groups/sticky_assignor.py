@@ -28,6 +28,8 @@ from .tasks import Tasks, TaskSet
 
 logger = logging.getLogger("odradek.groups")
 
+ASSIGNOR_NAME = "sticky"
+
 
 class MemberSpec(NamedTuple):
     """A member as the assignor sees it: its process, and its current target."""

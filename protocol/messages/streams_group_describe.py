@@ -20,11 +20,7 @@ from odradek.protocol.schema import (
 
 
 class StreamsGroupDescribeRequest(
-    Message,
-    key=ApiKey.STREAMS_GROUP_DESCRIBE,
-    versions="0-1",
-    flexible="0+",
-    advertised="0",
+    Message, key=ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+"
 ):
     group_ids: list[String]
     include_authorized_operations: Bool
@@ -136,11 +132,7 @@ class StreamsGroupDescribeGroup(Struct):
 
 
 class StreamsGroupDescribeResponse(
-    Message,
-    key=ApiKey.STREAMS_GROUP_DESCRIBE,
-    versions="0-1",
-    flexible="0+",
-    advertised="0",
+    Message, key=ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+"
 ):
     throttle_time_ms: Int32 = 0
     groups: list[StreamsGroupDescribeGroup]

@@ -69,11 +69,7 @@ class StreamsGroupHeartbeatTaskOffset(Struct):
 
 
 class StreamsGroupHeartbeatRequest(
-    Message,
-    key=ApiKey.STREAMS_GROUP_HEARTBEAT,
-    versions="0-1",
-    flexible="0+",
-    advertised="0",
+    Message, key=ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
 ):
     group_id: String
     member_id: String
@@ -111,11 +107,7 @@ class StreamsGroupHeartbeatEndpointToPartitions(Struct):
 
 
 class StreamsGroupHeartbeatResponse(
-    Message,
-    key=ApiKey.STREAMS_GROUP_HEARTBEAT,
-    versions="0-1",
-    flexible="0+",
-    advertised="0",
+    Message, key=ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
 ):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -126,7 +118,9 @@ class StreamsGroupHeartbeatResponse(
     acceptable_recovery_lag_legacy: Annotated[Int32, until(0)] = 0
     task_offset_interval_ms: Int32 = 0
     acceptable_recovery_lag: Annotated[Int64, since(1), IGNORABLE] = -1
-    status: list[StreamsGroupHeartbeatStatus] | None = None
+    # Kafka's definition has a JSON null as the default, which Kafka's generator ignores. So the
+    # default in Kafka is empty.
+    status: list[StreamsGroupHeartbeatStatus] | None = []
     active_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None
     standby_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None
     warmup_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None
