@@ -30,6 +30,7 @@ SHIPPED: Mapping[str, str] = {
     "listeners": "PLAINTEXT://localhost:9092",
     "log.dirs": "./data",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 
 # A single node can hold one replica only, so these are 1 whatever the file says.
