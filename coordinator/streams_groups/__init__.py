@@ -15,7 +15,8 @@ Reading order:
                                        the topology and the cluster's topics: ready, or why not
     process_load, sticky_assignor      assigns tasks to members
     group_configs, deadlines, draft    settings, deadlines, a decision in progress
-    heartbeat_checks, heartbeat        a heartbeat, from request to response
+    heartbeat_checks, heartbeat, heartbeat_response
+                                       a heartbeat, from request to response
     rebalance                          the steps of a decision
     reconciliation                     one step of a member towards its target
     endpoints                          which instance has which partitions, for queries of stores

@@ -4,17 +4,16 @@
     the topology         rebalance.py    update_topology, configure
     the targets          rebalance.py    bump_epoch, update_target
     its assignment       rebalance.py    reconcile: one step towards the target
+    the response         heartbeat_response.py
     leaving              leave.py
 
-A request contains only what has changed since the last one; null means "unchanged". The response
-contains the member's tasks if they have changed, or if it joins. It always contains the statuses of
-the group (status.py). Internal topics that are missing are part of the reply: the broker creates
-them.
+A request contains only what has changed since the last one; null means "unchanged". Internal topics
+that are missing are part of the reply: the broker creates them.
 
 Kafka: GroupMetadataManager.streamsGroupHeartbeat.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,22 +32,19 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
-    StreamsGroupHeartbeatStatus,
-    StreamsGroupHeartbeatTaskIds,
 )
 from odradek.protocol.records.streams_group import Endpoint
 
 from .configuration import ConfiguredTopology, InternalTopic
 from .deadlines import StreamsDeadlines
 from .draft import StreamsDraft
-from .endpoints import partitions_by_endpoint
 from .group import StreamsGroup
 from .group_configs import StreamsGroupConfigs
+from .heartbeat_response import respond
 from .leave import remove_member
 from .member import StreamsMember
 from .rebalance import StreamsRebalance
 from .records import member_record
-from .status import StatusCode
 from .tasks import Tasks, are_owned, task_set
 
 
@@ -60,7 +56,6 @@ class HeartbeatReply(NamedTuple):
 
 
 Answer = Outcome[DraftResult[HeartbeatReply]]
-TaskIds = list[StreamsGroupHeartbeatTaskIds]
 
 
 class StreamsHeartbeats:
@@ -165,42 +160,16 @@ class StreamsHeartbeats:
         key = MemberKey(draft.group_id, member.member_id)
         until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
-        response = self._respond(draft, request, member, reconciled, configured.topology)
-        return draft.outcome(HeartbeatReply(response, configured.topology.missing))
-
-    def _respond(
-        self,
-        draft: StreamsDraft,
-        request: StreamsGroupHeartbeatRequest,
-        before: StreamsMember,
-        member: StreamsMember,
-        topology: ConfiguredTopology,
-    ) -> StreamsGroupHeartbeatResponse:
-        group = draft.group
-        has_news = request.member_epoch == JOINING_EPOCH or member.assigned != before.assigned
-        endpoint_epoch = group.endpoint_epoch
-        if has_news and member.user_endpoint is not None:
-            endpoint_epoch += 1
-            draft.then.append(group.note_endpoints_changed)
-        endpoints = None
-        if endpoint_epoch != request.endpoint_information_epoch:
-            others = (one for one in group.members.values() if one.member_id != member.member_id)
-            endpoints = partitions_by_endpoint(
-                [*others, member], topology, self._rebalance.partition_count
-            )
-        active, standby, warmup = _tasks_of(member) if has_news else (None, None, None)
-        return StreamsGroupHeartbeatResponse(
-            member_id=member.member_id,
-            member_epoch=member.member_epoch,
-            heartbeat_interval_ms=self._configs.heartbeat_interval_ms(group.group_id),
-            status=_statuses(draft, request, topology),
-            active_tasks=active,
-            standby_tasks=standby,
-            warmup_tasks=warmup,
-            partitions_by_user_endpoint=endpoints,
-            # A new group has epoch 0 after this, because its soft state is not kept.
-            endpoint_information_epoch=0 if draft.is_new else endpoint_epoch,
+        response = respond(
+            draft,
+            request,
+            before=member,
+            member=reconciled,
+            topology=configured.topology,
+            interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
+            partition_count=rebalance.partition_count,
         )
+        return draft.outcome(HeartbeatReply(response, configured.topology.missing))
 
 
 def check_epoch(member: StreamsMember, epoch: int, reported: Tasks | None) -> None:
@@ -272,35 +241,3 @@ def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None) -> None:
             if wrong:
                 count = subtopology.task_count
                 raise invalid(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")
-
-
-def _statuses(
-    draft: StreamsDraft, request: StreamsGroupHeartbeatRequest, topology: ConfiguredTopology
-) -> list[StreamsGroupHeartbeatStatus]:
-    if topology.problem is not None:
-        draft.statuses.append(topology.problem)
-    group, requested_by = draft.group, draft.group.shutdown_requested_by
-    if request.shutdown_application:
-        draft.then.append(partial(group.note_shutdown_request, request.member_id))
-        requested_by = requested_by or request.member_id
-    if requested_by is not None:
-        detail = f"The member {requested_by} has asked the whole application to stop."
-        draft.add_status(StatusCode.SHUTDOWN_APPLICATION, detail)
-    return [
-        StreamsGroupHeartbeatStatus(status_code=code, status_detail=detail)
-        for code, detail in draft.statuses
-    ]
-
-
-def _tasks_of(member: StreamsMember) -> tuple[TaskIds, TaskIds, TaskIds]:
-    """Return the active, standby and warm-up tasks of a member."""
-    assigned = member.assigned
-    active = {name: epochs.keys() for name, epochs in assigned.active.items()}
-    return _task_ids(active), _task_ids(assigned.standby), _task_ids(assigned.warmup)
-
-
-def _task_ids(tasks: Mapping[str, Set[int]]) -> TaskIds:
-    return [
-        StreamsGroupHeartbeatTaskIds(subtopology_id=name, partitions=sorted(partitions))
-        for name, partitions in sorted(tasks.items())
-    ]
