@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
+from odradek.coordinator.group_coordinator import ModernGroupParts
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.features import GROUP_VERSION, STREAMS_VERSION
+from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.token_changes import TokenRules
@@ -36,6 +37,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
+from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
 from .admin.applied_config import AppliedConfig
@@ -53,6 +55,7 @@ from .lifecycle.coordinator_logs import CoordinatorLogs
 from .lifecycle.coordinators import (
     create_group_coordinator,
     create_marker_writer,
+    create_share_coordinator,
     create_transaction_coordinator,
     load_group_configs,
 )
@@ -80,10 +83,13 @@ from .quotas.quotas import Quotas
 from .requests.down_conversion import DownConverter
 from .requests.fetch_sessions import FetchSessions
 from .requests.fetch_waiters import FetchWaiters
+from .requests.session import Session
 from .security.authorizer import AclAuthorizer, Authorizer
 from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
+from .shares.shares import Shares
+from .shares.waiting import WaitingRead
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
 
@@ -392,13 +398,22 @@ class Broker:
     def _load_coordinators(self) -> None:
         """Create the coordinators, and replay their internal topics into them."""
         self.group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.share_coordinator = create_share_coordinator(
+            self.config,
+            self.loop,
+            self.clock,
+            turns=self.group_turns,
+            metadata=self.metadata,
+        )
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
             self.clock,
             turns=self.group_turns,
             metadata=self.metadata,
-            configs=self.group_configs,
+            modern=ModernGroupParts(
+                self.group_configs, self.share_coordinator, self._when_share_states_exist
+            ),
         )
         self.remote_markers = self._create_remote_markers()
         self.markers = create_marker_writer(
@@ -415,9 +430,22 @@ class Broker:
         )
         if self.remote_markers is not None:
             self.remote_markers.on_written = self.transactions.marker_written
+        self.shares = Shares(
+            loop=self.loop,
+            clock=self.clock,
+            after_arrivals=self.group_turns.after_arrivals,
+            states=self.share_coordinator,
+            configs=self.group_configs.share,
+            find_log=lambda topic_id, partition: self.log_manager.get(
+                self.topic_name(topic_id), partition
+            ),
+        )
+        self.waiting_share_fetches: set[WaitingRead] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
-            [self.groups, self.transactions], self.log_manager, self.metadata.topics
+            [self.groups, self.transactions, self.share_coordinator],
+            self.log_manager,
+            self.metadata.topics,
         )
         self.coordinator_logs.load()
 
@@ -443,8 +471,14 @@ class Broker:
     def answer_parked_requests(self) -> None:
         """Answer all waiting requests, with the available data or an error, because of a stop."""
         self.fetch_waiters.release_all()
+        self._release_share_fetches()
         self.record_walks.release_all()
         self.coordinator_logs.close()
+
+    def _release_share_fetches(self) -> None:
+        """Answer the waiting requests of share groups."""
+        for waiting in tuple(self.waiting_share_fetches):
+            waiting.release()
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
@@ -475,10 +509,15 @@ class Broker:
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""
-        topic = self.metadata.topics.by_id.get(topic_id)
-        if topic is None:
+        name = self.find_topic_name(topic_id)
+        if name is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has id {uuid_text(topic_id)}")
-        return topic.name
+        return name
+
+    def find_topic_name(self, topic_id: bytes) -> str | None:
+        """The name of the topic with an id; None if there is none."""
+        topic = self.metadata.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
 
     def check_leader_epoch(self, log: PartitionLog, leader_epoch: int) -> None:
         """Check the leader epoch that a client knows (KIP-320); -1 skips the check.
@@ -526,6 +565,16 @@ class Broker:
         enabled = self.group_configs.streams.broker.is_enabled
         return enabled and self.metadata.features.level(STREAMS_VERSION) > 0
 
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the metadata enables share groups (KIP-932). Workers do not serve them."""
+        enabled = self.metadata.features.level(SHARE_VERSION) > 0
+        return enabled and not self.config.odradek_workers
+
+    def disconnected(self, session: Session) -> None:
+        """A connection has closed: the records that its member had locked are available again."""
+        self.shares.disconnected(session)
+
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
         if self.token_rules.hmacs is None:
@@ -542,6 +591,24 @@ class Broker:
     def _topic_deleted(self, topic: Topic) -> None:
         self.coordinator_logs.topic_deleted(topic)
         self.groups.retention.on_topics_deleted([(topic.name, topic.id)])
+        self.groups.share_groups.on_topics_deleted([topic.id])
+        self.share_coordinator.on_topics_deleted([topic.id])
+        self.shares.topic_deleted(topic.id)
+
+    def _when_share_states_exist(self, then: Callable[[], None]) -> None:
+        """Call `then` when `__share_group_state` exists, or cannot be created."""
+
+        async def create_and_call() -> None:
+            try:
+                await self.topic_admin.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
+            except ApiError as error:
+                logger.error("%s cannot be created: %s", SHARE_GROUP_STATE_TOPIC, error.message)
+            then()
+
+        if self.share_coordinator.shards.is_open:
+            then()
+        else:
+            self.background.start(create_and_call())
 
     def _cordon(self, _config: BrokerConfig) -> None:
         try:

@@ -8,7 +8,7 @@ Kafka: KafkaConfig, AbstractKafkaConfig.
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,6 +27,8 @@ from .keys_group import GroupKeys
 from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
+from .keys_share_coordinator import ShareCoordinatorKeys
+from .keys_share_group import ShareGroupKeys, check_share_assignors, check_share_groups
 from .keys_socket import SocketKeys
 from .keys_streams_group import StreamsGroupKeys, check_standby_replicas
 from .keys_transaction import TransactionKeys
@@ -42,6 +44,7 @@ from .listeners import (
 from .topic_config import TopicConfig
 
 MAX_PORT = 65_535
+LAST_CODEC = 4  # zstd
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -56,6 +59,8 @@ class BrokerConfig(
     GroupKeys,
     ConsumerGroupKeys,
     StreamsGroupKeys,
+    ShareGroupKeys,
+    ShareCoordinatorKeys,
     TransactionKeys,
     MetadataKeys,
     AuthorizerKeys,
@@ -123,7 +128,7 @@ class BrokerConfig(
             _check_connections,
             _check_listeners,
             _check_authorizer,
-            _check_consumer_groups,
+            _check_modern_groups,
             _check_streams_groups,
             _check_workers,
         ):
@@ -308,14 +313,25 @@ def _check_connections(config: BrokerConfig) -> None:
         raise invalid_value("queued.max.request.bytes", limit, f"must be at least {least}, or -1")
 
 
-def _check_consumer_groups(config: BrokerConfig) -> None:
+def _check_modern_groups(config: BrokerConfig) -> None:
     check_protocols(config.group_coordinator_rebalance_protocols)
     check_assignors(config.group_consumer_assignors)
-    check_intervals("consumer", lambda name: int(getattr(config, field_name(name))))
+    number = partial(_number, config)
+    check_intervals("consumer", number)
+    check_share_assignors(config.group_share_assignors)
+    check_share_groups(number)
+    codec = config.share_coordinator_state_topic_compression_codec
+    if not 0 <= codec <= LAST_CODEC:
+        name = "share.coordinator.state.topic.compression.codec"
+        raise invalid_value(name, codec, f"must be from 0 to {LAST_CODEC}")
+
+
+def _number(config: BrokerConfig, name: str) -> int:
+    return int(getattr(config, field_name(name)))
 
 
 def _check_streams_groups(config: BrokerConfig) -> None:
-    check_intervals("streams", lambda name: int(getattr(config, field_name(name))))
+    check_intervals("streams", partial(_number, config))
     check_standby_replicas(
         config.group_streams_num_standby_replicas, config.group_streams_max_standby_replicas
     )

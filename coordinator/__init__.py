@@ -25,7 +25,6 @@ assignors/, modern_groups/, consumer_groups/, streams_groups/
                          groups whose partitions or tasks the coordinator assigns (KIP-848,
                          KIP-1071): the assignors, what does not depend on the type of group,
                          consumer groups, streams groups
-other_group              types of group that are not served
 offsets, group_state     committed offsets; the groups and offsets of one log partition of
                          `__consumer_offsets`
 offset_requests, offset_expiry

@@ -9,6 +9,8 @@ from .classic_groups.group import ClassicGroup
 from .consumer_groups.group import ConsumerGroup
 from .group import Group
 from .group_shards import GroupShards
+from .share_group_service import ShareGroupService
+from .share_groups.group import ShareGroup
 from .streams_groups.group import StreamsGroup
 from .timers import Now
 
@@ -16,8 +18,11 @@ from .timers import Now
 class GroupAdmin:
     """The groups of all shards, to be read only, except that they can be deleted."""
 
-    def __init__(self, shards: GroupShards, clock: Callable[[], Now]) -> None:
+    def __init__(
+        self, shards: GroupShards, shares: ShareGroupService, clock: Callable[[], Now]
+    ) -> None:
         self._shards = shards
+        self._shares = shares
         self._clock = clock
 
     def classic_group(self, group_id: str) -> ClassicGroup:
@@ -32,6 +37,10 @@ class GroupAdmin:
         """Return a streams group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._shards.of(group_id).state.streams_group(group_id)
 
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Return a share group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._shards.of(group_id).state.share_group(group_id)
+
     def groups(self) -> Iterator[Group]:
         """Iterate over all groups. Raises ApiError while some are still loading."""
         return (group for shard in self._shards.all() for group in shard.state.groups.values())
@@ -43,6 +52,9 @@ class GroupAdmin:
     def _delete(self, group_id: str) -> DeleteGroupsResult:
         try:
             shard = self._shards.of(group_id)
+            group = shard.state.groups.get(group_id)
+            if isinstance(group, ShareGroup):
+                self._shares.delete_states(group)
             return shard.journal.commit(shard.state.delete([group_id]), self._clock().wall_ms)[0]
         except ApiError as error:
             return DeleteGroupsResult(

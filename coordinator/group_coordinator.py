@@ -1,7 +1,7 @@
 """The group coordinator: its parts, and what happens when its shards are loaded and unloaded.
 
     members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/,
-                                                                streams_groups/
+                                                                share_groups/, streams_groups/
     offsets    OffsetCommit, OffsetFetch, OffsetDelete          offset_requests
     retention  offsets that expire, or whose topic is deleted   offset_expiry
     admin      requests that list, describe and delete groups   group_state
@@ -27,10 +27,11 @@ from .group_configs_by_type import GroupConfigsByType
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
-from .member_requests import MemberRequests
+from .member_requests import MemberRequests, MemberServices
 from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
+from .share_group_service import ShareGroupService, ShareStates
 from .streams_group_service import StreamsGroupService
 from .timers import Now
 
@@ -40,6 +41,17 @@ class NewIds(NamedTuple):
 
     uuid: Callable[[], str]
     consumer_member_id: Callable[[], str]
+
+
+class ModernGroupParts(NamedTuple):
+    """The settings of groups by type, and where the state of share groups is stored.
+
+    `when_share_states_exist` calls its argument when the topic of `share_states` exists.
+    """
+
+    configs: GroupConfigsByType
+    share_states: ShareStates
+    when_share_states_exist: Callable[[Callable[[], None]], None]
 
 
 class GroupCoordinator:
@@ -55,7 +67,7 @@ class GroupCoordinator:
         new_ids: NewIds,
         topics: ClusterTopics,
         topic_ids: Container[bytes],
-        configs: GroupConfigsByType,
+        modern: ModernGroupParts,
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served.
         `topic_ids`: the ids of the topics that exist now, whenever it is asked.
@@ -76,7 +88,7 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=configs.consumer,
+            configs=modern.configs.consumer,
             loop=loop,
             clock=clock,
             new_member_id=new_ids.consumer_member_id,
@@ -86,14 +98,24 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=configs.streams,
+            configs=modern.configs.streams,
+        )
+        self.share_groups = ShareGroupService(
+            shards=self.shards,
+            deadlines=self.alarm.deadlines,
+            topics=topics,
+            configs=modern.configs.share,
+            loop=loop,
+            clock=clock,
+            states=modern.share_states,
+            when_states_exist=modern.when_share_states_exist,
         )
         self.members = MemberRequests(
             settings,
             shards=self.shards,
-            classic=self._classic,
-            consumer=self.consumer_groups,
-            streams=self.streams_groups,
+            services=MemberServices(
+                self._classic, self.consumer_groups, self.share_groups, self.streams_groups
+            ),
             alarm=self.alarm,
             loop=loop,
             clock=clock,
@@ -109,7 +131,7 @@ class GroupCoordinator:
             clock=clock,
             topic_ids=topic_ids,
         )
-        self.admin = GroupAdmin(self.shards, clock)
+        self.admin = GroupAdmin(self.shards, self.share_groups, clock)
 
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
         """Load the groups from the topic's partitions. A partition without a log is not served.
@@ -154,9 +176,11 @@ class GroupCoordinator:
         now = self._clock()
         self.consumer_groups.on_shard_loaded(shard, now)
         self.streams_groups.on_shard_loaded(shard, now)
+        self.share_groups.on_shard_loaded(shard, now)
         self._classic.on_shard_loaded(shard, now)
 
     def _on_shard_unloaded(self, shard: GroupShard) -> None:
         self._classic.on_shard_unloaded(shard)
         self.consumer_groups.on_shard_unloaded(shard)
         self.streams_groups.on_shard_unloaded(shard)
+        self.share_groups.on_shard_unloaded(shard)

@@ -124,6 +124,55 @@ def _modern_settings(config: BrokerConfig, kind: str) -> dict[str, Any]:
     }
 
 
+class ShareGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
+    """The keys group.share.*, with Kafka's defaults, which apply to all share groups."""
+
+    kind: ClassVar[str] = "share"
+
+    max_size: int = 200
+    initialize_retry_interval_ms: int = 30_000
+    max_share_sessions: int = 2_000
+    record_lock_duration_ms: int = 30_000
+    record_lock_duration_bounds: Bounds = Bounds(15_000, 60_000)
+    delivery_count_limit: int = 5
+    delivery_count_bounds: Bounds = Bounds(2, 10)
+    partition_max_record_locks: int = 2_000
+    record_locks_bounds: Bounds = Bounds(100, 4_000)
+
+    def bounds(self) -> dict[str, Bounds]:
+        """See ModernGroupSettings."""
+        return {
+            **super().bounds(),
+            "record.lock.duration.ms": self.record_lock_duration_bounds,
+            "delivery.count.limit": self.delivery_count_bounds,
+            "partition.max.record.locks": self.record_locks_bounds,
+        }
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        """Make the settings of a broker's configuration."""
+        return cls(
+            **_modern_settings(config, "share"),
+            initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+            max_share_sessions=config.group_share_max_share_sessions,
+            record_lock_duration_ms=config.group_share_record_lock_duration_ms,
+            record_lock_duration_bounds=Bounds(
+                config.group_share_min_record_lock_duration_ms,
+                config.group_share_max_record_lock_duration_ms,
+            ),
+            delivery_count_limit=config.group_share_delivery_count_limit,
+            delivery_count_bounds=Bounds(
+                config.group_share_min_delivery_count_limit,
+                config.group_share_max_delivery_count_limit,
+            ),
+            partition_max_record_locks=config.group_share_partition_max_record_locks,
+            record_locks_bounds=Bounds(
+                config.group_share_min_partition_max_record_locks,
+                config.group_share_max_partition_max_record_locks,
+            ),
+        )
+
+
 class ConsumerGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
     """The keys group.consumer.*, with Kafka's defaults, which apply to all consumer groups."""
 

@@ -3,8 +3,8 @@
 A group is stored in the partition that its id hashes to; all its records are in that log. This file
 replays them, finds groups by id, and decides on creating and deleting whole groups. Decisions about
 offsets are in offset_requests and offset_expiry, those about members in classic_groups/,
-consumer_groups/ and streams_groups/. A group id has one group: a record that creates a group of
-another type ends the existing one.
+consumer_groups/, share_groups/ and streams_groups/. A group id has one group: a record that creates
+a group of another type ends the existing one.
 
 Kafka: GroupCoordinatorShard.
 """
@@ -28,10 +28,11 @@ from .classic_groups.group import ClassicGroup
 from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
-from .group import Group, GroupType
+from .group import Group
 from .offsets import Offsets
-from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
+from .share_groups.group import ShareGroup
+from .share_groups.replay import SHARE_GROUP_RECORDS
 from .streams_groups.group import StreamsGroup
 from .streams_groups.replay import STREAMS_GROUP_RECORDS
 
@@ -49,11 +50,7 @@ class GroupState:
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
-        replay = self.REPLAY_OF.get(type(record.key))
-        if replay is None:
-            self._replay_other_type(record)
-        else:
-            replay(self, record.key, record.value, context)
+        self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
@@ -83,6 +80,10 @@ class GroupState:
         if value is None or self._makes_way(key.group_id):
             STREAMS_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
+    def _replay_share_group(self, key: Any, value: Message | None, context: ReplayContext) -> None:
+        if value is None or self._makes_way(key.group_id):
+            SHARE_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
@@ -104,12 +105,6 @@ class GroupState:
             offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
         )
         self._replay_offset(new_key, new_value, context)
-
-    def _replay_other_type(self, record: JournalRecord) -> None:
-        key: Any = record.key
-        is_tombstone = record.unread is None
-        if is_tombstone or self._makes_way(key.group_id):
-            replay_other_group(self.groups, key, is_tombstone=is_tombstone)
 
     def _makes_way(self, group_id: str) -> bool:
         """End a group that only has offsets, so that one of another type can be created.
@@ -142,6 +137,7 @@ class GroupState:
         LegacyOffsetCommitKey: _replay_legacy_offset,
         **dict.fromkeys(CONSUMER_GROUP_RECORDS.apply_of, _replay_consumer_group),
         **dict.fromkeys(STREAMS_GROUP_RECORDS.apply_of, _replay_streams_group),
+        **dict.fromkeys(SHARE_GROUP_RECORDS.apply_of, _replay_share_group),
     }
 
     # -- groups by id and type ---------------------------------------------------------------------
@@ -164,10 +160,9 @@ class GroupState:
     def refuses_consumers(self, group_id: str) -> bool:
         """Whether no consumer can join: a share group, or a streams group with members."""
         group = self.groups.get(group_id)
-        if group is None:
-            return False
-        is_streams = group.group_type is GroupType.STREAMS
-        return group.group_type is GroupType.SHARE or (is_streams and not group.is_empty)
+        if isinstance(group, StreamsGroup):
+            return not group.is_empty
+        return isinstance(group, ShareGroup)
 
     def of_type(self, group_class: type[G]) -> Iterator[G]:
         """Iterate over the groups of one class."""
@@ -205,6 +200,13 @@ class GroupState:
             raise ApiError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group."
             )
+        return group
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Return the share group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, ShareGroup):
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
         return group
 
     # -- whole groups ------------------------------------------------------------------------------

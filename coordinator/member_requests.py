@@ -14,6 +14,7 @@ Kafka: GroupCoordinatorService.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -25,6 +26,10 @@ from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from odradek.protocol.messages.leave_group import (
     LeaveGroupMemberIdentity,
     LeaveGroupResponse,
+)
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -41,6 +46,7 @@ from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
+from .share_group_service import ShareGroupService
 from .streams_group_service import StreamsGroupService
 from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
@@ -58,6 +64,15 @@ CODES_WITHOUT_MEMBER_ID = frozenset(
 )
 
 
+class MemberServices(NamedTuple):
+    """The services of all types of group."""
+
+    classic: ClassicGroupService
+    consumer: ConsumerGroupService
+    share: ShareGroupService
+    streams: StreamsGroupService
+
+
 class MemberRequests:
     """The requests of members, to groups of all types."""
 
@@ -66,18 +81,17 @@ class MemberRequests:
         settings: GroupSettings,
         *,
         shards: GroupShards,
-        classic: ClassicGroupService,
-        consumer: ConsumerGroupService,
-        streams: StreamsGroupService,
+        services: MemberServices,
         alarm: Alarm,
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
     ) -> None:
         self._settings = settings
         self._shards = shards
-        self._classic = classic
-        self._consumer = consumer
-        self._streams = streams
+        self._classic = services.classic
+        self._consumer = services.consumer
+        self._streams = services.streams
+        self._share = services.share
         self._alarm = alarm
         self._releases = ReleaseQueue(loop)
         self._clock = clock
@@ -201,6 +215,15 @@ class MemberRequests:
         except ApiError as error:
             logger.warning("group %s: members cannot be removed: %s", group_id, error)
         self._alarm.set(now)
+
+    def share_group_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, caller: Caller
+    ) -> ShareGroupHeartbeatResponse:
+        """Serve a ShareGroupHeartbeat. It never waits."""
+        now = self._clock()
+        response = self._share.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return response
 
     def _group_of_member(self, group_id: str) -> tuple[GroupShard, ClassicGroup | ConsumerGroup]:
         """Find the group that a member names. Raises ApiError: UNKNOWN_MEMBER_ID if none exists."""

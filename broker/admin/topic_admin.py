@@ -38,7 +38,7 @@ from odradek.coordinator.metadata.topic_creation import (
     unlimited,
 )
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
-from odradek.coordinator.metadata.topic_settings import automatic_topic, is_creatable
+from odradek.coordinator.metadata.topic_settings import automatic_topic
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
@@ -123,8 +123,8 @@ class TopicAdmin:
 
         A topic that exists by now, because another client was faster, is no error.
         """
-        errors = {name: coordinator_error(name) for name in names if not is_creatable(name)}
-        new = [automatic_topic(self._config, name) for name in names if is_creatable(name)]
+        errors: dict[str, ApiError] = {}
+        new = [automatic_topic(self._config, name) for name in names]
         for name, result in (await self.create(new, permits=permits)).items():
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
@@ -223,11 +223,6 @@ class TopicAdmin:
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings of the broker; topics inherit them."""
         self._config = config
-
-
-def coordinator_error(name: str) -> ApiError:
-    """The error for an internal topic whose coordinator odradek does not have."""
-    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is created by its coordinator")
 
 
 def count(topic: Topic) -> str:

@@ -45,18 +45,12 @@ def describe(
         not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
         return refused(group_id, error.code, error.message if not_found else None)
     default_assignor = context.broker.group_configs.consumer.broker.assignors[0]
-    topics = context.broker.metadata.topics.by_id
-
-    def name_of(topic_id: bytes) -> str | None:
-        topic = topics.get(topic_id)
-        return None if topic is None else topic.name
-
     operations = (
         context.authorized_operations(ResourceType.GROUP, group_id)
         if request.include_authorized_operations
         else NOT_REQUESTED
     )
-    description = described(group, default_assignor, name_of, operations)
+    description = described(group, default_assignor, context.broker.find_topic_name, operations)
     for name in assigned_topics(description):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_REFUSED_TEXT)

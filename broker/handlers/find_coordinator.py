@@ -2,10 +2,10 @@
 
 Returns the broker that coordinates a group or a transactional id, which is this one. The first
 request for a group creates `__consumer_offsets` with all its partitions before the response is
-sent, the first one for a transactional id `__transaction_state`.
+sent, the first one for a transactional id `__transaction_state`, the first one for a
+share-partition `__share_group_state`.
 v1 adds key types and error messages · v4 takes several keys (KIP-699) · v6 adds the coordinators of
-share groups (KIP-932).
-Not done: share groups, whose keys are refused as invalid."""
+share-partitions (KIP-932)."""
 
 from collections.abc import Awaitable, Collection
 from functools import partial
@@ -16,6 +16,7 @@ from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.shards import CoordinatorShards
+from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -103,15 +104,25 @@ def check(context: RequestContext, key_type: int, key: str) -> None:
     name = KEY_TYPES.get(key_type, f"type {key_type}")
     shards = shards_of(context, key_type)
     if shards is None:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"{name} coordinators are not served, so none for {key!r}"
-        )
+        text = f"{name} coordinators are not served, so none for {key!r}"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    if key_type == SHARE:
+        check_share_partition(key)
     if not shards.is_served(key):
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} {key!r} has no coordinator")
+
+
+def check_share_partition(key: str) -> None:
+    try:
+        SharePartitionKey.parse(key)
+    except ValueError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def shards_of(context: RequestContext, key_type: int) -> CoordinatorShards[Any] | None:
     """The shards of the coordinator that serves keys of a type; None if none does."""
     if key_type == GROUP:
         return context.broker.groups.shards
+    if key_type == SHARE and context.api_version >= FIRST_VERSION_WITH_SHARE:
+        return context.broker.share_coordinator.shards
     return context.broker.transactions.shards if key_type == TRANSACTION else None

@@ -12,13 +12,15 @@ from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.group_configs_by_type import GroupConfigsByType
-from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
+from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
@@ -95,6 +97,29 @@ def create_transaction_coordinator(
     )
 
 
+def create_share_coordinator(
+    config: BrokerConfig,
+    loop: asyncio.AbstractEventLoop,
+    clock: Callable[[], Now],
+    *,
+    turns: GroupTurns,
+    metadata: ClusterMetadata,
+) -> ShareCoordinator:
+    """A coordinator without states."""
+
+    def partition_count(topic_id: bytes) -> int:
+        topic = metadata.topics.by_id.get(topic_id)
+        return -1 if topic is None else len(topic.partitions)
+
+    return ShareCoordinator(
+        ShareCoordinatorSettings.of(config),
+        loop=loop,
+        clock=clock,
+        after_arrivals=turns.after_arrivals,
+        partition_count=partition_count,
+    )
+
+
 def create_group_coordinator(
     config: BrokerConfig,
     loop: asyncio.AbstractEventLoop,
@@ -102,7 +127,7 @@ def create_group_coordinator(
     *,
     turns: GroupTurns,
     metadata: ClusterMetadata,
-    configs: GroupConfigsByType,
+    modern: ModernGroupParts,
 ) -> GroupCoordinator:
     """A coordinator without groups."""
     return GroupCoordinator(
@@ -113,5 +138,5 @@ def create_group_coordinator(
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
         topics=ClusterTopics(metadata),
         topic_ids=metadata.topics.by_id,
-        configs=configs,
+        modern=modern,
     )

@@ -122,8 +122,9 @@ class RunningBroker:
             members = ConnectedMembers(broker.groups.members.remove_members)
             handlers = members.around(handlers)
         self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
+        self._server.on_disconnect.append(broker.disconnected)
         if members is not None:
-            self._server.on_disconnect = members.disconnected
+            self._server.on_disconnect.append(members.disconnected)
         for item in bound:
             host, port = broker.advertised(item.listener, "the address that they used")
             logger.info(

@@ -48,7 +48,7 @@ class Server:
         """Listen on the bound ports and accept connections. Raises OSError."""
         self.connections: set[Connection] = set()
         # Called for each connection that closes before the broker stops.
-        self.on_disconnect: Callable[[Session], object] | None = None
+        self.on_disconnect: list[Callable[[Session], object]] = []
         self.opened_count = 0
         self._is_finishing = False
         self._broker = broker
@@ -133,8 +133,8 @@ class Server:
         self._frame_memory.forget(connection)
         if not self.connections:
             self._all_closed.set()
-        if self.on_disconnect is not None:
-            self.on_disconnect(connection.session)
+        for call in self.on_disconnect:
+            call(connection.session)
 
     def _update_limits(self, config: BrokerConfig) -> None:
         self._limits.update(config)
@@ -193,7 +193,7 @@ class Server:
 
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
-        self.on_disconnect = None
+        self.on_disconnect.clear()
         self._is_finishing = True
         for acceptor in self._acceptors:
             acceptor.close()

@@ -38,6 +38,7 @@ class RequestMeter:
     """Meters one request. It starts when it is made; `throttle_ms` is set when it is settled."""
 
     __slots__ = (
+        "_bandwidth_ms",
         "_client",
         "_is_exempt",
         "_key",
@@ -61,6 +62,7 @@ class RequestMeter:
         self._strict = version >= FIRST_STRICT_VERSION.get(key, 0)
         self._request_bytes = request_bytes
         self._mutations_until_ms = 0
+        self._bandwidth_ms = 0
         self._seconds = 0.0
         self._running_since_s: float | None = quotas.seconds()
 
@@ -115,6 +117,11 @@ class RequestMeter:
             self._quotas.fetch.charge(self._client, -response_bytes, now_ms)
         return self.throttle_ms
 
+    def charge_fetch(self, response_bytes: int) -> None:
+        """Charge records that are sent now, whatever the quota: the client is throttled after."""
+        now_ms = self._quotas.now_ms()
+        self._bandwidth_ms = self._quotas.fetch.charge(self._client, response_bytes, now_ms)
+
     def take_permits(self, partition_count: int) -> None:
         """Take permits to create or delete partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
         now_ms = self._quotas.now_ms()
@@ -143,7 +150,7 @@ class RequestMeter:
             self.throttle_ms = max(self.throttle_ms, self._charge_time())
         else:
             mutations_ms = self._mutations_until_ms - self._quotas.now_ms()
-            self.throttle_ms = max(0, mutations_ms, self._charge_time())
+            self.throttle_ms = max(0, mutations_ms, self._bandwidth_ms, self._charge_time())
         if self.throttle_ms and hasattr(response, "throttle_time_ms"):
             return replace(response, throttle_time_ms=self.throttle_ms)
         return response

@@ -65,7 +65,11 @@ class CachedPartition:
 
 def has_records(answer: FetchPartitionData) -> bool:
     """Whether the answer carries any bytes of records."""
-    records = answer.records
+    return has_bytes(answer.records)
+
+
+def has_bytes(records: memoryview | bytes | SplicedRecords | None) -> bool:
+    """Whether there are any bytes of records."""
     if isinstance(records, SplicedRecords):
         return records.size_bytes > 0
     return bool(records)

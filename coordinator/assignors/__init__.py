@@ -1,4 +1,4 @@
-"""The server-side assignors of consumer groups (KIP-848): they map partitions to members.
+"""The server-side assignors (KIP-848, KIP-932): they map partitions to members.
 
 `group.consumer.assignors` lists the assignors, the default one first. As in Kafka, the broker does
 not start with an unknown name. Custom assignors (Java classes in Kafka) are not supported. The
@@ -13,6 +13,7 @@ Reading order:
     uniform_homogeneous     all members subscribe to the same topics
     uniform_heterogeneous   members subscribe to different topics
     load_levels             finds the least and most loaded members for uniform_heterogeneous
+    simple                  as many readers for each partition: the assignor of share groups
 """
 
 from collections.abc import Mapping, Sequence

@@ -27,12 +27,12 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
 )
-from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode

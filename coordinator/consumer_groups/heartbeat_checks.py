@@ -9,12 +9,16 @@ Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 
 from collections.abc import Collection
 
+from odradek.coordinator.modern_groups.heartbeat_fields import (
+    NO_TIMEOUT,
+    check_not_blank,
+    invalid_request,
+)
 from odradek.coordinator.modern_groups.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
 )
-from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT, check_not_blank, invalid
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -36,9 +40,11 @@ def check_heartbeat(
         _check_join(request)
     elif epoch == LEAVING_STATIC_EPOCH:
         if request.instance_id is None:
-            raise invalid("only a member with an instance id may leave temporarily (epoch -2)")
+            raise invalid_request(
+                "only a member with an instance id may leave temporarily (epoch -2)"
+            )
     elif epoch < LEAVING_STATIC_EPOCH:
-        raise invalid(f"{epoch} is not a member epoch")
+        raise invalid_request(f"{epoch} is not a member epoch")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         raise ApiError(
@@ -50,8 +56,10 @@ def check_heartbeat(
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     """Check a join. A subscription to no topics is valid."""
     if request.rebalance_timeout_ms == NO_TIMEOUT:
-        raise invalid("a joining member must set its rebalance timeout")
+        raise invalid_request("a joining member must set its rebalance timeout")
     if request.topic_partitions is None or request.topic_partitions:
-        raise invalid("a joining member must send an empty list of owned partitions")
+        raise invalid_request("a joining member must send an empty list of owned partitions")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise invalid("a joining member must subscribe to topic names or to a regular expression")
+        raise invalid_request(
+            "a joining member must subscribe to topic names or to a regular expression"
+        )

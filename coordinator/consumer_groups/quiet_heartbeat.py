@@ -9,8 +9,8 @@ change nothing but the session deadline. A test compares the two.
 """
 
 from odradek.coordinator.caller import Caller
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, MemberState
-from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT
 from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -31,6 +31,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
+SHARE_VERSION = "share.version"
 
 # The first metadata.versions with log directories (3.7-IV2) and cordoned ones (4.3-IV0).
 FIRST_VERSION_WITH_DIRECTORIES = 17
@@ -54,6 +55,8 @@ SERVED = {
     ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: share groups (KIP-932).
+    SHARE_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: streams groups (KIP-1071).
     STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: more fields in `__transaction_state`; 2: an epoch for each transaction (KIP-890).

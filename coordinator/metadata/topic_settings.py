@@ -8,8 +8,8 @@ from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_names import (
     CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
-    is_internal,
 )
 
 from .topic_creation import NewTopic, TopicRules
@@ -48,11 +48,6 @@ def automatic_topic(config: BrokerConfig, name: str) -> NewTopic:
     return NewTopic(name=name) if make_internal is None else make_internal(config)
 
 
-def is_creatable(name: str) -> bool:
-    """Whether a topic may be created because a request names it or needs its coordinator."""
-    return name in _INTERNAL_TOPICS or not is_internal(name)
-
-
 def _consumer_offsets(config: BrokerConfig) -> NewTopic:
     """Kafka: GroupCoordinatorService.groupMetadataTopicConfigs."""
     return NewTopic(
@@ -83,10 +78,27 @@ def _transaction_state(config: BrokerConfig) -> NewTopic:
     )
 
 
+def _share_group_state(config: BrokerConfig) -> NewTopic:
+    """Kafka: ShareCoordinatorService.shareGroupStateTopicConfigs."""
+    return NewTopic(
+        name=SHARE_GROUP_STATE_TOPIC,
+        partition_count=config.share_coordinator_state_topic_num_partitions,
+        replication_factor=1,  # there is one broker
+        configs={
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+            "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+            "retention.ms": "-1",
+        },
+    )
+
+
 # The internal topics whose coordinators are served, each with how it is created.
 _INTERNAL_TOPICS: Mapping[str, Callable[[BrokerConfig], NewTopic]] = MappingProxyType(
     {
         CONSUMER_OFFSETS_TOPIC: _consumer_offsets,
         TRANSACTION_STATE_TOPIC: _transaction_state,
+        SHARE_GROUP_STATE_TOPIC: _share_group_state,
     }
 )

@@ -12,6 +12,6 @@ Kafka divides the package coordinator.group.modern in the same way.
 Reading order: member and group (the state), subscriptions (members per topic), replay (of its
 records), group_configs (settings), topics_view and topic_hash (the cluster's topics, and how a
 group detects that they have changed), draft (a decision in progress), topic_checks,
-target_assignment, deadlines (of sessions and revocations), request_checks and
+target_assignment, deadlines (of sessions and revocations), heartbeat_fields and
 commit_checks (of heartbeats and offset commits).
 """

@@ -24,8 +24,8 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
-from odradek.coordinator.modern_groups.request_checks import NO_TIMEOUT, invalid
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -236,8 +236,8 @@ def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None) -> None:
         for subtopology_id, partitions in of_kind.items():
             subtopology = topology.subtopologies.get(subtopology_id)
             if subtopology is None:
-                raise invalid(f"there is no subtopology {subtopology_id}")
+                raise invalid_request(f"there is no subtopology {subtopology_id}")
             wrong = sorted(one for one in partitions if not 0 <= one < subtopology.task_count)
             if wrong:
                 count = subtopology.task_count
-                raise invalid(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")
+                raise invalid_request(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")

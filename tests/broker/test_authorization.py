@@ -644,6 +644,123 @@ CASES = [
         [TOPIC_REFUSED] * 3,
         TOPICS,
     ),
+    # -- share groups
+    group(
+        "KafkaApis.handleShareGroupHeartbeat",
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+        subscribed_topic_names=["t"],
+    ),
+    Case(
+        "KafkaApis.handleShareGroupHeartbeat: topics that may not be described",
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        {"group_id": "g", "subscribed_topic_names": ["t"]},
+        ["READ GROUP g", "DESCRIBE TOPIC t"],
+        [TOPIC_REFUSED],
+        TOPICS,
+    ),
+    group(
+        "KafkaApis.handleShareGroupDescribe",
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        1,
+        "DESCRIBE",
+        [GROUP_REFUSED],
+        group_ids=["g"],
+    ),
+    group(
+        "KafkaApis.handleShareFetchRequest",
+        ApiKey.SHARE_FETCH,
+        2,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+        member_id="m",
+    ),
+    group(
+        "KafkaApis.handleShareAcknowledgeRequest",
+        ApiKey.SHARE_ACKNOWLEDGE,
+        2,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+        member_id="m",
+    ),
+    *(
+        cluster(
+            "KafkaApis: requests to the share coordinator",
+            key,
+            0,
+            "CLUSTER_ACTION",
+            [CLUSTER_REFUSED] * 2,
+            group_id="g",
+            topics=[{"topic_id": b"unknown topic id", "partitions": PARTITIONS}],
+        )
+        for key in (
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        )
+    ),
+    group(
+        "KafkaApis.handleDescribeShareGroupOffsetsRequest",
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        1,
+        "DESCRIBE",
+        [GROUP_REFUSED],
+        groups=[{"group_id": "g", "topics": [{"topic_name": "t", "partitions": [0]}]}],
+    ),
+    Case(
+        "KafkaApis.describeShareGroupOffsetsForGroup",
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        1,
+        {"groups": [{"group_id": "g", "topics": [{"topic_name": "t", "partitions": [0]}]}]},
+        ["DESCRIBE GROUP g", "DESCRIBE TOPIC t"],
+        [TOPIC_REFUSED],
+        TOPICS,
+    ),
+    group(
+        "KafkaApis.handleAlterShareGroupOffsetsRequest",
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+    ),
+    Case(
+        "KafkaApis.handleAlterShareGroupOffsetsRequest",
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        {
+            "group_id": "s",
+            "topics": [{"topic_name": name, "partitions": INDEXES[:1]} for name in ("t", "absent")],
+        },
+        ["READ GROUP s", "READ TOPIC t", "READ TOPIC absent"],
+        [TOPIC_REFUSED] * 2,
+        TOPICS,
+    ),
+    group(
+        "KafkaApis.handleDeleteShareGroupOffsetsRequest",
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        "DELETE",
+        [GROUP_REFUSED],
+        group_id="g",
+    ),
+    Case(
+        "KafkaApis.handleDeleteShareGroupOffsetsRequest: a group of another type",
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        {"group_id": "g", "topics": [{"topic_name": "t"}]},
+        ["DELETE GROUP g", "READ TOPIC t"],
+        [ErrorCode.GROUP_ID_NOT_FOUND],
+        TOPICS,
+    ),
     # -- delegation tokens, on a connection that is not authenticated: test_delegation_tokens.py
     *(
         Case(
@@ -1067,6 +1184,20 @@ async def test_a_streams_group_is_not_described_if_a_topic_of_it_may_not_be(rig:
     assert (group.error_code, group.members) == (TOPIC_REFUSED, [])
     answer, _ = await rig.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 1, request)
     assert [len(group.members) for group in answer.groups] == [1]
+
+
+async def test_a_member_of_a_share_group_reads_only_topics_that_it_may_read(rig: Rig) -> None:
+    topic_id = rig.broker.metadata.topics["t"].id
+    topics = [{"topic_id": topic_id, "partitions": INDEXES[:1]}]
+    member = {"group_id": "s", "member_id": "m", "topics": topics}
+    fetch = member | {"max_records": 1, "max_bytes": 1}
+    answer, checks = await rig.ask(ApiKey.SHARE_FETCH, 2, fetch, TOPICS)
+    assert checks == ["READ GROUP s", "READ TOPIC t"]
+    assert list(error_codes(answer)) == [TOPIC_REFUSED]
+    acknowledge = member | {"share_session_epoch": 1}
+    answer, checks = await rig.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, acknowledge, TOPICS)
+    assert checks == ["READ GROUP s", "READ TOPIC t"]
+    assert list(error_codes(answer)) == [TOPIC_REFUSED]
 
 
 async def test_idempotent_writes_need_only_write_access_to_some_topic(rig: Rig) -> None:

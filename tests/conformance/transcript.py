@@ -81,6 +81,32 @@ UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("StreamsGroupHeartbeatTopicPartition", "partitions"): lambda index: index,
     ("ProduceTopicResponse", "partition_responses"): lambda partition: partition["index"],
     ("ProduceResponse", "responses"): lambda topic: repr(topic),
+    **dict.fromkeys(
+        [
+            ("AlterShareGroupOffsetsResponse", "responses"),
+            ("DeleteShareGroupOffsetsResponse", "responses"),
+            ("DescribeShareGroupOffsetsResponseGroup", "topics"),
+            ("ShareAcknowledgeResponse", "responses"),
+            ("ShareFetchResponse", "responses"),
+            ("ShareGroupDescribeAssignment", "topic_partitions"),
+            ("ShareGroupDescribeGroup", "members"),
+            ("ShareGroupHeartbeatAssignment", "topic_partitions"),
+        ],
+        repr,
+    ),
+    **{
+        (f"{name}TopicResult", "partitions"): lambda result: result["partition"]
+        for name in (
+            "DeleteShareGroupState",
+            "InitializeShareGroupState",
+            "ReadShareGroupState",
+            "ReadShareGroupStateSummary",
+            "WriteShareGroupState",
+        )
+    },
+    ("DescribeShareGroupOffsetsResponseTopic", "partitions"): lambda one: one["partition_index"],
+    ("ShareAcknowledgeTopicResponse", "partitions"): lambda one: one["partition_index"],
+    ("ShareFetchTopicResponse", "partitions"): lambda one: one["partition_index"],
 }
 CLOCK_FIELDS = frozenset({"last_caught_up_timestamp", "last_fetch_timestamp", "log_append_time_ms"})
 DISK_FIELDS = frozenset({"total_bytes", "usable_bytes"})

@@ -1,4 +1,4 @@
-"""Share groups in `__consumer_offsets`: carried along, whatever they hold."""
+"""Share and streams groups that a directory has in `__consumer_offsets`."""
 
 import logging
 from itertools import chain
@@ -8,7 +8,6 @@ import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.other_group import OtherGroup
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -16,6 +15,7 @@ from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
+from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
 from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin
 from tests.support.groups import GROUP, Groups
@@ -24,11 +24,11 @@ from tests.support.messages import sample
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
 OTHER = "other"
 YEAR_MS = 365 * 24 * 3_600_000
-OTHER_TYPES = [SHARE_GROUP_TYPES]
-# A torn key, a torn value, a version and two types of which nobody knows anything.
+OTHER_TYPES = [SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
+# A version and four types of which nobody knows anything.
 UNREADABLE = [
-    Record(b"\x00\x0a\x00\x09torn", b"\x00\x00", 0),
-    Record(b"\x00\x0b\x00\x01g", b"\x00\x00torn", 0),
+    Record(b"\x00\x18\x00\x09torn", b"\x00\x00", 0),
+    Record(b"\x00\x19\x00\x01g", b"\x00\x00torn", 0),
     Record(b"\x00\x08\x00\x01g\x00\x01m", b"\x00\x63of tomorrow", 0),
     Record(b"\x00\x12\x00\x01g", None, 0),
     Record(b"\x00\x63anything", b"anything", 0),
@@ -59,10 +59,6 @@ def state_of(groups: Groups) -> GroupState:
     return groups.coordinator.shards.of(GROUP).state
 
 
-def others(groups: Groups) -> list[OtherGroup]:
-    return list(state_of(groups).of_type(OtherGroup))
-
-
 def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -82,11 +78,11 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     for member in (leader, follower):
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
-    carried = 2 * (sum(map(len, OTHER_TYPES)) + len(UNREADABLE))
+    carried = 2 * len(UNREADABLE)
     assert f"kept {carried} records" in caplog.text
 
 
-@pytest.mark.parametrize("types", OTHER_TYPES, ids=["share"])
+@pytest.mark.parametrize("types", OTHER_TYPES, ids=["share", "streams"])
 def test_a_group_of_another_type_is_known_from_its_first_record_to_its_tombstone(
     types: dict[int, object],
 ) -> None:
@@ -114,20 +110,22 @@ def test_nobody_joins_commits_or_reads_under_the_name_of_a_share_group() -> None
     assert refusal.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_share_group_that_has_read_is_not_deleted_and_never_expires() -> None:
+def test_a_share_group_never_expires() -> None:
     groups = of_type(SHARE_GROUP_TYPES)
     groups.advance(YEAR_MS)
+    assert state_of(groups.restarted()).groups[OTHER].state_name == "Empty"
+
+
+def test_an_empty_share_group_is_deleted_with_all_its_records() -> None:
+    groups = of_type(SHARE_GROUP_TYPES)
     [answer] = groups.coordinator.admin.delete([OTHER])
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert OTHER in state_of(groups.restarted()).groups
-
-
-def test_a_share_group_that_has_not_read_is_deleted() -> None:
-    read = next(n for n, (key, _) in SHARE_GROUP_TYPES.items() if "StatePartition" in key.__name__)
-    groups = of_type({n: types for n, types in SHARE_GROUP_TYPES.items() if n != read})
+    assert answer.error_code == ErrorCode.NON_EMPTY_GROUP
+    groups.advance(YEAR_MS)  # its member's session ends
     [answer] = groups.coordinator.admin.delete([OTHER])
     assert answer.error_code == ErrorCode.NONE
-    assert not others(groups.restarted())
+    assert OTHER not in state_of(groups.restarted()).groups
+    newest = dict(stored_pairs(groups))
+    assert not any(newest[key] for key, _ in records_as_pairs(SHARE_GROUP_TYPES))
 
 
 def of_type(types: dict[int, object], **settings: int) -> Groups:

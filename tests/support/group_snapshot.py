@@ -13,7 +13,7 @@ from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.subscriptions import Subscribers
-from odradek.coordinator.other_group import OtherGroup
+from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
 
 
@@ -35,10 +35,10 @@ def state_snapshot(state: GroupState) -> dict[str, Any]:
             for name, group in state.groups.items()
             if isinstance(group, StreamsGroup)
         },
-        "other": {
-            name: (group.group_type, group.tombstones())
+        "share": {
+            name: group.tombstones()
             for name, group in state.groups.items()
-            if isinstance(group, OtherGroup)
+            if isinstance(group, ShareGroup)
         },
         "committed": state.offsets._by_group,
         "pending": state.offsets._pending,

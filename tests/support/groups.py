@@ -8,15 +8,18 @@ from typing import Any
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group_configs_by_type import GroupConfigsByType
-from odradek.coordinator.group_coordinator import GroupCoordinator, NewIds
+from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.group_settings import (
     ConsumerGroupSettings,
     GroupSettings,
+    ShareGroupSettings,
     StreamsGroupSettings,
 )
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
@@ -144,6 +147,18 @@ class AllTopics:
         return True
 
 
+class NoShareStates:
+    """A share coordinator that accepts everything and keeps nothing."""
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> None:
+        pass
+
+    def delete(self, key: SharePartitionKey, now_ms: int) -> None:
+        pass
+
+
 class Groups:
     """A coordinator and the clients' side of its calls."""
 
@@ -169,7 +184,9 @@ class Groups:
         self.topics = ClusterTopics(self.metadata)
         self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
         self.streams_configs = streams_configs or StreamsGroupConfigs(StreamsGroupSettings())
-        self.configs = GroupConfigsByType(self.consumer_configs, self.streams_configs)
+        self.configs = GroupConfigsByType(
+            self.consumer_configs, ShareGroupConfigs(ShareGroupSettings()), self.streams_configs
+        )
         self.topic_ids = AllTopics() if topic_ids is None else topic_ids
         self.coordinator = self.closed_coordinator()
         self.open()
@@ -184,7 +201,7 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            configs=self.configs,
+            modern=ModernGroupParts(self.configs, NoShareStates(), lambda then: then()),
         )
 
     def open(self) -> None:

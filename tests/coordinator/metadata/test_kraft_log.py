@@ -61,6 +61,7 @@ NEW_LEVELS = {
     "metadata.version": 30,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
+    "share.version": 1,
     "streams.version": 1,
     "transaction.version": 2,
 }

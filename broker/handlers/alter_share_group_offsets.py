@@ -1,0 +1,83 @@
+"""AlterShareGroupOffsets (key 91, v0).
+
+Sets start offsets of a share group without members, which is created if it does not exist
+(KIP-932). The new start counts from the next delivery on: all that was delivered is forgotten."""
+
+from collections.abc import Awaitable
+from functools import partial
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.internal_topic import respond_with_topic
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.primitives import ZERO_UUID
+
+
+def handle(
+    context: RequestContext, request: AlterShareGroupOffsetsRequest
+) -> AlterShareGroupOffsetsResponse | Awaitable[AlterShareGroupOffsetsResponse]:
+    try:
+        if not context.broker.serves_share_groups:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+        context.check_group(AclOperation.READ, request.group_id)
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    except ApiError as error:
+        return refused(error)
+    refusals: list[AlterShareGroupOffsetsResponseTopic] = []
+    allowed: list[AlterShareGroupOffsetsRequestTopic] = []
+    for topic in request.topics:
+        name = topic.topic_name
+        if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
+            refusals.append(refused_topic(context, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif name not in context.broker.metadata.topics:
+            refusals.append(refused_topic(context, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            allowed.append(topic)
+    work = partial(alter, refusals=refusals, allowed=allowed)
+    if not allowed:
+        return work(context, request)
+    return respond_with_topic(context, context.broker.share_coordinator.shards, request, work)
+
+
+def alter(
+    context: RequestContext,
+    request: AlterShareGroupOffsetsRequest,
+    *,
+    refusals: list[AlterShareGroupOffsetsResponseTopic],
+    allowed: list[AlterShareGroupOffsetsRequestTopic],
+) -> AlterShareGroupOffsetsResponse:
+    try:
+        altered = context.broker.groups.share_groups.alter_offsets(request.group_id, allowed)
+    except ApiError as error:
+        return refused(error)
+    return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])
+
+
+def refused(error: ApiError) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+
+
+def refused_topic(
+    context: RequestContext, topic: AlterShareGroupOffsetsRequestTopic, code: ErrorCode
+) -> AlterShareGroupOffsetsResponseTopic:
+    known = context.broker.metadata.topics.get(topic.topic_name)
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        topic_id=ZERO_UUID if known is None else known.id,
+        partitions=[
+            AlterShareGroupOffsetsResponsePartition(
+                partition_index=partition.partition_index,
+                error_code=code,
+                error_message=code.name,
+            )
+            for partition in topic.partitions
+        ],
+    )

@@ -1,0 +1,58 @@
+"""DeleteShareGroupOffsets (key 92, v0).
+
+Deletes what a share group without members knows about topics (KIP-932). A group that reads them
+again begins as a new one does."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.primitives import ZERO_UUID
+
+
+def handle(
+    context: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> DeleteShareGroupOffsetsResponse:
+    try:
+        if not context.broker.serves_share_groups:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+        context.check_group(AclOperation.DELETE, request.group_id)
+    except ApiError as error:
+        return refused(error)
+    return delete(context, request)
+
+
+def delete(
+    context: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> DeleteShareGroupOffsetsResponse:
+    refusals: list[DeleteShareGroupOffsetsResponseTopic] = []
+    allowed: list[DeleteShareGroupOffsetsRequestTopic] = []
+    for topic in request.topics:
+        if context.authorize(AclOperation.READ, ResourceType.TOPIC, topic.topic_name):
+            allowed.append(topic)
+        else:
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refusals.append(
+                DeleteShareGroupOffsetsResponseTopic(
+                    topic_name=topic.topic_name,
+                    topic_id=ZERO_UUID,
+                    error_code=code,
+                    error_message=code.name,
+                )
+            )
+    try:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        deleted = context.broker.groups.share_groups.delete_offsets(request.group_id, allowed)
+    except ApiError as error:
+        return refused(error)
+    return DeleteShareGroupOffsetsResponse(responses=[*refusals, *deleted])
+
+
+def refused(error: ApiError) -> DeleteShareGroupOffsetsResponse:
+    return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)

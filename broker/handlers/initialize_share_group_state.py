@@ -1,0 +1,51 @@
+"""InitializeShareGroupState (key 83, v0).
+
+Creates what a share group knows about partitions, before the first of their records is delivered
+(KIP-932). The start offset may be left open: the partition's leader decides it."""
+
+from functools import partial
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.share_state_requests import results_of
+from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStatePartition,
+    InitializeShareGroupStatePartitionResult,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeShareGroupStateTopicResult,
+)
+
+
+def handle(
+    context: RequestContext, request: InitializeShareGroupStateRequest
+) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(
+        results=results_of(
+            context,
+            request,
+            serve=partial(initialize, context),
+            refuse=refused,
+            of_topic=lambda topic_id, results: InitializeShareGroupStateTopicResult(
+                topic_id=topic_id, partitions=results
+            ),
+        )
+    )
+
+
+def initialize(
+    context: RequestContext, key: SharePartitionKey, partition: InitializeShareGroupStatePartition
+) -> InitializeShareGroupStatePartitionResult:
+    context.broker.share_coordinator.initialize(
+        key, partition.state_epoch, partition.start_offset, context.now_ms
+    )
+    return InitializeShareGroupStatePartitionResult(partition=key.partition)
+
+
+def refused(partition: int, error: ApiError) -> InitializeShareGroupStatePartitionResult:
+    return InitializeShareGroupStatePartitionResult(
+        partition=partition,
+        error_code=error.code,
+        error_message=error.message,
+    )

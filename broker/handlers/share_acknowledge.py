@@ -1,0 +1,51 @@
+"""ShareAcknowledge (key 79, v1-2).
+
+A member of a share group acknowledges records that it has acquired with ShareFetch (KIP-932): they
+are done, to be delivered again, or never. A partition fails without the others, but whole. With the
+final epoch the member's session ends, and its other records become available.
+v2 can renew locks (KIP-1222)."""
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.fetch_sessions import FINAL_EPOCH
+from odradek.broker.requests.share_requests import Acknowledged, acknowledge_all, check_member
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeLeaderIdAndEpoch,
+    ShareAcknowledgePartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+
+
+def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
+    shares = context.broker.shares
+    try:
+        member = check_member(context, request.group_id, request.member_id)
+        shares.sessions.check_acknowledgement(member, request.share_session_epoch)
+    except ApiError as error:
+        return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message)
+    results = acknowledge_all(context, member, request.topics, is_renewal=request.is_renew_ack)
+    if request.share_session_epoch == FINAL_EPOCH:
+        shares.release_session(member)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=shares.lock_duration_ms(member.group_id),
+        responses=by_topic(results),
+    )
+
+
+def by_topic(results: Acknowledged) -> list[ShareAcknowledgeTopicResponse]:
+    topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
+    for (topic_id, partition), error in results.items():
+        topic = topics.setdefault(
+            topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[])
+        )
+        topic.partitions.append(
+            ShareAcknowledgePartitionData(
+                partition_index=partition,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
+                current_leader=ShareAcknowledgeLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+            )
+        )
+    return list(topics.values())

@@ -1,0 +1,268 @@
+"""ShareFetch (key 78, v1-2).
+
+A member of a share group acquires records, and acknowledges those that it has got before (KIP-932).
+The records are locked for the member. The response is sent when min_bytes can be read or
+max_wait_ms has passed. Which partitions are fetched is kept in a session (shares/sessions.py).
+v2 has an exact limit of records (KIP-1206), and can renew locks instead of fetching (KIP-1222)."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, has_bytes
+from odradek.broker.requests.share_requests import (
+    FIRST_VERSION_WITH_RENEWAL,
+    Acknowledged,
+    acknowledge_all,
+    check_member,
+    check_place,
+)
+from odradek.broker.shares.sessions import Place, SessionKey, ShareSession
+from odradek.broker.shares.share_read import (
+    Answers,
+    ShareFetchCall,
+    ShareRead,
+    answered_partition,
+    refused_partition,
+)
+from odradek.broker.shares.waiting import WaitingRead, read_or_wait
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.share_fetch import (
+    ShareFetchPartitionData,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchTopicResponse,
+)
+from odradek.storage.log import RecordsSlice
+
+RECORD_LIMIT = 1
+
+
+def handle(
+    context: RequestContext, request: ShareFetchRequest
+) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
+    is_renewal = context.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
+    try:
+        member = check_member(context, request.group_id, request.member_id)
+        if is_renewal:
+            check_renewal(request)
+        session = session_of(context, request, member)
+    except ApiError as error:
+        refused = ShareFetchResponse(error_code=error.code, error_message=error.message)
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            return asyncio.sleep(request.max_wait_ms / 1000, refused)
+        return refused
+    acknowledged: Acknowledged = {}
+    if has_acknowledgements(request):
+        acknowledged = acknowledge_all(context, member, request.topics, is_renewal=is_renewal)
+    fetch = Fetch(context, request, member, session, acknowledged)
+    return fetch.respond({}) if is_renewal else fetch.run()
+
+
+def check_renewal(request: ShareFetchRequest) -> None:
+    """A request that renews locks must not fetch. Raises ApiError INVALID_REQUEST."""
+    asked = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
+    if any(asked):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "max_bytes, min_bytes, max_records and max_wait_ms must be 0 to renew locks",
+        )
+
+
+def has_acknowledgements(request: ShareFetchRequest) -> bool:
+    return any(
+        partition.acknowledgement_batches
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+
+
+def session_of(
+    context: RequestContext, request: ShareFetchRequest, member: SessionKey
+) -> ShareSession | None:
+    """The session of a request, after its changes; None for the request that opens or ends it."""
+    sessions = context.broker.shares.sessions
+    named = [
+        (topic.topic_id, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    if request.share_session_epoch == FINAL_EPOCH:
+        sessions.find(member)
+        return None
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if has_acknowledgements(request):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "nothing is acknowledged at epoch 0")
+        sessions.open(member, named, context.session)
+        return None
+    session = sessions.advance(member, request.share_session_epoch)
+    for place in named:
+        session.partitions.setdefault(place, True)
+    for topic in request.forgotten_topics_data:
+        for partition in topic.partitions:
+            session.partitions.pop((topic.topic_id, partition), None)
+    return session
+
+
+class Fetch:
+    """The fetching part of a request, and its response."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        request: ShareFetchRequest,
+        member: SessionKey,
+        session: ShareSession | None,
+        acknowledged: Acknowledged,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._member = member
+        self._session = session
+        self._epoch = None if session is None else session.epoch
+        self._acknowledged = acknowledged
+        self._refused: Answers = {}
+
+    def run(self) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
+        broker = self._context.broker
+        read = ShareRead(broker.shares, broker.files, self._call())
+        wait_ms = self._request.max_wait_ms
+        answers = read_or_wait(read, wait_ms, broker.loop, broker.clock, broker.cold_reads)
+        if isinstance(answers, WaitingRead):
+            return self._respond_later(answers)
+        return self.respond(answers)
+
+    async def _respond_later(self, waiting: WaitingRead) -> ShareFetchResponse:
+        self._context.broker.waiting_share_fetches.add(waiting)
+        try:
+            return self.respond(await waiting)
+        finally:
+            self._context.broker.waiting_share_fetches.discard(waiting)
+
+    def _call(self) -> ShareFetchCall:
+        """What is to be read. Partitions that cannot be are refused."""
+        context, request = self._context, self._request
+        limit = context.broker.config.fetch_max_bytes
+        max_bytes = min(request.max_bytes, limit)
+        if context.meter is not None:
+            max_bytes = context.meter.largest_fetch_bytes(max_bytes)
+        return ShareFetchCall(
+            *self._member,
+            places=self._readable(),
+            min_bytes=min(request.min_bytes, max_bytes),
+            max_bytes=max_bytes,
+            max_records=request.max_records,
+            batch_size=request.batch_size,
+            has_record_limit=request.share_acquire_mode == RECORD_LIMIT,
+        )
+
+    def _readable(self) -> Sequence[Place]:
+        """The partitions to read. They begin with another one at each request."""
+        epoch = self._request.share_session_epoch
+        if epoch == FINAL_EPOCH:
+            return ()
+        if self._session is not None:
+            places = list(self._session.partitions)
+        else:
+            places = [
+                (topic.topic_id, partition.partition_index)
+                for topic in self._request.topics
+                for partition in topic.partitions
+            ]
+        readable = []
+        for place in places:
+            try:
+                check_place(self._context, place)
+                readable.append(place)
+            except ApiError as error:
+                self._refused[place] = refused_partition(place[1], error)
+        if readable and epoch > 0:
+            first = epoch % len(readable)
+            readable = [*readable[first:], *readable[:first]]
+        return readable
+
+    # -- the response ------------------------------------------------------------------------------
+
+    def respond(self, answers: Answers) -> ShareFetchResponse:
+        context, shares = self._context, self._context.broker.shares
+        error = ErrorCode.NONE
+        try:
+            answers = self._changed({**answers, **self._refused})
+        except ApiError as refusal:
+            answers, error = {}, refusal.code
+        if context.meter is not None:
+            size = sum(size_of(answer) for answer in answers.values())
+            context.meter.charge_fetch(size)
+        self._count(answers)
+        response = ShareFetchResponse(
+            error_code=error,
+            acquisition_lock_timeout_ms=shares.lock_duration_ms(self._member.group_id),
+            responses=by_topic(with_acknowledged(answers, self._acknowledged)),
+        )
+        if self._request.share_session_epoch == FINAL_EPOCH:
+            shares.release_session(self._member)
+        return response
+
+    def _changed(self, answers: Answers) -> Answers:
+        """The answers that are sent in a session: those with records or errors, and new ones.
+
+        Raises ApiError INVALID_SHARE_SESSION_EPOCH if another request came in between.
+        """
+        session = self._session
+        if session is None:
+            return answers
+        if session.epoch != self._epoch:
+            text = f"the session expects epoch {session.epoch}"
+            raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, text)
+        changed = {}
+        for place, answer in answers.items():
+            must_answer = session.partitions.get(place)
+            if must_answer is None:
+                continue  # forgotten meanwhile
+            if must_answer or answer.error_code or has_bytes(answer.records):
+                changed[place] = answer
+                session.partitions[place] = bool(answer.error_code)
+            if has_bytes(answer.records):
+                # It moves to the end, so that full partitions do not starve those after them.
+                session.partitions[place] = session.partitions.pop(place)
+        return changed
+
+    def _count(self, answers: Answers) -> None:
+        traffic = self._context.broker.traffic
+        if traffic is not None:
+            for (topic_id, _), answer in answers.items():
+                traffic.by_key[topic_id].bytes_out += size_of(answer)
+
+
+def size_of(answer: ShareFetchPartitionData) -> int:
+    records = answer.records
+    return records.size_bytes if isinstance(records, RecordsSlice) else 0
+
+
+def with_acknowledged(
+    answers: Answers, acknowledged: Acknowledged
+) -> Mapping[Place, ShareFetchPartitionData]:
+    """Add the results of acknowledgements to the answers of their partitions, or as new ones."""
+    merged = dict(answers)
+    for place, error in acknowledged.items():
+        answer = merged.get(place) or answered_partition(place[1], b"", [])
+        if error is not None:
+            answer = replace(  # type: ignore[type-var] # schema.py hides the base
+                answer,
+                acknowledge_error_code=error.code,
+                acknowledge_error_message=error.message,
+            )
+        merged[place] = answer
+    return merged
+
+
+def by_topic(answers: Mapping[Place, ShareFetchPartitionData]) -> list[ShareFetchTopicResponse]:
+    topics: dict[bytes, ShareFetchTopicResponse] = {}
+    for (topic_id, _), answer in answers.items():
+        topic = topics.setdefault(
+            topic_id, ShareFetchTopicResponse(topic_id=topic_id, partitions=[])
+        )
+        topic.partitions.append(answer)
+    return list(topics.values())

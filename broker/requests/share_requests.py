@@ -1,0 +1,138 @@
+"""What ShareFetch and ShareAcknowledge have in common: who may, and acknowledgements.
+
+Kafka: KafkaApis.handleAcknowledgements, validateAcknowledgementBatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from odradek.broker.security.authorizer import refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.shares.sessions import Place, SessionKey
+from odradek.coordinator.share_groups.heartbeat import MAX_MEMBER_ID_UNITS
+from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import uuid_text
+
+from .context import RequestContext
+
+FIRST_VERSION_WITH_RENEWAL = 2
+
+# The error of each partition that was acknowledged; None: it succeeded.
+Acknowledged = Mapping[Place, ApiError | None]
+
+
+class AcknowledgedTopic(Protocol):
+    """A topic of one of these requests."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def partitions(self) -> Sequence[Any]: ...
+
+
+def check_member(
+    context: RequestContext, group_id: str | None, member_id: str | None
+) -> SessionKey:
+    """Check the group and the member of a request, and return both.
+
+    Raises ApiError: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED.
+    """
+    if not context.broker.serves_share_groups:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+    if group_id is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the group id is missing")
+    context.check_group(AclOperation.READ, group_id)
+    if not member_id or len(member_id) > MAX_MEMBER_ID_UNITS:
+        text = f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    return SessionKey(group_id, member_id)
+
+
+def check_place(context: RequestContext, place: Place) -> None:
+    """Check that the client may read a partition, and that there is one.
+
+    Raises ApiError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    topic_id, partition = place
+    name = context.broker.topic_name(topic_id)
+    if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
+        raise refusal(ResourceType.TOPIC)
+    if partition not in context.broker.metadata.topics[name].partitions:
+        text = f"topic {uuid_text(topic_id)} has no partition {partition}"
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+
+
+def acknowledge_all(
+    context: RequestContext,
+    member: SessionKey,
+    topics: Iterable[AcknowledgedTopic],
+    *,
+    is_renewal: bool,
+) -> Acknowledged:
+    """Acknowledge what a request says of each partition. One fails without the others.
+
+    A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
+    one was acknowledged.
+    """
+    may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
+    results: dict[Place, ApiError | None] = {}
+    empty: list[Place] = []
+    has_acknowledged = False
+    for topic in topics:
+        for partition in topic.partitions:
+            place = topic.topic_id, partition.partition_index
+            acknowledgements = [
+                Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                for batch in partition.acknowledgement_batches
+            ]
+            results[place] = None
+            try:
+                check_topic_id(context, place[0])
+                check_acknowledgements(acknowledgements, may_renew=may_renew)
+                check_place(context, place)
+                if acknowledgements:
+                    has_acknowledged = True
+                    key = SharePartitionKey(member.group_id, *place)
+                    context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+                else:
+                    empty.append(place)
+            except ApiError as error:
+                results[place] = error
+    return results if has_acknowledged else without(results, empty)
+
+
+def check_topic_id(context: RequestContext, topic_id: bytes) -> None:
+    """Raise ApiError UNKNOWN_TOPIC_ID if no topic has the id."""
+    context.broker.topic_name(topic_id)
+
+
+def without(results: Acknowledged, places: Iterable[Place]) -> Acknowledged:
+    """The results without those of some partitions."""
+    left = dict(results)
+    for place in places:
+        del left[place]
+    return left
+
+
+def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_renew: bool) -> None:
+    """Raise ApiError INVALID_REQUEST unless they are in order, and of known types."""
+    last_type = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+    before = -1
+    for one in acknowledgements:
+        first, last, types = one
+        if first > last or first < before:
+            raise _invalid(f"{first} to {last} does not follow {before}")
+        if not types or (len(types) > 1 and last - first != len(types) - 1):
+            raise _invalid(f"{first} to {last} has {len(types)} types")
+        if not all(AcknowledgeType.GAP <= kind <= last_type for kind in types):
+            raise _invalid(f"{first} to {last} has a type that is not known, or not allowed")
+        before = last
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,13 @@
+"""Delivery of records to share groups (KIP-932): the leader's side.
+
+Reading order:
+
+    iso_duration       durations in the setting share.auto.offset.reset
+    led_partition      a share-partition with its log: where it begins, what is stored
+    sessions           the partitions that a member fetches, on its connection
+    shares             all share-partitions that are led here: locks that end, what ends them
+    share_read         one ShareFetch: read, acquire
+    waiting            a ShareFetch that waits for records
+
+The state machine of a share-partition is in coordinator/share_partitions/.
+"""

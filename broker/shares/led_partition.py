@@ -1,0 +1,189 @@
+"""A share-partition with its log: where it begins, what is read for it, what is stored of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_partitions.acquisition import FetchedBatch
+from odradek.coordinator.share_partitions.changes import Changes
+from odradek.coordinator.share_partitions.share_partition import (
+    InvalidShareStateError,
+    Limits,
+    SharePartition,
+)
+from odradek.coordinator.share_state.batches import NO_OFFSET
+from odradek.coordinator.share_state.state import StateWrite
+from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import read_records
+from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.storage.batch_scan import scan_headers
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog, RecordsSlice
+
+from .iso_duration import duration_ms
+
+# By error of the share coordinator: the error that clients get.
+# Kafka: SharePartition.fetchPersisterError.
+STATE_ERRORS = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+# After these errors the stored state is read again, because it has a new life or none.
+STALE_STATE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration:"
+
+
+def state_error(error: ApiError) -> ApiError:
+    """Convert an error of the share coordinator to the one that clients get."""
+    return ApiError(STATE_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+
+
+class LedPartition:
+    """One share-partition. `waiting` is called when records have become available again."""
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        states: ShareCoordinator,
+        configs: ShareGroupConfigs,
+        now_ms: int,
+    ) -> None:
+        """Read the stored state; `now_ms` is wall-clock time.
+
+        Raises ApiError: errors of the share coordinator, OFFSET_NOT_AVAILABLE; and WouldWaitError
+        inside an attempt (cold_reads.py), because the start offset may be looked up by time.
+        """
+        self.key = key
+        self.log = log
+        self.leader_epoch = log.leader_epoch
+        self.waiting: set[Callable[[], None]] = set()
+        self._states = states
+        self._configs = configs
+        try:
+            state = states.read(key, self.leader_epoch, now_ms)
+        except ApiError as error:
+            raise state_error(error) from error
+        start = state.start_offset
+        if start == NO_OFFSET:
+            start = start_offset(log, configs.offset_reset(key.group_id), now_ms)
+        try:
+            self.partition = SharePartition(state, start)
+        except InvalidShareStateError as error:
+            text = f"the stored state of {key.text} is not valid: {error}"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+
+    @property
+    def max_delivery_count(self) -> int:
+        """How often a record is delivered."""
+        return self._configs.delivery_count_limit(self.key.group_id)
+
+    def limits(self) -> Limits:
+        """The group's limits, which apply to the next acquisition."""
+        group_id = self.key.group_id
+        return Limits(self.max_delivery_count, self._configs.max_record_locks(group_id))
+
+    def store(self, changes: Changes, now_ms: int) -> None:
+        """Store decided changes. Raises ApiError; then nothing is stored."""
+        if not changes.batches:
+            return
+        write = StateWrite(
+            state_epoch=self.partition.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.partition.start_offset,
+            delivery_complete_count=changes.complete_count,
+            batches=tuple(changes.batches),
+        )
+        try:
+            self._states.write(self.key, write, now_ms)
+        except ApiError as error:
+            raise state_error(error) from error
+
+    def notify(self) -> None:
+        """Wake the fetches that wait: records are available again."""
+        for wake in tuple(self.waiting):
+            wake()
+
+
+def start_offset(log: PartitionLog, reset: str, now_ms: int) -> int:
+    """Return where a group begins that has no start offset. Raises ApiError OFFSET_NOT_AVAILABLE.
+
+    `reset` is the setting share.auto.offset.reset.
+    """
+    log.check_online()
+    if reset == EARLIEST:
+        return log.log_start_offset
+    if reset == LATEST:
+        return log.high_watermark
+    timestamp_ms = now_ms - duration_ms(reset.removeprefix(BY_DURATION))
+    found = log.offset_for_timestamp(timestamp_ms)
+    if found is None or found.offset >= log.high_watermark:
+        text = f"{log.name} has no record since {timestamp_ms}"
+        raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, text)
+    return found.offset
+
+
+def fetched_batches(
+    files: Files, records: RecordsSlice, last_needed_offset: int
+) -> list[FetchedBatch]:
+    """Read the headers of the batches in a slice that begin up to an offset.
+
+    Raises OSError, CorruptRecordError, and WouldWaitError inside an attempt.
+    """
+    found: list[FetchedBatch] = []
+    end = records.position + records.size_bytes
+    for position, header in scan_headers(files, records.file, records.position, end):
+        if found and header.base_offset > last_needed_offset:
+            break
+        found.append(
+            FetchedBatch(
+                base_offset=header.base_offset,
+                last_offset=header.next_offset - 1,
+                size_bytes=header.size_bytes,
+                producer_id=header.producer_id,
+                is_transactional=header.is_transactional,
+                is_abort_marker=header.is_control
+                and _is_abort_marker(files, records, position, header),
+            )
+        )
+    return found
+
+
+def _is_abort_marker(
+    files: Files, records: RecordsSlice, position: int, header: BatchHeader
+) -> bool:
+    if not header.record_count:
+        return False
+    data = memoryview(files.pread_exact(records.file, header.size_bytes, position))
+    return control_type(next(read_records(data, header=header)).key) is ControlRecordType.ABORT
+
+
+def cut_to(
+    records: RecordsSlice, fetched: Sequence[FetchedBatch], first_offset: int, last_offset: int
+) -> RecordsSlice:
+    """Cut a slice to the batches that have these offsets. `fetched` are its first batches."""
+    position = records.position
+    size = 0
+    for batch in fetched:
+        if batch.last_offset < first_offset:
+            position += batch.size_bytes
+        elif batch.base_offset > last_offset:
+            break
+        else:
+            size += batch.size_bytes
+    return RecordsSlice(records.file, position, size)

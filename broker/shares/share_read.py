@@ -1,0 +1,222 @@
+"""One ShareFetch: finds what can be acquired, reads it, and acquires it for the member.
+
+    open the share-partitions -> read from the next offset of each -> enough? -> acquire
+
+Reading may have to be tried again, because a page is not in memory or there is not enough yet.
+Until everything is read, nothing is acquired. All is done in one turn of the event loop then.
+
+Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from odradek.broker.disk.cold_reads import combine
+from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
+from odradek.coordinator.share_partitions.acquisition import AcquireCall, Acquired, acquire
+from odradek.coordinator.timers import Now
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.share_fetch import (
+    ShareFetchAcquiredRecords,
+    ShareFetchLeaderIdAndEpoch,
+    ShareFetchPartitionData,
+)
+from odradek.storage.files import Files, WouldWaitError
+from odradek.storage.log import RecordsSlice
+
+from .led_partition import LedPartition, cut_to, fetched_batches
+from .sessions import Place
+from .shares import Shares
+
+Answers = dict[Place, ShareFetchPartitionData]
+
+
+class ShareFetchCall(NamedTuple):
+    """What a member asks for."""
+
+    group_id: str
+    member_id: str
+    places: Sequence[Place]
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    has_record_limit: bool
+
+
+class _Read(NamedTuple):
+    """What was read of a share-partition, or the error. `aborted`: None: not asked for."""
+
+    place: Place
+    led: LedPartition
+    offset: int
+    records: RecordsSlice | None
+    aborted: Sequence[AbortedFrom]
+    error: ApiError | None
+
+
+class ShareRead:
+    """A ShareFetch in progress."""
+
+    def __init__(self, shares: Shares, files: Files, call: ShareFetchCall) -> None:
+        self.call = call
+        self._shares = shares
+        self._files = files
+        self._refused: dict[Place, ApiError] = {}
+
+    def attempt(self, now: Now, *, is_last: bool) -> Answers | None:
+        """Return the answers by partition; None if there is not enough yet.
+
+        With `is_last`, what there is counts as enough. Raises WouldWaitError inside an attempt
+        (cold_reads.py); then nothing was acquired.
+        """
+        if not self.call.places or not self.call.max_records or not self.call.max_bytes:
+            return {}
+        led = self.open_all()
+        if not led:
+            return self._with_refused({})
+        reads = self._read_all(led)
+        has_error = any(read.error is not None for read in reads)
+        size = sum(read.records.size_bytes for read in reads if read.records is not None)
+        if not (is_last or has_error or (reads and size >= self.call.min_bytes)):
+            return None
+        return self._with_refused(self._acquire_all(reads, now))
+
+    def open_all(self) -> list[LedPartition]:
+        """Open the share-partitions; those with errors are answered with them."""
+        opened: list[LedPartition] = []
+        for place in self.call.places:
+            if place not in self._refused:
+                try:
+                    opened.append(self._shares.open(SharePartitionKey(self.call.group_id, *place)))
+                except ApiError as error:
+                    self._refused[place] = error
+        return opened
+
+    def _with_refused(self, answers: Answers) -> Answers:
+        refused = {place: refused_partition(place[1], e) for place, e in self._refused.items()}
+        return {**answers, **refused}
+
+    # -- read --------------------------------------------------------------------------------------
+
+    def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
+        """Read every share-partition of which something can be acquired."""
+        ready = [one for one in led if one.partition.can_acquire(one.limits())]
+        if not ready:
+            return []
+        reads = []
+        missing: list[WouldWaitError] = []
+        left, is_first = self.call.max_bytes, True
+        for one, share in zip(ready, _shares_of(self.call.max_bytes, len(ready)), strict=True):
+            try:
+                read = self._read(one, min(share, left), is_first=is_first)
+            except WouldWaitError as error:
+                missing.append(error)
+                continue
+            reads.append(read)
+            if read.records is not None and read.records.size_bytes:
+                is_first = False
+                left = max(left - read.records.size_bytes, 0)
+        if missing:
+            raise combine(missing)
+        return reads
+
+    def _read(self, led: LedPartition, max_bytes: int, *, is_first: bool) -> _Read:
+        place = led.key.topic_id, led.key.partition
+        offset = led.partition.next_fetch_offset()
+        try:
+            if not self._shares.configs.reads_committed(self.call.group_id):
+                records = led.log.read(offset, max_bytes, at_least_one_batch=is_first)
+                return _Read(place, led, offset, records, (), None)
+            read = led.log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
+        except ApiError as error:
+            return _Read(place, led, offset, None, (), error)
+        aborted = [AbortedFrom(one.producer_id, one.first_offset) for one in read.aborted]
+        return _Read(place, led, offset, read.records, aborted, None)
+
+    # -- acquire -----------------------------------------------------------------------------------
+
+    def _acquire_all(self, reads: Sequence[_Read], now: Now) -> Answers:
+        answers: Answers = {}
+        left = self.call.max_records
+        for read in reads:
+            if read.error is not None:
+                answers[read.place] = self._with_error(read, read.error)
+                continue
+            acquired, records = self._acquire(read, left, now)
+            left -= sum(one.record_count for one in acquired)
+            answers[read.place] = answered_partition(read.place[1], records, acquired)
+        return answers
+
+    def _with_error(self, read: _Read, error: ApiError) -> ShareFetchPartitionData:
+        """Answer a failed read. If the log has lost its first records, others follow them."""
+        if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+            return refused_partition(read.place[1], error)
+        read.led.partition.log_start_moved(read.led.log.log_start_offset)
+        return answered_partition(read.place[1], b"", [])
+
+    def _acquire(
+        self, read: _Read, max_records: int, now: Now
+    ) -> tuple[list[Acquired], RecordsSlice | bytes]:
+        records, led, call = read.records, read.led, self.call
+        if records is None or not records.size_bytes or max_records <= 0:
+            return [], b""
+        partition = led.partition
+        last_needed = max(partition.end_offset, read.offset) + max_records
+        fetched = fetched_batches(self._files, records, last_needed)
+        until_ms = now.timer_ms + self._shares.lock_duration_ms(call.group_id)
+        wanted = AcquireCall(
+            call.member_id, max_records, call.batch_size, call.has_record_limit, until_ms
+        )
+        acquired = acquire(partition, wanted, led.limits(), read.offset, fetched)
+        if acquired:
+            self._shares.locked(led.key, until_ms)
+            acquired = without_aborted(partition, acquired, fetched, read.aborted)
+        if not acquired:
+            return [], b""
+        first, last = acquired[0].first_offset, acquired[-1].last_offset
+        return acquired, cut_to(records, fetched, first, last)
+
+
+def _shares_of(max_bytes: int, count: int) -> list[int]:
+    """Divide bytes evenly; what is left over goes to one of them."""
+    share, rest = divmod(max_bytes, count)
+    shares = [share] * count
+    shares[random.randrange(count)] += rest
+    return shares
+
+
+def answered_partition(
+    partition: int, records: RecordsSlice | bytes, acquired: Sequence[Acquired]
+) -> ShareFetchPartitionData:
+    """Make the entry of a partition without an error."""
+    return ShareFetchPartitionData(
+        partition_index=partition,
+        acknowledge_error_code=ErrorCode.NONE,
+        current_leader=ShareFetchLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        records=records,
+        acquired_records=[
+            ShareFetchAcquiredRecords(
+                first_offset=one.first_offset,
+                last_offset=one.last_offset,
+                delivery_count=one.delivery_count,
+            )
+            for one in acquired
+        ],
+    )
+
+
+def refused_partition(partition: int, error: ApiError) -> ShareFetchPartitionData:
+    """Make the entry of a partition with an error. As in Kafka, it has no message."""
+    return ShareFetchPartitionData(
+        partition_index=partition,
+        error_code=error.code,
+        acknowledge_error_code=ErrorCode.NONE,
+        current_leader=ShareFetchLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        records=b"",
+        acquired_records=[],
+    )

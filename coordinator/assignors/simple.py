@@ -1,0 +1,117 @@
+"""The simple assignor, the only one of share groups: each partition has as many readers.
+
+With P partitions and M members, each partition gets M / P readers, rounded up, and the loads of the
+members differ by one at most. If all members subscribe to the same topics, all partitions are
+shared together; otherwise each topic is shared among its subscribers alone.
+
+1. A member keeps its partitions, up to its load.
+2. A partition with too many readers loses some.
+3. A partition with too few gets members in turn that have room and do not read it yet.
+
+Members and partitions are taken in the order of their ids. In Kafka it is the order of a HashMap.
+
+Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAssignmentBuilder.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from .assignment import NOTHING, Assignment, GroupSpec, MemberSpec, TopicsView
+from .uniform_homogeneous import partition_count
+
+_Partition = tuple[bytes, int]
+_Readers = dict[_Partition, list[str]]
+_Reads = dict[str, set[_Partition]]
+
+
+class SimpleAssignor:
+    """The simple assignor; see the module docstring."""
+
+    name = "simple"
+
+    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+        """Return the new target of every member. Raises AssignorError for an unknown topic."""
+        members = [spec.members[member_id] for member_id in sorted(spec.members)]
+        subscribed = sorted(frozenset[bytes]().union(*(m.subscribed_topic_ids for m in members)))
+        by_topic = {id_: list(_assignable(spec, topics, id_)) for id_ in subscribed}
+        reads: _Reads = {member.member_id: set() for member in members}
+        if spec.is_homogeneous:
+            _share(members, [one for some in by_topic.values() for one in some], reads)
+        else:
+            for topic_id, partitions in by_topic.items():
+                readers = [m for m in members if topic_id in m.subscribed_topic_ids]
+                _share(readers, partitions, reads)
+        return {member.member_id: _target(member, reads[member.member_id]) for member in members}
+
+
+def _assignable(spec: GroupSpec, topics: TopicsView, topic_id: bytes) -> Iterator[_Partition]:
+    every = range(partition_count(topics, topic_id))
+    allowed = every if spec.assignable is None else spec.assignable.get(topic_id, ())
+    return ((topic_id, partition) for partition in every if partition in allowed)
+
+
+def _share(members: Sequence[MemberSpec], partitions: Sequence[_Partition], reads: _Reads) -> None:
+    """Add to `reads` which member reads which of these partitions."""
+    if not members or not partitions:
+        return
+    sharing = -(-len(members) // len(partitions))  # rounded up
+    loads = _loads(members, sharing * len(partitions))
+    readers = _keep(members, partitions, loads, sharing)
+    _fill(readers, loads, sharing)
+    for partition, member_ids in readers.items():
+        for member_id in member_ids:
+            reads[member_id].add(partition)
+
+
+def _loads(members: Sequence[MemberSpec], total: int) -> dict[str, int]:
+    """The number of partitions of each member: `total`, divided evenly, the larger ones spread."""
+    count = len(members)
+    sums = [-(-total * index // count) for index in range(count + 1)]  # rounded up
+    return {
+        member.member_id: after - before
+        for member, (before, after) in zip(members, pairwise(sums), strict=True)
+    }
+
+
+def _keep(
+    members: Iterable[MemberSpec],
+    partitions: Iterable[_Partition],
+    loads: dict[str, int],
+    sharing: int,
+) -> _Readers:
+    """Return the readers that each partition keeps. `loads` becomes the room that is left."""
+    readers: _Readers = {partition: [] for partition in partitions}
+    for member in members:
+        member_id = member.member_id
+        for topic_id, held in sorted(member.assignment.items()):
+            for partition in sorted(held):
+                kept = readers.get((topic_id, partition))
+                if kept is not None and loads[member_id] and len(kept) < sharing:
+                    kept.append(member_id)
+                    loads[member_id] -= 1
+    return readers
+
+
+def _fill(readers: _Readers, room: Mapping[str, int], sharing: int) -> None:
+    """Give each partition readers, until it has `sharing` or no member with room is left."""
+    left = dict(room)
+    turn = [member_id for member_id, more in left.items() if more]
+    for member_ids in readers.values():
+        waiting = [member_id for member_id in turn if member_id not in member_ids]
+        chosen = waiting[: sharing - len(member_ids)]
+        member_ids += chosen
+        for member_id in chosen:
+            left[member_id] -= 1
+            turn.remove(member_id)
+            if left[member_id]:
+                turn.append(member_id)
+
+
+def _target(member: MemberSpec, reads: set[_Partition]) -> Assignment:
+    by_topic: dict[bytes, set[int]] = {}
+    for topic_id, partition in reads:
+        by_topic.setdefault(topic_id, set()).add(partition)
+    target = {topic_id: frozenset(by_topic[topic_id]) for topic_id in sorted(by_topic)}
+    if target == member.assignment:
+        return member.assignment
+    return target or NOTHING

@@ -1,0 +1,18 @@
+"""Checks of the fields that the heartbeats of all types of group have."""
+
+from odradek.protocol.errors import ApiError, ErrorCode
+
+NO_TIMEOUT = -1
+# The characters that Java's String.trim removes.
+BLANKS = "".join(map(chr, range(33)))
+
+
+def check_not_blank(what: str, text: str | None) -> None:
+    """Raise ApiError INVALID_REQUEST if a text is set and has only blanks."""
+    if text is not None and not text.strip(BLANKS):
+        raise invalid_request(f"{what} must not be blank")
+
+
+def invalid_request(message: str) -> ApiError:
+    """Make the error of a request whose fields are not valid."""
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,158 @@
+"""The share coordinator: stores what share groups have delivered (KIP-932).
+
+    request -> the shard of the share-partition -> a decision (share_state/) -> append, replay
+
+Every request is answered at once. In the background, snapshots of share-partitions that are not
+written are renewed, and the log is pruned, both at intervals.
+
+Kafka: ShareCoordinatorService.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+
+from odradek.protocol.errors import ApiError
+from odradek.protocol.records.share_group_state import RECORD_TYPES
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
+
+from .alarm import Alarm
+from .load_queue import LoadQueue
+from .outcome import Outcome
+from .record_codec import CoordinatorRecordCodec
+from .shards import CoordinatorShards, Shard
+from .share_partition_key import SharePartitionKey
+from .share_state.settings import ShareCoordinatorSettings
+from .share_state.state import ShareState, StateWrite
+from .share_state.table import PartitionCount, ShareStateTable
+from .timers import Deadline, Now
+
+logger = logging.getLogger("odradek.shares")
+
+ShareShard = Shard[ShareStateTable]
+
+
+class ShareCoordinator:
+    """The stored state of all share groups of this broker."""
+
+    def __init__(
+        self,
+        settings: ShareCoordinatorSettings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        after_arrivals: Callable[[Callable[[], None]], None],
+        clock: Callable[[], Now],
+        partition_count: PartitionCount,
+    ) -> None:
+        """`after_arrivals` calls its argument when the requests that have arrived are served."""
+        self._settings = settings
+        self._clock = clock
+        self._partition_count = partition_count
+        self.alarm = Alarm(loop, clock, after_arrivals)
+        self.shards: CoordinatorShards[ShareStateTable] = CoordinatorShards(
+            SHARE_GROUP_STATE_TOPIC,
+            lambda: ShareStateTable(partition_count, settings.updates_per_snapshot),
+            CoordinatorRecordCodec(RECORD_TYPES),
+            compression=settings.compression,
+            logger=logger,
+        )
+        self._loads = LoadQueue(loop, self._on_shard_loaded)
+        self._cold = Deadline(self._write_cold_snapshots, None)
+        self._prune = Deadline(self._prune_logs, None)
+
+    # -- the topic ---------------------------------------------------------------------------------
+
+    def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
+        """Load the states from the topic's partitions. One without a log is not served."""
+        for shard in self.shards.open_topic(logs, partition_count):
+            self._on_shard_loaded(shard)
+        now = self._clock()
+        self._schedule(self._cold, self._settings.cold_snapshot_interval_ms, now)
+        self._schedule(self._prune, self._settings.prune_interval_ms, now)
+        self.alarm.set(now)
+
+    def partition_online(self, log: PartitionLog) -> None:
+        """Load the states of a partition whose log has become readable."""
+        self._loads.add(self.shards.load_in_slices(log))
+
+    def partition_offline(self, partition: int) -> None:
+        """Stop serving the states of a partition whose log is offline."""
+        self.shards.unavailable(partition)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.alarm.cancel()
+        self._cold.cancel()
+        self._prune.cancel()
+        self.shards.close()
+
+    def _on_shard_loaded(self, shard: ShareShard) -> None:
+        """Delete the states of topics that were deleted while the shard was not served."""
+        topic_ids = {key.topic_id for key in shard.state.states}
+        self._delete_topics(shard, {one for one in topic_ids if self._partition_count(one) < 0})
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> None:
+        """Create the state of a share-partition. Raises ApiError as ShareStateTable.initialize."""
+        shard = self.shards.of(key.text)
+        outcome = shard.state.initialize(key, state_epoch, start_offset, now_ms)
+        shard.journal.commit(outcome, now_ms)
+
+    def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> ShareState:
+        """Return the state for a leader. Raises ApiError as ShareStateTable.read."""
+        shard = self.shards.of(key.text)
+        return shard.journal.commit(shard.state.read(key, leader_epoch, now_ms), now_ms)
+
+    def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> None:
+        """Store what has changed. Raises ApiError as ShareStateTable.write."""
+        shard = self.shards.of(key.text)
+        shard.journal.commit(shard.state.write(key, write, now_ms), now_ms)
+
+    def delete(self, key: SharePartitionKey, now_ms: int) -> None:
+        """Delete the state, if there is one. Raises ApiError as ShareStateTable.delete."""
+        shard = self.shards.of(key.text)
+        shard.journal.commit(shard.state.delete(key), now_ms)
+
+    def read_summary(self, key: SharePartitionKey) -> ShareState:
+        """Return the state, or an empty one. Raises ApiError as ShareStateTable.summary."""
+        return self.shards.of(key.text).state.summary(key)
+
+    # -- in the background -------------------------------------------------------------------------
+
+    def on_topics_deleted(self, topic_ids: Collection[bytes]) -> None:
+        """Delete the states of topics that have been deleted."""
+        for shard in self.shards.serving():
+            self._delete_topics(shard, topic_ids)
+
+    def _delete_topics(self, shard: ShareShard, topic_ids: Collection[bytes]) -> None:
+        tombstones = tuple(shard.state.tombstones_of_topics(topic_ids)) if topic_ids else ()
+        self._commit(shard, Outcome(reply=None, records=tombstones, atomic=False))
+
+    def _write_cold_snapshots(self, _subject: None, now: Now) -> None:
+        interval_ms = self._settings.cold_snapshot_interval_ms
+        self._schedule(self._cold, interval_ms, now)
+        for shard in self.shards.serving():
+            snapshots = tuple(shard.state.cold_snapshots(now.wall_ms, interval_ms))
+            self._commit(shard, Outcome(reply=None, records=snapshots, atomic=False))
+
+    def _commit(self, shard: ShareShard, outcome: Outcome[None]) -> None:
+        """Write records that nobody waits for."""
+        try:
+            shard.journal.commit(outcome, self._clock().wall_ms)
+        except ApiError as error:
+            logger.warning("%s could not be written: %s", shard.journal.log.name, error)
+
+    def _prune_logs(self, _subject: None, now: Now) -> None:
+        self._schedule(self._prune, self._settings.prune_interval_ms, now)
+        for shard in self.shards.serving():
+            log = shard.journal.log
+            offset = min(shard.state.redundant_before, log.high_watermark)
+            if offset > log.log_start_offset:
+                log.increment_log_start_offset(offset)
+
+    def _schedule(self, deadline: Deadline[None], after_ms: int, now: Now) -> None:
+        self.alarm.deadlines.schedule(deadline, now.timer_ms + after_ms)

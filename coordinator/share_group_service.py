@@ -1,0 +1,288 @@
+"""The entry point to the share groups: finds the shard, commits decisions, has state stored.
+
+    heartbeat -> checks -> the group's shard -> ShareHeartbeats decides -> append, replay -> then
+
+A heartbeat is answered at once. Partitions whose state has to be created are initialized after the
+answer, as in Kafka: the member gets them with a later heartbeat. The share coordinator runs in the
+same process and answers at once, too; only the creation of its topic takes time.
+
+Kafka: GroupCoordinatorService, and the persister that it calls.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol
+
+from odradek.protocol.errors import ApiError
+from odradek.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+from .assignors.simple import SimpleAssignor
+from .caller import Caller
+from .group_shards import GroupShard, GroupShards
+from .modern_group_commits import commit, commit_fencing
+from .modern_groups.deadlines import MemberDeadlines, MemberKey
+from .modern_groups.draft import Draft
+from .modern_groups.topics_view import ClusterTopics
+from .share_groups.group import ShareGroup
+from .share_groups.group_configs import ShareGroupConfigs
+from .share_groups.heartbeat import (
+    HeartbeatReply,
+    Initialization,
+    ShareHeartbeats,
+    check_heartbeat,
+    not_a_share_group,
+)
+from .share_groups.records import epoch_record, state_partitions_record
+from .share_groups.start_offsets import (
+    Partitions,
+    alter,
+    begin_deletion,
+    begin_group_deletion,
+    complete_deletion,
+)
+from .share_groups.state_partitions import StatePartitions
+from .share_partition_key import SharePartitionKey
+from .timers import DeadlineQueue, Now
+
+logger = logging.getLogger("odradek.groups")
+
+NO_START_OFFSET = -1
+
+
+class ShareStates(Protocol):
+    """The share coordinator, as the groups use it. Each method raises ApiError."""
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> None:
+        """Create the state of a partition."""
+
+    def delete(self, key: SharePartitionKey, now_ms: int) -> None:
+        """Delete the state of a partition."""
+
+
+class ShareGroupService:
+    """The share groups of all shards."""
+
+    def __init__(
+        self,
+        *,
+        shards: GroupShards,
+        deadlines: DeadlineQueue,
+        topics: ClusterTopics,
+        configs: ShareGroupConfigs,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], Now],
+        states: ShareStates,
+        when_states_exist: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`when_states_exist` calls its argument when the topic of `states` exists."""
+        self._shards = shards
+        self._topics = topics
+        self._configs = configs
+        self._loop = loop
+        self._clock = clock
+        self._states = states
+        self._when_states_exist = when_states_exist
+        self.deadlines = MemberDeadlines(deadlines, self._fence)
+        self._heartbeats = ShareHeartbeats(
+            topics=topics, configs=configs, deadlines=self.deadlines, assignor=SimpleAssignor()
+        )
+
+    def heartbeat(
+        self, request: ShareGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> ShareGroupHeartbeatResponse:
+        """Serve a ShareGroupHeartbeat."""
+        try:
+            check_heartbeat(request)
+            shard = self._shards.of(request.group_id)
+            group = shard.state.groups.get(request.group_id)
+            reply = commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+        except ApiError as error:
+            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+        if reply.initialization is not None:
+            self._loop.call_soon(
+                self._when_states_exist, partial(self._initialize, reply.initialization)
+            )
+        return reply.response
+
+    # -- stored state ------------------------------------------------------------------------------
+
+    def _initialize(self, wanted: Initialization) -> None:
+        """Create the state of partitions. Those that fail are tried again by a later heartbeat."""
+        try:
+            errors = self._create_states(wanted)
+            shard = self._shards.of(wanted.group_id)
+            group = shard.state.share_group(wanted.group_id)
+            change = StatePartitions.without_initializing if errors else (
+                StatePartitions.with_initialized
+            )  # fmt: skip
+            self._write_states(shard, group, change(group.state_partitions, wanted.topics))
+        except ApiError as error:
+            logger.warning("group %s: partitions not initialized: %s", wanted.group_id, error)
+
+    def _create_states(self, wanted: Initialization) -> dict[tuple[bytes, int], ApiError]:
+        """Create the state of partitions. Returns the errors, by topic id and partition."""
+        now_ms = self._clock().wall_ms
+        errors = {}
+        for topic_id, topic in wanted.topics.items():
+            for partition in sorted(topic.partitions):
+                offset = wanted.start_offsets.get((topic_id, partition), NO_START_OFFSET)
+                key = SharePartitionKey(wanted.group_id, topic_id, partition)
+                try:
+                    self._states.initialize(key, wanted.epoch, offset, now_ms)
+                except ApiError as error:
+                    logger.warning("the state of %s is not initialized: %s", key, error)
+                    errors[topic_id, partition] = error
+        return errors
+
+    def _delete_states(self, group_id: str, partitions: Partitions) -> dict[bytes, ApiError]:
+        """Delete the state of partitions. Returns an error of each topic that has one."""
+        now_ms = self._clock().wall_ms
+        errors = {}
+        for topic_id, of_topic in partitions.items():
+            for partition in of_topic:
+                try:
+                    self._states.delete(SharePartitionKey(group_id, topic_id, partition), now_ms)
+                except ApiError as error:
+                    errors[topic_id] = error
+        return errors
+
+    def _write_states(self, shard: GroupShard, group: ShareGroup, state: StatePartitions) -> None:
+        now = self._clock()
+        draft = Draft(group, now, epoch_record)
+        draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
+        commit(shard, draft.outcome(None), now)
+
+    def on_topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
+        """Forget the stored state of topics that have been deleted."""
+        deleted = frozenset(topic_ids)
+        for shard in self._shards.serving():
+            for group in list(shard.state.of_type(ShareGroup)):
+                left = group.state_partitions.without_topics(deleted)
+                if left != group.state_partitions:
+                    try:
+                        self._write_states(shard, group, left)
+                    except ApiError as error:
+                        logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
+
+    # -- administrators ----------------------------------------------------------------------------
+
+    def alter_offsets(
+        self, group_id: str, wanted: Iterable[AlterShareGroupOffsetsRequestTopic]
+    ) -> list[AlterShareGroupOffsetsResponseTopic]:
+        """Set start offsets of a group, which is created if it does not exist.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND for a group of another type, NON_EMPTY_GROUP.
+        """
+        now = self._clock()
+        shard = self._shards.of(group_id)
+        group = shard.state.groups.get(group_id) or ShareGroup(group_id)
+        if not isinstance(group, ShareGroup):
+            raise not_a_share_group(group_id)
+        results, initialization = commit(shard, alter(group, wanted, self._topics, now), now)
+        errors = self._create_states(initialization)
+        if not errors and initialization.topics:
+            group = shard.state.share_group(group_id)
+            done = group.state_partitions.with_initialized(initialization.topics)
+            self._write_states(shard, group, done)
+        for topic in results:
+            topic.partitions[:] = [
+                _with_error(one, errors.get((topic.topic_id, one.partition_index)))
+                for one in topic.partitions
+            ]
+        return results
+
+    def delete_offsets(
+        self, group_id: str, wanted: Iterable[DeleteShareGroupOffsetsRequestTopic]
+    ) -> list[DeleteShareGroupOffsetsResponseTopic]:
+        """Delete start offsets of topics. Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+        now = self._clock()
+        shard = self._shards.of(group_id)
+        group = shard.state.share_group(group_id)
+        refused, partitions = commit(shard, begin_deletion(group, wanted, self._topics, now), now)
+        errors = self._delete_states(group_id, partitions)
+        deleted = [topic_id for topic_id in partitions if topic_id not in errors]
+        failed = [
+            DeleteShareGroupOffsetsResponseTopic(
+                topic_name=self._topics.name_of(topic_id) or "",
+                topic_id=topic_id,
+                error_code=error.code,
+                error_message=error.message,
+            )
+            for topic_id, error in errors.items()
+        ]
+        if not deleted:
+            return [*refused, *failed]
+        commit(shard, complete_deletion(group, deleted, self._topics, now), now)
+        return [
+            *(
+                DeleteShareGroupOffsetsResponseTopic(
+                    topic_name=self._topics.name_of(topic_id) or "", topic_id=topic_id
+                )
+                for topic_id in deleted
+            ),
+            *refused,
+            *failed,
+        ]
+
+    def delete_states(self, group: ShareGroup) -> None:
+        """Delete all stored state of a group, so that the group can be deleted.
+
+        Raises ApiError: NON_EMPTY_GROUP, or an error of the share coordinator.
+        """
+        now = self._clock()
+        shard = self._shards.of(group.group_id)
+        partitions = commit(shard, begin_group_deletion(group, self._topics, now), now)
+        for error in self._delete_states(group.group_id, partitions).values():
+            raise error
+
+    # -- deadlines ---------------------------------------------------------------------------------
+
+    def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
+        """Start the sessions of the members that have just been loaded."""
+        for group in shard.state.of_type(ShareGroup):
+            group.note_timestamps(now)
+            session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
+            for member_id in group.members:
+                self.deadlines.sessions.schedule(MemberKey(group.group_id, member_id), session_ms)
+
+    def on_shard_unloaded(self, shard: GroupShard) -> None:
+        """Cancel the deadlines of groups that are no longer served here."""
+        for group in shard.state.of_type(ShareGroup):
+            for member_id in group.members:
+                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
+
+    def _fence(self, deadline: str, _epoch: int | None, key: MemberKey, now: Now) -> int | None:
+        """Remove a member whose session has ended. Returns when to try again, in timer time."""
+        shard = self._shards.of(key.group_id)
+        group = shard.state.share_group(key.group_id)
+        nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
+        removal = self._heartbeats.remove(group, group.member(key.member_id), now, nothing)
+        return commit_fencing(shard, removal, key, deadline, now)
+
+
+def _with_error(
+    result: AlterShareGroupOffsetsResponsePartition, error: ApiError | None
+) -> AlterShareGroupOffsetsResponsePartition:
+    if error is None:
+        return result
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=result.partition_index,
+        error_code=error.code,
+        error_message=error.message,
+    )

@@ -1,0 +1,315 @@
+"""Serves ShareGroupHeartbeat: a member joins, reports its subscription, gets partitions, or leaves.
+
+A heartbeat takes these steps; each may write records:
+
+    the subscription   written if the request changes it
+    the group epoch    rises if the subscribed topics have changed, or an initialized partition has
+                       no reader yet
+    the targets        computed if the epoch has risen, at most once per assignment interval
+    the member         moves to its target at once, because partitions have no owners
+    new partitions     subscribed ones without stored state: the caller initializes the state
+
+Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from odradek.coordinator.assignors.assignment import NOTHING, Assignment, Assignor
+from odradek.coordinator.caller import Caller
+from odradek.coordinator.group import Group
+from odradek.coordinator.modern_groups.deadlines import MemberDeadlines, MemberKey
+from odradek.coordinator.modern_groups.draft import Draft, DraftResult
+from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
+from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH, MemberState
+from odradek.coordinator.modern_groups.target_assignment import (
+    changed_targets,
+    compute_targets,
+    is_due,
+)
+from odradek.coordinator.modern_groups.topic_checks import check_topics
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatAssignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    ShareGroupHeartbeatTopicPartitions,
+)
+
+from .group import ShareGroup
+from .group_configs import ShareGroupConfigs
+from .member import ShareMember
+from .records import (
+    current_assignment_record,
+    epoch_record,
+    member_tombstones,
+    state_partitions_record,
+    subscription_record,
+    target_epoch_record,
+    target_record,
+)
+from .state_partitions import TopicOfState, Topics
+
+MAX_MEMBER_ID_UNITS = 36
+
+
+class Initialization(NamedTuple):
+    """State to create in `__share_group_state`. The group epoch becomes the state epoch.
+
+    A partition that is not in `start_offsets` gets its start offset when it is first read.
+    """
+
+    group_id: str
+    epoch: int
+    topics: Topics
+    start_offsets: Mapping[tuple[bytes, int], int] = {}
+
+
+class HeartbeatReply(NamedTuple):
+    """The response, and the state that is to be created after it; None: none."""
+
+    response: ShareGroupHeartbeatResponse
+    initialization: Initialization | None = None
+
+
+Answer = Outcome[DraftResult[HeartbeatReply]]
+
+
+def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
+    """Raise ApiError INVALID_REQUEST for a request that is not valid."""
+    check_not_blank("a member id", request.member_id)
+    if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_UNITS:
+        raise invalid_request(f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters")
+    check_not_blank("a group id", request.group_id)
+    check_not_blank("a rack id", request.rack_id)
+    if request.member_epoch == JOINING_EPOCH:
+        if not request.subscribed_topic_names:
+            raise invalid_request("a joining member must subscribe to topics")
+    elif request.member_epoch < LEAVING_EPOCH:
+        raise invalid_request(f"{request.member_epoch} is not a member epoch")
+
+
+class ShareHeartbeats:
+    """Serves the heartbeats of all share groups."""
+
+    def __init__(
+        self,
+        *,
+        topics: ClusterTopics,
+        configs: ShareGroupConfigs,
+        deadlines: MemberDeadlines,
+        assignor: Assignor,
+    ) -> None:
+        self._topics = topics
+        self._configs = configs
+        self._deadlines = deadlines
+        self._assignor = assignor
+
+    def serve(
+        self, group: Group | None, request: ShareGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> Answer:
+        """Decide about a checked request; `group` is the group of that id, or None.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+        FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
+        """
+        joins = request.member_epoch == JOINING_EPOCH
+        if group is None and joins:
+            group = ShareGroup(request.group_id)
+        if not isinstance(group, ShareGroup):
+            raise not_a_share_group(request.group_id)
+        if request.member_epoch == LEAVING_EPOCH:
+            left = ShareGroupHeartbeatResponse(
+                member_id=request.member_id, member_epoch=LEAVING_EPOCH
+            )
+            member = group.member(request.member_id)
+            return self.remove(group, member, now, HeartbeatReply(left))
+        self._check_size(group, request.member_id)
+        member = (group.member_or_new if joins else group.member)(request.member_id)
+        _check_epoch(member, request.member_epoch)
+        return self._serve_member(Draft(group, now, epoch_record), member, request, caller)
+
+    def remove(
+        self, group: ShareGroup, member: ShareMember, now: Now, reply: HeartbeatReply
+    ) -> Answer:
+        """Remove a member that left or was fenced, and raise the group epoch."""
+        draft = Draft(group, now, epoch_record)
+        draft.records += member_tombstones(group.group_id, member.member_id)
+        topics = group.subscriptions.topics_without([member])
+        draft.bump_epoch(self._topics.group_hash(topics), f"removed {member.member_id}")
+        key = MemberKey(group.group_id, member.member_id)
+        draft.then.append(partial(self._deadlines.cancel_all, key))
+        return draft.outcome(reply)
+
+    def _check_size(self, group: ShareGroup, member_id: str) -> None:
+        max_size = self._configs.broker.max_size
+        if len(group.members) >= max_size and member_id not in group.members:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {group.group_id} has {len(group.members)} of {max_size} members",
+            )
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def _serve_member(
+        self,
+        draft: Draft[ShareGroup],
+        member: ShareMember,
+        request: ShareGroupHeartbeatRequest,
+        caller: Caller,
+    ) -> Answer:
+        updated = _updated_member(member, request, caller)
+        if updated != member:
+            draft.records.append(subscription_record(draft.group_id, updated))
+        is_bumped = self._bump_epoch(draft, member, updated)
+        epoch, target = self._update_target(draft, member, updated)
+        reconciled = self._reconcile(updated, epoch, target, is_forced=is_bumped)
+        if reconciled != updated:
+            draft.records.append(current_assignment_record(draft.group_id, reconciled))
+        until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
+        key = MemberKey(draft.group_id, reconciled.member_id)
+        draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
+        initialization = self._initialization(draft, member, updated)
+        has_news = request.subscribed_topic_names is not None or (
+            reconciled.assigned != member.assigned
+        )
+        response = ShareGroupHeartbeatResponse(
+            member_id=reconciled.member_id,
+            member_epoch=reconciled.member_epoch,
+            heartbeat_interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
+            assignment=_assignment_of(reconciled) if has_news else None,
+        )
+        return draft.outcome(HeartbeatReply(response, initialization))
+
+    def _bump_epoch(
+        self, draft: Draft[ShareGroup], member: ShareMember, updated: ShareMember
+    ) -> bool:
+        """Raise the group epoch if new targets are needed. Returns whether it was raised."""
+        group = draft.group
+        changed = updated.subscribed_topics != member.subscribed_topics or (
+            group.assignment_epoch >= group.epoch and group.has_unassigned_partitions
+        )
+        found = check_topics(draft, self._topics, member, updated, changed=changed)
+        if found is None or not (changed or found.has_changed):
+            return False
+        draft.bump_epoch(found.metadata_hash, f"heartbeat of {updated.member_id}")
+        return True
+
+    def _update_target(
+        self, draft: Draft[ShareGroup], member: ShareMember, updated: ShareMember
+    ) -> tuple[int, Assignment]:
+        """Return the epoch of the targets and the member's target; compute all if they are due."""
+        group = draft.group
+        if not is_due(group, draft.epoch, draft.now, self._configs):
+            return group.assignment_epoch, group.targets.get(updated.member_id, NOTHING)
+        targets = compute_targets(
+            group,
+            updated,
+            self._assignor,
+            self._topics,
+            previous_id=updated.member_id,
+            topics_of=lambda one: one.subscribed_topics,
+            is_homogeneous=group.is_homogeneous_if(member, updated),
+            assignable=group.state_partitions.assignable(),
+        )
+        for member_id, target in changed_targets(group.targets, targets):
+            draft.records.append(target_record(group.group_id, member_id, target))
+        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        return draft.epoch, targets[updated.member_id]
+
+    def _reconcile(
+        self, member: ShareMember, epoch: int, target: Assignment, *, is_forced: bool
+    ) -> ShareMember:
+        """Move the member to its target, without topics that it does not subscribe to.
+
+        `is_forced`: its subscription may have changed although it has reached the epoch.
+        """
+        is_behind = member.member_epoch != epoch or member.state is not MemberState.STABLE
+        if not (is_behind or is_forced):
+            return member
+        subscribed = self._topics.ids_of(member.subscribed_topics)
+        assigned = {id_: them for id_, them in target.items() if id_ in subscribed}
+        if member.member_epoch == epoch:
+            return replace(member, assigned=assigned)
+        return replace(
+            member,
+            state=MemberState.STABLE,
+            assigned=assigned,
+            previous_member_epoch=member.member_epoch,
+            member_epoch=epoch,
+        )
+
+    # -- partitions without stored state -----------------------------------------------------------
+
+    def _initialization(
+        self, draft: Draft[ShareGroup], member: ShareMember, updated: ShareMember
+    ) -> Initialization | None:
+        """Write which subscribed partitions are being initialized; None if there are none."""
+        group, now_ms = draft.group, draft.now.wall_ms
+        subscribed = group.subscriptions.topics
+        if updated.subscribed_topics != member.subscribed_topics:
+            subscribed = group.subscriptions.topics_if(member, updated)
+        new: dict[bytes, TopicOfState] = {}
+        for name in subscribed:
+            topic_id = self._topics.id_of(name)
+            if topic_id is None:
+                continue
+            retry_ms = self._configs.broker.initialize_retry_interval_ms
+            known = group.state_partitions.recent(topic_id, now_ms, retry_ms)
+            count = self._topics.partition_count(topic_id)
+            if len(known) < count:
+                new[topic_id] = TopicOfState(name, frozenset(range(count)) - known, now_ms)
+        if not new:
+            return None
+        state = group.state_partitions.with_initializing(new)
+        draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
+        return Initialization(group.group_id, draft.epoch, new)
+
+
+def not_a_share_group(group_id: str) -> ApiError:
+    """Make the error of a group id without a share group."""
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+
+
+def _check_epoch(member: ShareMember, epoch: int) -> None:
+    """Raise ApiError FENCED_MEMBER_EPOCH unless the epoch is the member's, or the one before.
+
+    A member that sends the previous epoch may have missed the response with its new one.
+    """
+    if epoch in (JOINING_EPOCH, member.member_epoch):
+        return
+    if epoch > member.member_epoch or epoch != member.previous_member_epoch:
+        raise ApiError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}: "
+            "it must join again",
+        )
+
+
+def _updated_member(
+    member: ShareMember, request: ShareGroupHeartbeatRequest, caller: Caller
+) -> ShareMember:
+    """Return the member with the request's fields; null means unchanged."""
+    topics = request.subscribed_topic_names
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        subscribed_topics=member.subscribed_topics if topics is None else frozenset(topics),
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+    )
+
+
+def _assignment_of(member: ShareMember) -> ShareGroupHeartbeatAssignment:
+    return ShareGroupHeartbeatAssignment(
+        topic_partitions=[
+            ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in member.assigned.items()
+        ]
+    )

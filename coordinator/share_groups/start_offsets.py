@@ -1,0 +1,168 @@
+"""Requests of administrators about the start offsets of a share group without members.
+
+The offsets themselves are in the state that the share coordinator stores. So each request has two
+halves: what the group records, which is decided here, and what the share coordinator then does,
+which the caller asks it for. Kafka: GroupMetadataManager.alterShareGroupOffsets,
+sharePartitionsEligibleForOffsetDeletion, shareGroupBuildPartitionDeleteRequest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from odradek.coordinator.modern_groups.draft import Draft, DraftResult
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from odradek.protocol.primitives import ZERO_UUID
+
+from .group import ShareGroup
+from .heartbeat import Initialization
+from .records import epoch_record, state_partitions_record
+from .state_partitions import StatePartitions, TopicOfState
+
+NO_PARTITION_TEXT = "there is no such topic or partition"
+
+# Partitions by topic id.
+Partitions = Mapping[bytes, Iterable[int]]
+
+
+class Altered(NamedTuple):
+    """The results by topic, and the state to create."""
+
+    topics: list[AlterShareGroupOffsetsResponseTopic]
+    initialization: Initialization
+
+
+class Deletion(NamedTuple):
+    """The topics that have no offsets to delete, and the state to delete of the others."""
+
+    refused: list[DeleteShareGroupOffsetsResponseTopic]
+    partitions: Partitions
+
+
+def alter(
+    group: ShareGroup,
+    wanted: Iterable[AlterShareGroupOffsetsRequestTopic],
+    topics: ClusterTopics,
+    now: Now,
+) -> Outcome[DraftResult[Altered]]:
+    """Begin to set start offsets. Raises ApiError NON_EMPTY_GROUP."""
+    group.check_deletable()
+    draft = Draft(group, now, epoch_record)
+    results: list[AlterShareGroupOffsetsResponseTopic] = []
+    initializing: dict[bytes, TopicOfState] = {}
+    offsets: dict[tuple[bytes, int], int] = {}
+    for topic in wanted:
+        topic_id = topics.id_of(topic.topic_name)
+        count = 0 if topic_id is None else topics.partition_count(topic_id)
+        known = {one.partition_index: one.start_offset for one in topic.partitions
+                 if one.partition_index < count}  # fmt: skip
+        results.append(
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name,
+                topic_id=topic_id or ZERO_UUID,
+                partitions=[
+                    altered_partition(one.partition_index, is_known=one.partition_index in known)
+                    for one in topic.partitions
+                ],
+            )
+        )
+        if topic_id is not None:
+            since_ms = now.wall_ms
+            initializing[topic_id] = TopicOfState(topic.topic_name, frozenset(known), since_ms)
+            offsets |= {(topic_id, partition): offset for partition, offset in known.items()}
+    if initializing:
+        state = group.state_partitions.with_initializing(initializing)
+        draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
+    initialization = Initialization(group.group_id, group.epoch, initializing, offsets)
+    return draft.outcome(Altered(results, initialization))
+
+
+def altered_partition(partition: int, *, is_known: bool) -> AlterShareGroupOffsetsResponsePartition:
+    """Make the result of a partition, which exists or not."""
+    error = ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=partition,
+        error_code=error,
+        error_message=None if is_known else NO_PARTITION_TEXT,
+    )
+
+
+def begin_deletion(
+    group: ShareGroup,
+    wanted: Iterable[DeleteShareGroupOffsetsRequestTopic],
+    topics: ClusterTopics,
+    now: Now,
+) -> Outcome[DraftResult[Deletion]]:
+    """Begin to delete the start offsets of topics. Raises ApiError NON_EMPTY_GROUP."""
+    group.check_deletable()
+    draft = Draft(group, now, epoch_record)
+    refused: list[DeleteShareGroupOffsetsResponseTopic] = []
+    partitions: dict[bytes, Iterable[int]] = {}
+    if not group.has_state_record:
+        return draft.outcome(Deletion(refused, partitions))
+    state = group.state_partitions
+    for topic in wanted:
+        topic_id = topics.id_of(topic.topic_name)
+        if topic_id is None:
+            refused.append(_not_deleted(topic.topic_name, NO_PARTITION_TEXT))
+        elif topic_id in state.initialized:
+            partitions[topic_id] = sorted(state.initialized[topic_id].partitions)
+        elif topic_id in state.deleting:  # an earlier deletion was not completed
+            partitions[topic_id] = range(topics.partition_count(topic_id))
+        else:
+            refused.append(_not_deleted(topic.topic_name, "the group has no offsets in the topic"))
+    state = state.with_deleting(partitions)
+    draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
+    return draft.outcome(Deletion(refused, partitions))
+
+
+def complete_deletion(
+    group: ShareGroup, topic_ids: Sequence[bytes], topics: ClusterTopics, now: Now
+) -> Outcome[DraftResult[None]]:
+    """The state of these topics has been deleted."""
+    draft = Draft(group, now, epoch_record)
+    state = group.state_partitions.without_deleting(topic_ids)
+    draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
+    return draft.outcome(None)
+
+
+def begin_group_deletion(
+    group: ShareGroup, topics: ClusterTopics, now: Now
+) -> Outcome[DraftResult[Partitions]]:
+    """Begin to delete the state of all topics, with which the group can be deleted.
+
+    A topic whose deletion was not completed is deleted again, unless it does not exist any more.
+    Raises ApiError NON_EMPTY_GROUP.
+    """
+    group.check_deletable()
+    draft = Draft(group, now, epoch_record)
+    partitions: dict[bytes, Iterable[int]] = {}
+    if group.has_state_record:
+        stored = group.state_partitions.stored()
+        partitions = {topic_id: sorted(topic.partitions) for topic_id, topic in stored.items()}
+        for topic_id in group.state_partitions.deleting:
+            if topics.name_of(topic_id) is not None:
+                partitions[topic_id] = range(topics.partition_count(topic_id))
+        deleting = StatePartitions(deleting=frozenset(partitions))
+        draft.records.append(state_partitions_record(group.group_id, deleting, topics.name_of))
+    return draft.outcome(partitions)
+
+
+def _not_deleted(name: str, text: str) -> DeleteShareGroupOffsetsResponseTopic:
+    return DeleteShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        topic_id=ZERO_UUID,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_message=text,
+    )

@@ -1,0 +1,254 @@
+"""How records leave a member: it acknowledges them, its session ends, or a lock ends.
+
+    changes = acknowledge(partition, ...)     # checks everything, changes nothing
+    store(changes.batches, changes.complete_count)
+    changes.apply()                           # and the start offset moves
+
+If one record of a request cannot be acknowledged, none is. Kafka: SharePartition.acknowledge,
+releaseAcquiredRecords, releaseAcquisitionLockOnTimeout, rollbackOrProcessStateUpdates.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from odradek.coordinator.share_state.batches import DeliveryBatch
+from odradek.protocol.errors import ApiError, ErrorCode
+
+from .in_flight import NO_MEMBER, Batch, InFlight, RecordState, released_state
+from .share_partition import SharePartition
+
+
+class AcknowledgeType(IntEnum):
+    """On the wire: never renumber."""
+
+    GAP = 0
+    """There is no such record: it was compacted, or is a marker."""
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+    """The member keeps the record, and its lock begins again."""
+
+
+STATE_OF = {
+    AcknowledgeType.GAP: RecordState.ARCHIVED,
+    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
+    AcknowledgeType.REJECT: RecordState.ARCHIVED,
+}
+
+
+class Acknowledgement(NamedTuple):
+    """Offsets, both ends included, and one type for all of them, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+    def type_of(self, offset: int) -> AcknowledgeType:
+        index = offset - self.first_offset if len(self.types) > 1 else 0
+        return AcknowledgeType(self.types[index])
+
+
+class AcknowledgeCall(NamedTuple):
+    """Who acknowledges, and what applies. `renewed_until_ms`: None: locks cannot be renewed."""
+
+    member_id: str
+    max_delivery_count: int
+    renewed_until_ms: int | None
+
+
+class Changes:
+    """Decided changes of one share-partition, which are to be stored and then applied."""
+
+    def __init__(self, partition: SharePartition) -> None:
+        self.batches: list[DeliveryBatch] = []
+        self.complete_count = partition.complete_count
+        """How many records are done from the start offset on, after the changes."""
+        self._partition = partition
+        self._settled: dict[int, tuple[InFlight, RecordState]] = {}
+        self._renewed: list[tuple[InFlight, int]] = []
+
+    def settle(self, first: int, last: int, in_flight: InFlight, state: RecordState) -> None:
+        """Settle an acquired record, or batch, as this state."""
+        self._settled[id(in_flight)] = in_flight, state
+        self.batches.append(DeliveryBatch(first, last, in_flight.delivery_count, state))
+        if state.is_terminal:
+            self.complete_count += max(last - max(first, self._partition.start_offset) + 1, 0)
+
+    def renew(self, in_flight: InFlight, until_ms: int) -> None:
+        """Begin a lock again. It is not stored."""
+        self._renewed.append((in_flight, until_ms))
+
+    def is_acquired(self, in_flight: InFlight) -> bool:
+        """Whether a record is acquired, and would be after the changes so far."""
+        return in_flight.state is RecordState.ACQUIRED and id(in_flight) not in self._settled
+
+    def apply(self) -> bool:
+        """Apply the changes, which have been stored. Returns whether there was one to store."""
+        partition = self._partition
+        for in_flight, until_ms in self._renewed:
+            in_flight.locked_until_ms = until_ms
+        for in_flight, state in self._settled.values():
+            in_flight.settle(state)
+            if state is RecordState.AVAILABLE:
+                partition.may_have_available = True
+        partition.complete_count = self.complete_count
+        if self.batches:
+            partition.move_start()
+        return bool(self.batches)
+
+
+# -- acknowledge -----------------------------------------------------------------------------------
+
+
+def acknowledge(
+    partition: SharePartition, call: AcknowledgeCall, acknowledgements: Iterable[Acknowledgement]
+) -> Changes:
+    """Decide about a member's acknowledgements, in order.
+
+    Records before the start offset are done: acknowledging them again changes nothing.
+    Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST.
+    """
+    changes = Changes(partition)
+    for each in acknowledgements:
+        if each.last_offset < partition.start_offset:
+            continue
+        for batch in _batches_of(partition, each):
+            if batch.last_offset >= partition.start_offset:
+                _acknowledge_batch(partition, changes, call, each, batch)
+    return changes
+
+
+def _batches_of(partition: SharePartition, wanted: Acknowledgement) -> list[Batch]:
+    floor = partition.batches.floor(wanted.first_offset)
+    if floor is None and wanted.first_offset < partition.start_offset:
+        floor = partition.batches.floor(partition.start_offset)
+    if floor is None:
+        raise _invalid_state(f"{wanted.first_offset} is not in flight")
+    found = partition.batches.between(floor.first_offset, wanted.last_offset)
+    if found[-1].last_offset < wanted.last_offset:
+        text = f"{wanted.first_offset} to {wanted.last_offset} is not all in flight"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    return found
+
+
+def _acknowledge_batch(
+    partition: SharePartition,
+    changes: Changes,
+    call: AcknowledgeCall,
+    wanted: Acknowledgement,
+    batch: Batch,
+) -> None:
+    whole = batch.whole
+    if whole is not None:
+        _check_owner(changes, whole, call.member_id, batch.first_offset)
+        if (
+            batch.is_within(wanted.first_offset, wanted.last_offset)
+            and len(wanted.types) == 1
+            and not batch.is_cut_by(partition.start_offset)
+        ):
+            kind = wanted.type_of(wanted.first_offset)
+            _decide(changes, call, (batch.first_offset, batch.last_offset), whole, kind)
+            return
+    for offset, state in batch.split().items():
+        if offset > wanted.last_offset:
+            break
+        if offset >= max(wanted.first_offset, partition.start_offset):
+            _check_owner(changes, state, call.member_id, offset)
+            _decide(changes, call, (offset, offset), state, wanted.type_of(offset))
+
+
+def _decide(
+    changes: Changes,
+    call: AcknowledgeCall,
+    offsets: tuple[int, int],
+    in_flight: InFlight,
+    kind: AcknowledgeType,
+) -> None:
+    if kind is AcknowledgeType.RENEW:
+        if call.renewed_until_ms is None:
+            raise _invalid_state("the group does not allow that locks are renewed")
+        changes.renew(in_flight, call.renewed_until_ms)
+        return
+    state = STATE_OF[kind]
+    if state is RecordState.AVAILABLE:
+        state = released_state(in_flight.delivery_count, call.max_delivery_count)
+    changes.settle(*offsets, in_flight, state)
+
+
+def _check_owner(changes: Changes, in_flight: InFlight, member_id: str, offset: int) -> None:
+    if not changes.is_acquired(in_flight):
+        raise _invalid_state(f"{offset} is not acquired")
+    if in_flight.member_id != member_id:
+        raise _invalid_state(f"{offset} is acquired by another member")
+
+
+def _invalid_state(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD_STATE, message)
+
+
+# -- release ---------------------------------------------------------------------------------------
+
+
+def release(partition: SharePartition, member_id: str, max_delivery_count: int) -> Changes:
+    """Release all records of a member, because its session has ended."""
+    return _released(
+        partition,
+        max_delivery_count,
+        lambda in_flight: in_flight.member_id in (member_id, NO_MEMBER),
+    )
+
+
+def expire(partition: SharePartition, now_ms: int, max_delivery_count: int) -> Changes:
+    """Release the records whose locks have ended at `now_ms` (timer time)."""
+    return _released(
+        partition,
+        max_delivery_count,
+        lambda in_flight: (
+            in_flight.locked_until_ms is not None and in_flight.locked_until_ms <= now_ms
+        ),
+    )
+
+
+def next_lock_end_ms(partition: SharePartition) -> int | None:
+    """When the next lock ends, in timer time; None if nothing is locked."""
+    return min(
+        (
+            state.locked_until_ms
+            for batch in partition.batches
+            for _, _, state in batch.states()
+            if state.locked_until_ms is not None
+        ),
+        default=None,
+    )
+
+
+def _released(
+    partition: SharePartition, max_delivery_count: int, is_wanted: Callable[[InFlight], bool]
+) -> Changes:
+    """Release the acquired records that are wanted. Those before the start offset are archived."""
+    changes = Changes(partition)
+    start = partition.start_offset
+    for batch in partition.batches:
+        for first, last, state in _states_cut_at(batch, start, is_wanted):
+            if state.state is RecordState.ACQUIRED and is_wanted(state):
+                new = released_state(state.delivery_count, max_delivery_count)
+                changes.settle(first, last, state, RecordState.ARCHIVED if last < start else new)
+    return changes
+
+
+def _states_cut_at(
+    batch: Batch, start: int, is_wanted: Callable[[InFlight], bool]
+) -> Iterator[tuple[int, int, InFlight]]:
+    """The states of a batch. One that begins before the start offset and ends after it is split."""
+    whole = batch.whole
+    if (
+        whole is not None
+        and whole.state is RecordState.ACQUIRED
+        and batch.is_cut_by(start)
+        and is_wanted(whole)
+    ):
+        batch.split()
+    return batch.states()

@@ -1,0 +1,226 @@
+"""A share-partition: the records in flight, from the start offset to the end offset.
+
+All records before the start offset are done. The end offset is that of the last record that was
+ever acquired; while nothing is in flight it is the next offset to fetch. Stored state that has gaps
+(records that were acquired but not settled when it was stored) is read with a gap window: the
+records in the gaps are fetched again.
+
+Kafka: SharePartition. Its write lock and its transitions in progress are not needed here: what
+changes is stored, and then applied, without an await in between.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from odradek.coordinator.share_state.batches import NO_OFFSET
+from odradek.coordinator.share_state.state import ShareState
+
+from .batches import Batches
+from .in_flight import Batch, InFlight, RecordState
+
+
+class Limits(Struct, frozen=True):
+    """The settings of the group that limit deliveries."""
+
+    max_delivery_count: int
+    max_in_flight: int
+
+
+class InvalidShareStateError(Exception):
+    """Stored state contradicts itself. The message says how."""
+
+
+class SharePartition:
+    """One partition of one share group, as its leader sees it."""
+
+    def __init__(self, state: ShareState, start_offset: int) -> None:
+        """`start_offset` is that of the state, or where the group begins if the state has none.
+
+        Raises InvalidShareStateError.
+        """
+        self.state_epoch = state.state_epoch
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.batches = Batches()
+        self.complete_count = 0
+        """How many records from the start offset on are done."""
+        self.may_have_available = False
+        """Whether a record in flight may be available; else the next one to fetch is the end's."""
+        self._gap_start = NO_OFFSET
+        self._gap_end = NO_OFFSET
+        self._restore(state)
+
+    def _restore(self, state: ShareState) -> None:
+        before = self.start_offset - 1
+        gap_start = NO_OFFSET
+        for stored in state.batches:
+            first, last = stored.first_offset, stored.last_offset
+            if first <= before or last < first:
+                raise InvalidShareStateError(f"batch {first} to {last} follows offset {before}")
+            if gap_start == NO_OFFSET and first > before + 1:
+                gap_start = before + 1
+            before = last
+            record_state = RecordState(stored.delivery_state)
+            self.batches.put(Batch(first, last, InFlight(record_state, stored.delivery_count)))
+            if record_state.is_terminal:
+                self.complete_count += last - first + 1
+        if len(self.batches):
+            self.may_have_available = True
+            self.end_offset = self.batches.last.last_offset
+            if gap_start != NO_OFFSET:
+                self._gap_start, self._gap_end = gap_start, self.end_offset
+            self.move_start()
+
+    # -- what can be fetched -----------------------------------------------------------------------
+
+    @property
+    def in_flight_count(self) -> int:
+        """The number of records between the start and the end offset."""
+        return self.end_offset - self.start_offset + 1 if len(self.batches) else 0
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything in flight is before the start offset."""
+        return not len(self.batches) or self.start_offset > self.batches.last.last_offset
+
+    def can_acquire(self, limits: Limits) -> bool:
+        """Whether a record in flight is available, or there is room for more."""
+        if self.next_fetch_offset() != self.end_offset + 1:
+            return True
+        return self.in_flight_count < limits.max_in_flight
+
+    def next_fetch_offset(self) -> int:
+        """The offset of the first record that can be acquired."""
+        if self.is_caught_up:
+            self.may_have_available = False
+            return self.end_offset
+        if self.may_have_available:
+            offset = self._first_available()
+            if offset is not None:
+                return offset
+            self.may_have_available = False
+        return self.end_offset + 1
+
+    def _first_available(self) -> int | None:
+        gap_start = self._gap_start
+        for batch in self.batches:
+            if self.has_gaps:
+                if batch.first_offset > gap_start:
+                    return gap_start
+                gap_start = max(batch.last_offset + 1, gap_start)
+            for first, _, state in batch.states():
+                if state.state is RecordState.AVAILABLE:
+                    return first
+        return None
+
+    # -- gaps --------------------------------------------------------------------------------------
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether stored state had gaps, and nothing was acquired after it yet."""
+        return self._gap_end != NO_OFFSET and self._gap_end == self.end_offset
+
+    def close_gap_before(self, offset: int) -> None:
+        """Records before `offset` have been acquired."""
+        if self.has_gaps and offset <= self._gap_end:
+            self._gap_start = offset
+        else:
+            self._gap_start = self._gap_end = NO_OFFSET
+
+    # -- the start offset --------------------------------------------------------------------------
+
+    def move_start(self) -> bool:
+        """Move the start offset past records that are done. Returns whether something changed.
+
+        A batch is dropped when all its records are done.
+        """
+        if not self._can_move_start():
+            return False
+        last_done, count = self._done_from_start()
+        if last_done == NO_OFFSET:
+            return False
+        if last_done == self.batches.last.last_offset:
+            self.start_offset = self.end_offset = last_done + 1
+            self.batches.clear()
+            self.complete_count = 0
+            return True
+        batch = self.batches.floor(last_done)
+        assert batch is not None, "the record is in flight"
+        if last_done == batch.last_offset:
+            following = self.batches.after(last_done)
+            assert following is not None, "the last batch is not done"
+            self.start_offset = max(self.start_offset, following.first_offset)
+            if self.has_gaps:
+                self.start_offset = min(self._gap_start, self.start_offset)
+            self.batches.remove_before(batch.first_offset + 1)
+        else:
+            self.start_offset = max(self.start_offset, last_done + 1)
+            self.batches.remove_before(batch.first_offset)
+        self.complete_count -= count
+        return True
+
+    def _can_move_start(self) -> bool:
+        batch = self.batches.floor(self.start_offset)
+        if batch is None:
+            return False
+        state = batch.whole or batch.offsets.get(self.start_offset)
+        return state is not None and state.state.is_terminal
+
+    def _done_from_start(self) -> tuple[int, int]:
+        """The last of the records that are done without a break, and how many of them count."""
+        last_done, count = NO_OFFSET, 0
+        for batch in self.batches:
+            if self.has_gaps and batch.last_offset >= self._gap_start:
+                break
+            for first, last, state in batch.states():
+                if not state.state.is_terminal:
+                    return last_done, count
+                last_done = last
+                count += max(last - max(first, self.start_offset) + 1, 0)
+        return last_done, count
+
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """The log has lost the records before an offset: those that are available are archived."""
+        if log_start_offset <= self.start_offset:
+            return
+        if not len(self.batches):
+            self.start_offset = self.end_offset = log_start_offset
+            self.complete_count = 0
+            return
+        gone = sum(
+            max(min(last, log_start_offset - 1) - max(first, self.start_offset) + 1, 0)
+            for batch in self.batches
+            for first, last, state in batch.states()
+            if state.state.is_terminal
+        )
+        first, last = self.start_offset, log_start_offset - 1
+        if self.archive(self.batches, first, last, RecordState.AVAILABLE):
+            self.may_have_available = True
+        self.start_offset = log_start_offset
+        self.complete_count -= gone
+        self.end_offset = max(self.end_offset, self.start_offset)
+
+    def archive(
+        self, batches: Iterable[Batch], first_offset: int, last_offset: int, state: RecordState
+    ) -> int:
+        """Archive the records of a range that are in `state`. Returns how many there were."""
+        count = 0
+        for batch in batches:
+            if batch.first_offset > last_offset:
+                break
+            whole = batch.whole
+            if whole is not None:
+                if whole.state is not state:
+                    continue
+                if batch.is_within(first_offset, last_offset):
+                    whole.archive()
+                    count += batch.record_count
+                    continue
+                if batch.last_offset < first_offset:
+                    continue
+            for offset, each in batch.split().items():
+                if first_offset <= offset <= last_offset and each.state is state:
+                    each.archive()
+                    count += 1
+        return count

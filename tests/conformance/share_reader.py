@@ -1,0 +1,139 @@
+"""A member of a share group that sends its requests by hand."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from odradek.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeAcknowledgementBatch,
+    ShareAcknowledgePartition,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeTopic,
+)
+from odradek.protocol.messages.share_fetch import (
+    ShareFetchAcknowledgementBatch,
+    ShareFetchForgottenTopic,
+    ShareFetchPartition,
+    ShareFetchRequest,
+    ShareFetchTopic,
+)
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from odradek.protocol.schema import Message
+from tests.conformance.conversation import patiently
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+# Offsets, both ends included, and a type for all, or one for each.
+Acknowledged = tuple[int, int, Sequence[int]]
+Ask = Callable[[Message, int], Any]
+
+
+class ShareReader:
+    """One member, which reads partitions of one topic in a session of its own.
+
+    `ask` sends a request in a version, and returns the answer.
+    """
+
+    def __init__(self, ask: Ask, group: str, member: str, topic: str, topic_id: bytes) -> None:
+        self.group = group
+        self.member = member
+        self.epoch = 0
+        self._ask = ask
+        self.topic = topic
+        self.topic_id = topic_id
+
+    def join(self, ask: Ask, partitions: int = 1) -> None:
+        """Join the group, and beat until all partitions of the topic are assigned."""
+        epoch = 0
+
+        def assigned() -> bool | None:
+            nonlocal epoch
+            request = ShareGroupHeartbeatRequest(
+                group_id=self.group,
+                member_id=self.member,
+                member_epoch=epoch,
+                subscribed_topic_names=[self.topic],
+            )
+            answer = ask(request, 1)
+            if answer.error_code or answer.assignment is None:
+                return None  # the coordinator is not there yet
+            epoch = answer.member_epoch
+            count = sum(len(one.partitions) for one in answer.assignment.topic_partitions)
+            return count == partitions or None
+
+        patiently(assigned)
+
+    def fetch(
+        self,
+        *partitions: int,
+        acknowledge: Sequence[Acknowledged] = (),
+        forget: Sequence[int] = (),
+        version: int = 2,
+        epoch: int | None = None,
+        **words: Any,
+    ) -> Any:
+        """Send a ShareFetch; its session goes on. Acknowledgements are of the first partition."""
+        asked = {
+            "max_wait_ms": 200,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 500,
+            "batch_size": 500,
+            **words,
+        }
+        batches = [
+            ShareFetchAcknowledgementBatch(
+                first_offset=first, last_offset=last, acknowledge_types=list(types)
+            )
+            for first, last, types in acknowledge
+        ]
+        named = [
+            ShareFetchPartition(
+                partition_index=one, acknowledgement_batches=[] if number else batches
+            )
+            for number, one in enumerate(partitions)
+        ]
+        request = ShareFetchRequest(
+            group_id=self.group,
+            member_id=self.member,
+            share_session_epoch=self.epoch if epoch is None else epoch,
+            topics=[ShareFetchTopic(topic_id=self.topic_id, partitions=named)] if named else [],
+            forgotten_topics_data=[
+                ShareFetchForgottenTopic(topic_id=self.topic_id, partitions=list(forget))
+            ]
+            if forget
+            else [],
+            **asked,
+        )
+        return self._advance(self._ask(request, version), epoch)
+
+    def acknowledge(
+        self, *batches: Acknowledged, partition: int = 0, epoch: int | None = None, **words: Any
+    ) -> Any:
+        """Send a ShareAcknowledge; the session goes on."""
+        version = words.pop("version", 2)
+        wanted = ShareAcknowledgePartition(
+            partition_index=partition,
+            acknowledgement_batches=[
+                ShareAcknowledgeAcknowledgementBatch(
+                    first_offset=first, last_offset=last, acknowledge_types=list(types)
+                )
+                for first, last, types in batches
+            ],
+        )
+        request = ShareAcknowledgeRequest(
+            group_id=self.group,
+            member_id=self.member,
+            share_session_epoch=self.epoch if epoch is None else epoch,
+            topics=[ShareAcknowledgeTopic(topic_id=self.topic_id, partitions=[wanted])],
+            **words,
+        )
+        return self._advance(self._ask(request, version), epoch)
+
+    def leave(self) -> None:
+        """End the session."""
+        self.fetch(epoch=-1)
+        self.epoch = 0
+
+    def _advance(self, answer: Any, epoch: int | None) -> Any:
+        if epoch is None and not answer.error_code:
+            self.epoch += 1
+        return answer
