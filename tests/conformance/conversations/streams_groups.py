@@ -4,6 +4,7 @@ Targets are computed at once: the groups' `streams.assignment.interval.ms` and
 `streams.initial.rebalance.delay.ms` are set to 0.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,8 @@ from tests.support.config_requests import alter_configs_request
 from tests.support.streams_members import internal, subtopology, task_list, topology
 
 GROUP_RESOURCE = 32
+# Kafka's coordinator may learn of a group's settings a little after the answer to their change.
+COORDINATOR_LAG_S = 0.3
 Owned = Mapping[str, Sequence[int]]
 
 
@@ -239,6 +242,7 @@ def streams_standby_tasks(talk: Conversation) -> None:
     talk.create_topic("streams-copied-log", 1)
     group = "streams-copies"
     _configure(talk, group, streams_num_standby_replicas="1")
+    time.sleep(COORDINATOR_LAG_S)
     sent = topology(subtopology("0", "streams-copied", changelogs=[internal("streams-copied-log")]))
     _ask(talk, _join(group, "first", sent))
     _ask(talk, _join(group, "second", sent))
@@ -254,6 +258,7 @@ def streams_standby_tasks(talk: Conversation) -> None:
     talk.silently(
         alter_configs_request(GROUP_RESOURCE, group, {"streams.num.standby.replicas": "0"}), 1
     )
+    time.sleep(COORDINATOR_LAG_S)
     _ask(talk, _beat(group, "second", 4))
     _describe(talk, group)
 
