@@ -21,7 +21,7 @@ from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.group_coordinator import ModernGroupParts
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION
+from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.token_changes import TokenRules
@@ -374,7 +374,7 @@ class Broker:
         self.effective_config.on_change += [
             self.topic_admin.update_config,
             self._cordon,
-            lambda config: self.group_configs.update(config),
+            self.group_configs.update,
         ]
 
     def _create_log_mover(
@@ -457,7 +457,7 @@ class Broker:
             turns=self.group_turns,
             metadata=self.metadata,
             modern=ModernGroupParts(
-                *self.group_configs, self.share_coordinator, self._when_share_states_exist
+                self.group_configs, self.share_coordinator, self._when_share_states_exist
             ),
         )
         self.remote_markers = self._create_remote_markers()
@@ -603,6 +603,12 @@ class Broker:
         """Whether settings and metadata both enable the consumer protocol (KIP-848)."""
         enabled = self.group_configs.consumer.broker.is_enabled
         return enabled and self.metadata.features.level(GROUP_VERSION) > 0
+
+    @property
+    def serves_streams_groups(self) -> bool:
+        """Whether settings and metadata both enable the protocol of streams groups (KIP-1071)."""
+        enabled = self.group_configs.streams.broker.is_enabled
+        return enabled and self.metadata.features.level(STREAMS_VERSION) > 0
 
     @property
     def serves_share_groups(self) -> bool:

@@ -30,6 +30,7 @@ from .keys_node import NodeKeys
 from .keys_share_coordinator import ShareCoordinatorKeys
 from .keys_share_group import ShareGroupKeys, check_share_assignors, check_share_groups
 from .keys_socket import SocketKeys
+from .keys_streams_group import StreamsGroupKeys, check_standby_replicas
 from .keys_telemetry import TelemetryKeys
 from .keys_transaction import TransactionKeys
 from .listener_settings import ListenerSettings
@@ -58,6 +59,7 @@ class BrokerConfig(
     LogKeys,
     GroupKeys,
     ConsumerGroupKeys,
+    StreamsGroupKeys,
     ShareGroupKeys,
     ShareCoordinatorKeys,
     TransactionKeys,
@@ -129,6 +131,7 @@ class BrokerConfig(
             _check_listeners,
             _check_authorizer,
             _check_modern_groups,
+            _check_streams_groups,
             _check_workers,
         ):
             check(self)
@@ -332,6 +335,13 @@ def _check_modern_groups(config: BrokerConfig) -> None:
 
 def _number(config: BrokerConfig, name: str) -> int:
     return int(getattr(config, field_name(name)))
+
+
+def _check_streams_groups(config: BrokerConfig) -> None:
+    check_intervals("streams", partial(_number, config))
+    check_standby_replicas(
+        config.group_streams_num_standby_replicas, config.group_streams_max_standby_replicas
+    )
 
 
 def _check_workers(config: BrokerConfig) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import broker_keys, unused_group_bounds
+from . import broker_keys
 from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
 from .listener_settings import listener_keys
@@ -30,6 +30,7 @@ SHIPPED: Mapping[str, str] = {
     "listeners": "PLAINTEXT://localhost:9092",
     "log.dirs": "./data",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 
 # A single node can hold one replica only, so these are 1 whatever the file says.
@@ -79,7 +80,6 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     if config.authorizer is not None:
         unused = [name for name in unused if name not in broker_keys.AUTHORIZER_KEYS]
     _check_unused(texts, unused)
-    unused_group_bounds.check(config, unused)
     refuse_unserved_protection(config)
     sasl_listeners(config)
     warnings += [*_replica_count_warnings(texts), *_unused_key_warnings(unused)]

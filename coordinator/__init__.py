@@ -21,10 +21,10 @@ The state of groups, and the decisions about it:
 caller, group_settings   the client that sent a request to a group; the configuration of groups
 group                    what groups of all types have in common
 classic_groups/          groups whose leader assigns the partitions
-assignors/, modern_groups/, consumer_groups/
-                         groups whose partitions the coordinator assigns (KIP-848): the
-                         assignors, what does not depend on the type of group, consumer groups
-other_group              types of group that are not served
+assignors/, modern_groups/, consumer_groups/, streams_groups/
+                         groups whose partitions or tasks the coordinator assigns (KIP-848,
+                         KIP-1071): the assignors, what does not depend on the type of group,
+                         consumer groups, streams groups
 offsets, group_state     committed offsets; the groups and offsets of one log partition of
                          `__consumer_offsets`
 offset_requests, offset_expiry
@@ -39,7 +39,7 @@ The group coordinator, which serves requests:
 
 group_shards             the shards of `__consumer_offsets`
 modern_group_commits     writes decisions about groups whose assignments are computed here
-classic_group_service, consumer_group_service
+classic_group_service, consumer_group_service, streams_group_service
                          commit the decisions about members and keep their deadlines
 member_requests, offset_service, offset_retention, group_admin
                          the parts of the coordinator, by kind of request

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -43,7 +43,6 @@ from .modern_group_commits import commit, commit_fencing
 from .modern_groups.deadlines import MemberKey
 from .modern_groups.group_configs import ConsumerGroupConfigs
 from .modern_groups.topics_view import ClusterTopics
-from .other_group import OtherGroup
 from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
@@ -113,13 +112,10 @@ class ConsumerGroupService:
             check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
             shard = self._shards.of(request.group_id)
             group = shard.state.groups.get(request.group_id)
-            if isinstance(group, ConsumerGroup):
-                if is_quiet(group, request, caller, self.services.rebalance, now):
-                    return self._renew_session(request, now)
-            elif isinstance(group, OtherGroup):
-                raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id} is not a consumer group"
-                )
+            if isinstance(group, ConsumerGroup) and is_quiet(
+                group, request, caller, self.services.rebalance, now
+            ):
+                return self._renew_session(request, now)
             return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
         except ApiError as error:
             return ConsumerGroupHeartbeatResponse(
@@ -158,7 +154,8 @@ class ConsumerGroupService:
             for member in group.members.values():
                 key = MemberKey(group.group_id, member.member_id)
                 self.deadlines.sessions.schedule(key, session_ms)
-                self.deadlines.update_rebalance(group.group_id, member, now)
+                timeout_ms = member.rebalance_timeout_ms
+                self.deadlines.update_rebalance(group.group_id, member, timeout_ms, now)
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""

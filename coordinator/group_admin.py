@@ -11,6 +11,7 @@ from .group import Group
 from .group_shards import GroupShards
 from .share_group_service import ShareGroupService
 from .share_groups.group import ShareGroup
+from .streams_groups.group import StreamsGroup
 from .timers import Now
 
 
@@ -31,6 +32,10 @@ class GroupAdmin:
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._shards.of(group_id).state.consumer_group(group_id)
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return a streams group. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._shards.of(group_id).state.streams_group(group_id)
 
     def share_group(self, group_id: str) -> ShareGroup:
         """Return a share group. Raises ApiError: GROUP_ID_NOT_FOUND."""

@@ -1,7 +1,7 @@
 """The group coordinator: its parts, and what happens when its shards are loaded and unloaded.
 
     members    JoinGroup, SyncGroup, heartbeats, LeaveGroup     classic_groups/, consumer_groups/,
-                                                                share_groups/
+                                                                share_groups/, streams_groups/
     offsets    OffsetCommit, OffsetFetch, OffsetDelete          offset_requests
     retention  offsets that expire, or whose topic is deleted   offset_expiry
     admin      requests that list, describe and delete groups   group_state
@@ -23,16 +23,16 @@ from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
 from .group_admin import GroupAdmin
+from .group_configs_by_type import GroupConfigsByType
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
-from .member_requests import MemberRequests
-from .modern_groups.group_configs import ConsumerGroupConfigs
+from .member_requests import MemberRequests, MemberServices
 from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
 from .share_group_service import ShareGroupService, ShareStates
-from .share_groups.group_configs import ShareGroupConfigs
+from .streams_group_service import StreamsGroupService
 from .timers import Now
 
 
@@ -44,13 +44,12 @@ class NewIds(NamedTuple):
 
 
 class ModernGroupParts(NamedTuple):
-    """The settings of consumer and share groups, and where the state of share groups is stored.
+    """The settings of groups by type, and where the state of share groups is stored.
 
     `when_share_states_exist` calls its argument when the topic of `share_states` exists.
     """
 
-    consumer_configs: ConsumerGroupConfigs
-    share_configs: ShareGroupConfigs
+    configs: GroupConfigsByType
     share_states: ShareStates
     when_share_states_exist: Callable[[Callable[[], None]], None]
 
@@ -89,17 +88,23 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=modern.consumer_configs,
+            configs=modern.configs.consumer,
             loop=loop,
             clock=clock,
             new_member_id=new_ids.consumer_member_id,
             classic_rebalance=self._classic.rebalances,
         )
+        self.streams_groups = StreamsGroupService(
+            shards=self.shards,
+            deadlines=self.alarm.deadlines,
+            topics=topics,
+            configs=modern.configs.streams,
+        )
         self.share_groups = ShareGroupService(
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             topics=topics,
-            configs=modern.share_configs,
+            configs=modern.configs.share,
             loop=loop,
             clock=clock,
             states=modern.share_states,
@@ -108,9 +113,9 @@ class GroupCoordinator:
         self.members = MemberRequests(
             settings,
             shards=self.shards,
-            classic=self._classic,
-            consumer=self.consumer_groups,
-            share=self.share_groups,
+            services=MemberServices(
+                self._classic, self.consumer_groups, self.share_groups, self.streams_groups
+            ),
             alarm=self.alarm,
             loop=loop,
             clock=clock,
@@ -170,10 +175,12 @@ class GroupCoordinator:
     def _on_shard_loaded(self, shard: GroupShard) -> None:
         now = self._clock()
         self.consumer_groups.on_shard_loaded(shard, now)
+        self.streams_groups.on_shard_loaded(shard, now)
         self.share_groups.on_shard_loaded(shard, now)
         self._classic.on_shard_loaded(shard, now)
 
     def _on_shard_unloaded(self, shard: GroupShard) -> None:
         self._classic.on_shard_unloaded(shard)
         self.consumer_groups.on_shard_unloaded(shard)
+        self.streams_groups.on_shard_unloaded(shard)
         self.share_groups.on_shard_unloaded(shard)

@@ -195,3 +195,32 @@ class ConsumerGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
             migration_policy=MigrationPolicy(config.group_consumer_migration_policy),
             regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         )
+
+
+class StreamsGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
+    """The keys group.streams.*, with Kafka's defaults, which apply to all streams groups."""
+
+    kind: ClassVar[str] = "streams"
+
+    is_enabled: bool = True
+    """Whether the protocol is served at all (group.coordinator.rebalance.protocols)."""
+    num_standby_replicas: int = 0
+    max_standby_replicas: int = 2
+    initial_rebalance_delay_ms: int = 3_000
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        """Make the settings of a broker's configuration."""
+        return cls(
+            **_modern_settings(config, "streams"),
+            is_enabled="streams" in config.group_coordinator_rebalance_protocols,
+            num_standby_replicas=config.group_streams_num_standby_replicas,
+            max_standby_replicas=config.group_streams_max_standby_replicas,
+            initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
+        )
+
+    def bounds(self) -> dict[str, Bounds]:
+        return super().bounds() | {
+            "num.standby.replicas": Bounds(0, self.max_standby_replicas),
+            "initial.rebalance.delay.ms": Bounds(0, 2**31 - 1),
+        }

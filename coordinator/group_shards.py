@@ -7,7 +7,6 @@ from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
 from .group_settings import GroupSettings
 from .group_state import GroupState
-from .other_group import OTHER_GROUP_KEYS
 from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards, Shard
 
@@ -23,7 +22,7 @@ def group_shards(settings: GroupSettings) -> GroupShards:
     return CoordinatorShards(
         CONSUMER_OFFSETS_TOPIC,
         GroupState,
-        CoordinatorRecordCodec(replayed, OTHER_GROUP_KEYS),
+        CoordinatorRecordCodec(replayed),
         compression=settings.offsets_topic_compression,
         logger=logger,
     )

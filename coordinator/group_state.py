@@ -3,8 +3,8 @@
 A group is stored in the partition that its id hashes to; all its records are in that log. This file
 replays them, finds groups by id, and decides on creating and deleting whole groups. Decisions about
 offsets are in offset_requests and offset_expiry, those about members in classic_groups/,
-consumer_groups/ and share_groups/. A group id has one group: a record that creates a group of
-another type ends the existing one.
+consumer_groups/, share_groups/ and streams_groups/. A group id has one group: a record that creates
+a group of another type ends the existing one.
 
 Kafka: GroupCoordinatorShard.
 """
@@ -30,10 +30,11 @@ from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from .group import Group
 from .offsets import Offsets
-from .other_group import replay as replay_other_group
 from .outcome import JournalRecord, Outcome, ReplayContext
 from .share_groups.group import ShareGroup
 from .share_groups.replay import SHARE_GROUP_RECORDS
+from .streams_groups.group import StreamsGroup
+from .streams_groups.replay import STREAMS_GROUP_RECORDS
 
 G = TypeVar("G")
 
@@ -49,11 +50,7 @@ class GroupState:
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
-        replay = self.REPLAY_OF.get(type(record.key))
-        if replay is None:
-            self._replay_other_type(record)
-        else:
-            replay(self, record.key, record.value, context)
+        self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
@@ -77,12 +74,15 @@ class GroupState:
             self._end_classic_group(key.group_id)
         CONSUMER_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
+    def _replay_streams_group(
+        self, key: Any, value: Message | None, context: ReplayContext
+    ) -> None:
+        if value is None or self._makes_way(key.group_id):
+            STREAMS_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+
     def _replay_share_group(self, key: Any, value: Message | None, context: ReplayContext) -> None:
-        if value is not None:
-            if self._has_other_members(key.group_id):
-                return
-            self._end_classic_group(key.group_id)
-        SHARE_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+        if value is None or self._makes_way(key.group_id):
+            SHARE_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
@@ -106,21 +106,18 @@ class GroupState:
         )
         self._replay_offset(new_key, new_value, context)
 
-    def _replay_other_type(self, record: JournalRecord) -> None:
-        key: Any = record.key
-        is_tombstone = record.unread is None
-        if not is_tombstone:
-            if self._has_other_members(key.group_id):
-                return
-            self._end_classic_group(key.group_id)
-        replay_other_group(self.groups, key, is_tombstone=is_tombstone)
+    def _makes_way(self, group_id: str) -> bool:
+        """End a group that only has offsets, so that one of another type can be created.
 
-    def _has_other_members(self, group_id: str) -> bool:
-        """Whether a classic or consumer group has this id: it wins against other types."""
+        Returns False if the id has another classic or consumer group: that one stays.
+        """
         group = self.groups.get(group_id)
-        return isinstance(group, ConsumerGroup) or (
-            isinstance(group, ClassicGroup) and not _is_simple(group)
-        )
+        if isinstance(group, ConsumerGroup):
+            return False
+        if isinstance(group, ClassicGroup) and not _is_simple(group):
+            return False
+        self._end_classic_group(group_id)
+        return True
 
     def _end_classic_group(self, group_id: str) -> None:
         """Remove the group of this id if it is a classic group.
@@ -139,6 +136,7 @@ class GroupState:
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
         **dict.fromkeys(CONSUMER_GROUP_RECORDS.apply_of, _replay_consumer_group),
+        **dict.fromkeys(STREAMS_GROUP_RECORDS.apply_of, _replay_streams_group),
         **dict.fromkeys(SHARE_GROUP_RECORDS.apply_of, _replay_share_group),
     }
 
@@ -154,9 +152,17 @@ class GroupState:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def is_share_group(self, group_id: str) -> bool:
-        """Whether the id belongs to a share group: then no consumer can join it."""
-        return isinstance(self.groups.get(group_id), ShareGroup)
+    def find_streams(self, group_id: str) -> StreamsGroup | None:
+        """Return the streams group of this id; None if there is none."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
+    def refuses_consumers(self, group_id: str) -> bool:
+        """Whether no consumer can join: a share group, or a streams group with members."""
+        group = self.groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            return not group.is_empty
+        return isinstance(group, ShareGroup)
 
     def of_type(self, group_class: type[G]) -> Iterator[G]:
         """Iterate over the groups of one class."""
@@ -184,6 +190,15 @@ class GroupState:
         if not isinstance(group, ConsumerGroup):
             raise ApiError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
+        return group
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return the streams group of this id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.any_group(group_id)
+        if not isinstance(group, StreamsGroup):
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group."
             )
         return group
 

@@ -2,17 +2,19 @@
 
     request -> the group's shard -> the service of the group's type -> response
 
-Members of both types of group send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a consumer group
-may have members that use the classic protocol. A request runs through these steps without an await.
-A reply that must wait for other members is parked as a future (parked_replies.py). When its client
-disconnects, the future is cancelled. The group is not notified: the member's session expires like
-that of any silent member.
+Members of classic and consumer groups send JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a
+consumer group may have members that use the classic protocol. A request runs through these steps
+without an await. A reply that must wait for other members is parked as a future
+(parked_replies.py). When its client disconnects, the future is cancelled. The group is not
+notified: the member's session expires like that of any silent member.
 
 Kafka: GroupCoordinatorService.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -29,6 +31,7 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 from .alarm import Alarm
@@ -44,7 +47,11 @@ from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
 from .share_group_service import ShareGroupService
+from .streams_group_service import StreamsGroupService
+from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
+
+logger = logging.getLogger("odradek.groups")
 
 # A JoinGroup response with one of these errors has an empty member id.
 CODES_WITHOUT_MEMBER_ID = frozenset(
@@ -57,6 +64,15 @@ CODES_WITHOUT_MEMBER_ID = frozenset(
 )
 
 
+class MemberServices(NamedTuple):
+    """The services of all types of group."""
+
+    classic: ClassicGroupService
+    consumer: ConsumerGroupService
+    share: ShareGroupService
+    streams: StreamsGroupService
+
+
 class MemberRequests:
     """The requests of members, to groups of all types."""
 
@@ -65,18 +81,17 @@ class MemberRequests:
         settings: GroupSettings,
         *,
         shards: GroupShards,
-        classic: ClassicGroupService,
-        consumer: ConsumerGroupService,
-        share: ShareGroupService,
+        services: MemberServices,
         alarm: Alarm,
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], Now],
     ) -> None:
         self._settings = settings
         self._shards = shards
-        self._classic = classic
-        self._consumer = consumer
-        self._share = share
+        self._classic = services.classic
+        self._consumer = services.consumer
+        self._streams = services.streams
+        self._share = services.share
         self._alarm = alarm
         self._releases = ReleaseQueue(loop)
         self._clock = clock
@@ -94,7 +109,7 @@ class MemberRequests:
             consumers = shard.state.find_consumer(request.group_id)
             if consumers is not None and not consumers.is_empty:
                 parked(self._consumer.join_classic(shard, consumers, call, now))
-            elif shard.state.is_share_group(request.group_id):
+            elif shard.state.refuses_consumers(request.group_id):
                 parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             else:
                 self._classic.join(shard, call, now)
@@ -173,6 +188,33 @@ class MemberRequests:
         response = self._consumer.heartbeat(request, caller, now)
         self._alarm.set(now)
         return response
+
+    def streams_group_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller
+    ) -> HeartbeatReply:
+        """Serve a StreamsGroupHeartbeat. It never waits."""
+        now = self._clock()
+        reply = self._streams.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return reply
+
+    def remove_members(self, group_id: str, member_ids: Iterable[str]) -> None:
+        """Remove members of a group of any type, as if their sessions had expired.
+
+        A member whose removal cannot be written stays until its session does expire.
+        """
+        now = self._clock()
+        try:
+            shard = self._shards.of(group_id)
+            streams = shard.state.find_streams(group_id)
+            if streams is None:
+                leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
+                self.leave_group(group_id, leaving)
+            else:
+                self._streams.remove(shard, streams, member_ids, now)
+        except ApiError as error:
+            logger.warning("group %s: members cannot be removed: %s", group_id, error)
+        self._alarm.set(now)
 
     def share_group_heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller

@@ -8,7 +8,7 @@ from odradek.protocol.errors import ApiError
 from .group_shards import GroupShard
 from .modern_groups.deadlines import MemberKey
 from .modern_groups.draft import DraftResult
-from .modern_groups.group import ModernGroup
+from .modern_groups.group import EpochGroup
 from .outcome import Outcome
 from .timers import Now
 
@@ -24,7 +24,7 @@ def commit(shard: GroupShard, outcome: Outcome[DraftResult[R]], now: Now) -> R:
     """Write a decision and return its reply. Raises ApiError if nothing was written."""
     result = shard.journal.commit(outcome, now.wall_ms)
     group = shard.state.groups.get(result.group_id)
-    if isinstance(group, ModernGroup):
+    if isinstance(group, EpochGroup):
         if outcome.records:
             group.note_timestamps(now)
         if result.topics_checked_offset is not None:

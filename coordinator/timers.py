@@ -170,6 +170,10 @@ class KeyedDeadlines(Generic[K]):
         if deadline is not None:
             deadline.cancel()
 
+    def __contains__(self, key: K) -> bool:
+        """Whether the key has a deadline."""
+        return key in self._by_key
+
     def __len__(self) -> int:
         return len(self._by_key)
 

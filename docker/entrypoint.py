@@ -109,7 +109,11 @@ def default_lines(
 ) -> list[str]:
     """The properties that a container needs and that are not set."""
     places = (DATA_IN_OTHER_IMAGES[path] for path in DATA_IN_OTHER_IMAGES if is_mounted(path))
-    defaults = {"log.dirs": next(places, DATA), "group.initial.rebalance.delay.ms": "0"}
+    defaults = {
+        "log.dirs": next(places, DATA),
+        "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
+    }
     if "log.dir" in settings:
         del defaults["log.dirs"]
     if settings.get("advertised.listeners"):

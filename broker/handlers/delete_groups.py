@@ -1,9 +1,7 @@
 """DeleteGroups (key 42, v0-3).
 
 Deletes groups that have no members, with their committed offsets.
-v3 adds error messages.
-Not done: share groups with committed offsets. Only the share coordinator knows these offsets, and
-it is not served (coordinator/other_group.py)."""
+v3 adds error messages."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

@@ -16,7 +16,8 @@ from odradek.protocol.messages.list_groups import (
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     sees_all = context.authorize_cluster(AclOperation.DESCRIBE, is_logged=False)
-    states = {state.lower().strip() for state in request.states_filter}
+    # Kafka 4.3 finds NotReady, a state of streams groups, only as not_ready.
+    states = {state.lower().strip().replace("_", "") for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
         groups = list(context.broker.groups.admin.groups())

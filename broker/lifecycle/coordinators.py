@@ -6,25 +6,20 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.network.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
-from odradek.coordinator.group_settings import (
-    ConsumerGroupSettings,
-    GroupSettings,
-    ShareGroupSettings,
-)
+from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
-from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.share_coordinator import ShareCoordinator
-from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import TransactionCoordinator
@@ -40,29 +35,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek")
 
 
-class StoredGroupConfigs(NamedTuple):
-    """The settings of groups, by type."""
-
-    consumer: ConsumerGroupConfigs
-    share: ShareGroupConfigs
-
-    def update(self, config: BrokerConfig) -> None:
-        """Replace the broker's values."""
-        self.consumer.update(ConsumerGroupSettings.of(config))
-        self.share.update(ShareGroupSettings.of(config))
-
-
-def load_group_configs(config: BrokerConfig, configs: Configs) -> StoredGroupConfigs:
+def load_group_configs(config: BrokerConfig, configs: Configs) -> GroupConfigsByType:
     """The settings of groups. Stored ones that cannot be applied are logged."""
-    overrides_of = partial(configs.of, ConfigResourceType.GROUP)
-    loaded = StoredGroupConfigs(
-        ConsumerGroupConfigs(ConsumerGroupSettings.of(config), overrides_of),
-        ShareGroupConfigs(ShareGroupSettings.of(config), overrides_of),
-    )
-    for group_configs in loaded:
-        for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
-            logger.warning("%s", line)
-    return loaded
+    group_configs = GroupConfigsByType.of(config, partial(configs.of, ConfigResourceType.GROUP))
+    for line in group_configs.warnings(configs.names(ConfigResourceType.GROUP)):
+        logger.warning("%s", line)
+    return group_configs
 
 
 def create_marker_writer(

@@ -119,7 +119,7 @@ class RunningBroker:
         self._workers = workers
         members = None
         if broker.config.odradek_group_expire_on_disconnect:
-            members = ConnectedMembers(broker.groups.members.leave_group)
+            members = ConnectedMembers(broker.groups.members.remove_members)
             handlers = members.around(handlers)
         self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
         self._server.on_disconnect.append(broker.disconnected)

@@ -11,7 +11,11 @@ from odradek.coordinator.transactions.states import IDLE, TransactionState
 from .metric import Kind, Metric, Sample, gauge
 from .observed import Observed
 
-CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+# By type of group: its states, as the label has them.
+STATES = {
+    GroupType.CONSUMER: ("empty", "assigning", "reconciling", "stable", "dead"),
+    GroupType.STREAMS: ("empty", "not_ready", "assigning", "reconciling", "stable", "dead"),
+}
 
 
 def _groups(observed: Observed) -> list[Group]:
@@ -41,12 +45,19 @@ def _by_type(observed: Observed) -> Iterator[Sample]:
         yield (group_type.value,), counts[group_type]
 
 
-def _consumer_groups_by_state(observed: Observed) -> Iterator[Sample]:
-    counts = Counter(
-        group.state_name for group in _groups(observed) if group.group_type is GroupType.CONSUMER
-    )
-    for state in CONSUMER_STATES:
-        yield (state.lower(),), counts[state]
+def _by_state(group_type: GroupType) -> Callable[[Observed], Iterator[Sample]]:
+    """Count the groups of a type by their states."""
+
+    def count(observed: Observed) -> Iterator[Sample]:
+        counts = Counter(
+            group.state_name.lower()
+            for group in _groups(observed)
+            if group.group_type is group_type
+        )
+        for state in STATES[group_type]:
+            yield (state,), counts[state.replace("_", "")]
+
+    return count
 
 
 def _offset_count(observed: Observed) -> float:
@@ -125,7 +136,14 @@ GROUP_METRICS = [
         Kind.GAUGE,
         ("state",),
         "Groups of the consumer protocol (KIP-848) by state.",
-        _consumer_groups_by_state,
+        _by_state(GroupType.CONSUMER),
+    ),
+    Metric(
+        "kafka_server_group_coordinator_metrics_streams_group_count",
+        Kind.GAUGE,
+        ("state",),
+        "Streams groups (KIP-1071) by state.",
+        _by_state(GroupType.STREAMS),
     ),
     Metric(
         "kafka_consumergroup_current_offset",

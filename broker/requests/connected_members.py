@@ -16,7 +16,7 @@ from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 from .context import RequestContext
 from .route import Handler
@@ -29,8 +29,10 @@ MEMBER_APIS = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
+MODERN_REQUESTS = (ConsumerGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
 # Group id and member id.
 Member = tuple[str, str]
 
@@ -38,9 +40,9 @@ Member = tuple[str, str]
 class ConnectedMembers:
     """The connection from which each dynamic member was heard last."""
 
-    def __init__(self, leave_group: Callable[[str, list[LeaveGroupMemberIdentity]], object]):
-        """`leave_group`: removes members from a group, as LeaveGroup does."""
-        self._leave_group = leave_group
+    def __init__(self, remove: Callable[[str, list[str]], object]):
+        """`remove` members (their ids) from a group (its id)."""
+        self._remove = remove
         self._sessions: dict[Member, Session] = {}
         self._members: dict[Session, set[Member]] = {}
 
@@ -54,7 +56,7 @@ class ConnectedMembers:
     def _noting(self, handle: Handler) -> Handler:
         @functools.wraps(handle)
         def handle_and_note(context: RequestContext, request: Any) -> Any:
-            is_modern = isinstance(request, ConsumerGroupHeartbeatRequest)
+            is_modern = isinstance(request, MODERN_REQUESTS)
             instance_id = request.instance_id if is_modern else request.group_instance_id
             if request.member_id and instance_id is None:
                 self._note((request.group_id, request.member_id), context.session)
@@ -76,4 +78,4 @@ class ConnectedMembers:
         for member in self._members.pop(session, ()):
             del self._sessions[member]
             group_id, member_id = member
-            self._leave_group(group_id, [LeaveGroupMemberIdentity(member_id=member_id)])
+            self._remove(group_id, [member_id])

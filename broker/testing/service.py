@@ -19,8 +19,8 @@ from odradek.coordinator.metadata.config_changes import Alteration, ConfigResour
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.coordinator.metadata.topic_creation import DEFAULT, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -158,10 +158,9 @@ class Service:
         """Remove all members of a group, as if their sessions had expired."""
         groups = self._broker.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
-        if not isinstance(group, (ClassicGroup, ConsumerGroup)):
+        if not isinstance(group, (ClassicGroup, ConsumerGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
-        leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in group.members]
-        groups.members.leave_group(call.group_id, leaving)
+        groups.members.remove_members(call.group_id, list(group.members))
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""

@@ -10,23 +10,10 @@ Kafka: ConsumerGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
 from odradek.coordinator.group import Committer, PartitionCheck
+from odradek.coordinator.modern_groups.commit_checks import check_version
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import ConsumerMember
-
-# The first version of OffsetCommit with the error codes of the consumer protocol.
-FIRST_WITH_MEMBER_EPOCHS = 9
-
-
-def needs_member(committer: Committer, *, group_is_empty: bool) -> bool:
-    """Whether a commit must come from a member of the group.
-
-    An empty group takes commits without an epoch (an administrator's). Older clients commit in a
-    transaction without naming their member.
-    """
-    if committer.generation_id < 0 and group_is_empty:
-        return False
-    return not (committer.is_transactional and _is_anonymous(committer))
 
 
 def check_commit(member: ConsumerMember, committer: Committer) -> PartitionCheck | None:
@@ -37,11 +24,8 @@ def check_commit(member: ConsumerMember, committer: Committer) -> PartitionCheck
     """
     epoch = committer.generation_id
     by_epoch = not member.uses_classic_protocol and not committer.is_transactional
-    if by_epoch and committer.api_version < FIRST_WITH_MEMBER_EPOCHS:
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"a member of the consumer protocol commits in v{FIRST_WITH_MEMBER_EPOCHS} or above",
-        )
+    if by_epoch:
+        check_version(committer)
     if epoch == member.member_epoch:
         return None
     if epoch > member.member_epoch:
@@ -56,12 +40,6 @@ def check_fetch(member: ConsumerMember, member_epoch: int) -> None:
     """
     if member_epoch != member.member_epoch:
         raise _refusal(member, f"epoch {member_epoch} is not the member's, {member.member_epoch}")
-
-
-def _is_anonymous(committer: Committer) -> bool:
-    """Whether a commit names no member."""
-    names_member = bool(committer.member_id) or committer.group_instance_id is not None
-    return committer.generation_id == -1 and not names_member
 
 
 def _check_of_partitions(member: ConsumerMember, epoch: int) -> PartitionCheck:

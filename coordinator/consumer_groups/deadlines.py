@@ -7,10 +7,7 @@ the time to sync after a join. Both are the member's rebalance timeout.
 from functools import partial
 
 from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines, MemberKey
-from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
-
-from .member import ConsumerMember
+from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines
 
 
 class ConsumerDeadlines(MemberDeadlines):
@@ -20,15 +17,6 @@ class ConsumerDeadlines(MemberDeadlines):
         super().__init__(queue, fence)
         self.joins = KeyedDeadlines(queue, partial(fence, "join", None))
         self.syncs = KeyedDeadlines(queue, partial(fence, "sync", None))
-
-    def update_rebalance(self, group_id: str, member: ConsumerMember, now: Now) -> None:
-        """Schedule the deadline of a member that must give up partitions, or cancel it."""
-        key = MemberKey(group_id, member.member_id)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            at_ms = now.timer_ms + member.rebalance_timeout_ms
-            self.schedule_rebalance(key, at_ms, member.member_epoch)
-        else:
-            self.cancel_rebalance(key)
 
     def cancel_all(self, key: MemberKey) -> None:
         """Cancel all deadlines of a member that has left."""

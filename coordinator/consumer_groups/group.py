@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.group import Committer, GroupType, PartitionCheck
+from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.outcome import JournalRecord
@@ -45,7 +46,7 @@ from odradek.protocol.records.consumer_group import (
 )
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
-from .commit_checks import check_commit, check_fetch, needs_member
+from .commit_checks import check_commit, check_fetch
 from .member import NOTHING, ConsumerMember
 from .ownership import FREE, Ownership
 from .records import group_tombstones, target_of, with_assignment, with_metadata

@@ -27,6 +27,7 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -45,7 +46,6 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
-from .heartbeat_checks import NO_TIMEOUT
 from .leave import Answer, Departures
 from .member import ConsumerMember
 from .membership import check_epoch, check_group_size, joining_member, requesting_member

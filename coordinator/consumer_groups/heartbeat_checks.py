@@ -9,7 +9,11 @@ Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 
 from collections.abc import Collection
 
-from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
+from odradek.coordinator.modern_groups.heartbeat_fields import (
+    NO_TIMEOUT,
+    check_not_blank,
+    invalid_request,
+)
 from odradek.coordinator.modern_groups.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -19,7 +23,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_WITH_MEMBER_ID_OF_CLIENT = 1
-NO_TIMEOUT = -1
 
 
 def check_heartbeat(

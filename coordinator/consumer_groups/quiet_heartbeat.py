@@ -9,12 +9,12 @@ change nothing but the session deadline. A test compares the two.
 """
 
 from odradek.coordinator.caller import Caller
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, MemberState
 from odradek.coordinator.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 from .group import ConsumerGroup
-from .heartbeat_checks import NO_TIMEOUT
 from .member import ConsumerMember
 from .rebalance import Rebalance
 

@@ -182,7 +182,8 @@ class Rebalance:
         draft.records.append(current_assignment_record(draft.group_id, reconciled))
         if not reconciled.uses_classic_protocol:
             update = self._deadlines.update_rebalance
-            draft.then.append(partial(update, draft.group_id, reconciled, draft.now))
+            timeout_ms = reconciled.rebalance_timeout_ms
+            draft.then.append(partial(update, draft.group_id, reconciled, timeout_ms, draft.now))
         return reconciled
 
     def _subscribed_ids(self, draft: ConsumerDraft, member: ConsumerMember) -> frozenset[bytes]:

@@ -22,7 +22,7 @@ from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Feat
 # metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 # Features of Apache Kafka 4.3 that are not served: they can be set to 0.
-_KAFKA_ONLY = frozenset({"streams.version"})
+_KAFKA_ONLY: frozenset[str] = frozenset()
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23
 _NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)

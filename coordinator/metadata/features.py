@@ -29,6 +29,7 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
 
@@ -56,6 +57,8 @@ SERVED = {
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: share groups (KIP-932).
     SHARE_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: streams groups (KIP-1071).
+    STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: more fields in `__transaction_state`; 2: an epoch for each transaction (KIP-890).
     TRANSACTION_VERSION: ServedFeature(lowest=0, highest=2, at_format=2),
 }

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
 
+from .member import MemberState, ModernMember
+
 
 class MemberKey(NamedTuple):
     """Identifies a member of a group."""
@@ -40,6 +42,16 @@ class MemberDeadlines:
         """Require the member, now at `epoch`, to give up partitions by `at_ms` (timer time)."""
         self._rebalance_epochs[key] = epoch
         self._rebalances.schedule(key, at_ms)
+
+    def update_rebalance(
+        self, group_id: str, member: ModernMember, timeout_ms: int, now: Now
+    ) -> None:
+        """Schedule the deadline of a member that must give something up, or cancel it."""
+        key = MemberKey(group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            self.schedule_rebalance(key, now.timer_ms + timeout_ms, member.member_epoch)
+        else:
+            self.cancel_rebalance(key)
 
     def cancel_rebalance(self, key: MemberKey) -> None:
         """Cancel the deadline: the member has given the partitions up."""

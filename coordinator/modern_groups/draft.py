@@ -16,9 +16,9 @@ from msgspec import Struct
 from odradek.coordinator.outcome import JournalRecord, Outcome
 from odradek.coordinator.timers import Now
 
-from .group import ModernGroup
+from .group import EpochGroup
 
-G = TypeVar("G", bound=ModernGroup[Any])
+G = TypeVar("G", bound=EpochGroup[Any, Any])
 R = TypeVar("R")
 
 logger = logging.getLogger("odradek.groups")

@@ -1,5 +1,9 @@
 """What groups of all modern types have in common: epochs, members and targets.
 
+An EpochGroup has these, and is independent of what its members are assigned. A ModernGroup is one
+whose members subscribe to topics and are assigned partitions; the members of a streams group are
+assigned tasks.
+
 Three epochs show the progress of a rebalance. The group epoch rises whenever members,
 subscriptions or topics change. The assignment epoch is the group epoch for which the target
 assignments were computed. A member's epoch is the epoch of the target that the member has reached.
@@ -7,7 +11,7 @@ assignments were computed. A member's epoch is the epoch of the target that the 
 Only the replay methods of a group's type assign journaled state. Kafka: ModernGroup.
 """
 
-from typing import Generic
+from typing import Generic, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.timers import Now, TimerMoment
@@ -20,12 +24,13 @@ from .subscriptions import TopicSubscriptions
 FIRST_EPOCH = 1
 
 
-class ModernGroup(Generic[M]):
-    """One group."""
+T = TypeVar("T")
 
-    subscriptions: TopicSubscriptions[M]
 
-    def __init__(self, group_id: str, subscriptions: TopicSubscriptions[M]) -> None:
+class EpochGroup(Generic[M, T]):
+    """One group with members of type M; T is the type of a member's target."""
+
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
@@ -34,9 +39,8 @@ class ModernGroup(Generic[M]):
         self.assignment_timestamp_ms = 0
         """When the targets were computed, in wall time. `assigned_at` gives their age."""
         self.members: dict[str, M] = {}
-        self.targets: dict[str, Assignment] = {}
+        self.targets: dict[str, T] = {}
         """Target assignment by member id."""
-        self.subscriptions = subscriptions
 
         # Soft: not journaled. Deadlines of members are in deadlines.py.
         self.topics_checked_offset: int | None = None
@@ -51,7 +55,6 @@ class ModernGroup(Generic[M]):
 
     def _replace_member(self, old: M | None, new: M | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
-        self.subscriptions.replace_member(old, new)
         if new is not None:
             self.members[new.member_id] = new
         elif old is not None:
@@ -60,10 +63,6 @@ class ModernGroup(Generic[M]):
     @property
     def is_empty(self) -> bool:
         return not self.members
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether some member is subscribed to the topic."""
-        return topic in self.subscriptions.topics
 
     def member(self, member_id: str) -> M:
         """Return a member. Raises ApiError UNKNOWN_MEMBER_ID."""
@@ -74,3 +73,21 @@ class ModernGroup(Generic[M]):
                 f"Member {member_id} is not a member of group {self.group_id}.",
             )
         return member
+
+
+class ModernGroup(EpochGroup[M, Assignment]):
+    """One group whose members subscribe to topics and are assigned partitions of them."""
+
+    subscriptions: TopicSubscriptions[M]
+
+    def __init__(self, group_id: str, subscriptions: TopicSubscriptions[M]) -> None:
+        super().__init__(group_id)
+        self.subscriptions = subscriptions
+
+    def _replace_member(self, old: M | None, new: M | None) -> None:
+        self.subscriptions.replace_member(old, new)
+        super()._replace_member(old, new)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether some member is subscribed to the topic."""
+        return topic in self.subscriptions.topics

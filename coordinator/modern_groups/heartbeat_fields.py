@@ -2,6 +2,7 @@
 
 from odradek.protocol.errors import ApiError, ErrorCode
 
+NO_TIMEOUT = -1
 # The characters that Java's String.trim removes.
 BLANKS = "".join(map(chr, range(33)))
 

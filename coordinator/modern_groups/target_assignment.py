@@ -20,7 +20,7 @@ from odradek.coordinator.assignors.assignment import (
 )
 from odradek.coordinator.timers import Now
 
-from .group import ModernGroup
+from .group import EpochGroup, ModernGroup, T
 from .group_configs import GroupConfigs
 from .member import M
 
@@ -32,7 +32,7 @@ class SubscribedTopics(TopicsView, Protocol):
         """Return the ids of the named topics, without those that do not exist."""
 
 
-def is_due(group: ModernGroup[M], epoch: int, now: Now, configs: GroupConfigs[Any]) -> bool:
+def is_due(group: EpochGroup[Any, Any], epoch: int, now: Now, configs: GroupConfigs[Any]) -> bool:
     """Whether new targets must be computed for the group at `epoch`.
 
     They are due if `epoch` is newer than the targets and the assignment interval has passed. An
@@ -81,9 +81,7 @@ def compute_targets(
     return {member_id: made.get(member_id, NOTHING) for member_id in specs}
 
 
-def changed_targets(
-    old: Mapping[str, Assignment], new: Mapping[str, Assignment]
-) -> Iterator[tuple[str, Assignment]]:
+def changed_targets(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T]]:
     """Yield the new targets that differ, by member id, and first targets, which may be empty."""
     for member_id, target in new.items():
         before = old.get(member_id)

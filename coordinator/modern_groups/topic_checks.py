@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from .draft import Draft
-from .group import ModernGroup
+from .group import EpochGroup, ModernGroup
 from .member import M
 from .topics_view import ClusterTopics
 
@@ -15,7 +15,7 @@ class TopicsCheck(NamedTuple):
     has_changed: bool
 
 
-def has_checked_topics(group: ModernGroup[Any], topics: ClusterTopics) -> bool:
+def has_checked_topics(group: EpochGroup[Any, Any], topics: ClusterTopics) -> bool:
     """Whether the group has checked its topics since the last change of any topic."""
     return group.topics_checked_offset == topics.last_change_offset
 

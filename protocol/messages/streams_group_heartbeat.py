@@ -118,7 +118,9 @@ class StreamsGroupHeartbeatResponse(
     acceptable_recovery_lag_legacy: Annotated[Int32, until(0)] = 0
     task_offset_interval_ms: Int32 = 0
     acceptable_recovery_lag: Annotated[Int64, since(1), IGNORABLE] = -1
-    status: list[StreamsGroupHeartbeatStatus] | None = None
+    # Kafka's definition has a JSON null as the default, which Kafka's generator ignores. So the
+    # default in Kafka is empty.
+    status: list[StreamsGroupHeartbeatStatus] | None = []
     active_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None
     standby_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None
     warmup_tasks: list[StreamsGroupHeartbeatTaskIds] | None = None

@@ -546,6 +546,31 @@ CASES = [
         group_ids=["g"],
     ),
     group(
+        "KafkaApis.handleStreamsGroupHeartbeat",
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        1,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+    ),
+    Case(
+        "KafkaApis.handleStreamsGroupHeartbeat: topics that may not be described",
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        1,
+        {"group_id": "g", "topology": {"subtopologies": [{"source_topics": ["t"]}]}},
+        ["READ GROUP g", "DESCRIBE TOPIC t"],
+        [TOPIC_REFUSED],
+        TOPICS,
+    ),
+    group(
+        "KafkaApis.handleStreamsGroupDescribe",
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        1,
+        "DESCRIBE",
+        [GROUP_REFUSED],
+        group_ids=["g"],
+    ),
+    group(
         "KafkaApis.handleOffsetCommitRequest",
         ApiKey.OFFSET_COMMIT,
         9,
@@ -1136,6 +1161,50 @@ async def test_a_group_is_not_described_if_a_topic_of_its_members_may_not_be(rig
     assert checks == ["DESCRIBE GROUP c", "DESCRIBE TOPIC t"]
     assert (group.error_code, group.members) == (TOPIC_REFUSED, [])
     answer, _ = await rig.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request)
+    assert [len(group.members) for group in answer.groups] == [1]
+
+
+STREAMS_JOIN = {
+    "group_id": "s",
+    "member_id": "m",
+    "rebalance_timeout_ms": 9000,
+    "topology": {
+        "subtopologies": [
+            {
+                "subtopology_id": "0",
+                "source_topics": ["t"],
+                "state_changelog_topics": [{"name": "log"}],
+            }
+        ]
+    },
+    "active_tasks": [],
+    "standby_tasks": [],
+    "warmup_tasks": [],
+    "process_id": "process",
+    "client_tags": [],
+}
+
+
+async def test_internal_topics_are_created_only_where_creation_is_authorized(rig: Rig) -> None:
+    refused = frozenset({"CREATE"})
+    answer, checks = await rig.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 1, STREAMS_JOIN, refused)
+    assert checks[-2:] == ["CREATE CLUSTER kafka-cluster", "CREATE TOPIC log"]
+    details = [one.status_detail for one in answer.status]
+    assert any(one.endswith("Unauthorized to CREATE on topics log.") for one in details), details
+    assert "log" not in rig.broker.metadata.topics
+    answer, _ = await rig.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 1, STREAMS_JOIN)
+    assert not answer.error_code
+    assert "log" in rig.broker.metadata.topics
+
+
+async def test_a_streams_group_is_not_described_if_a_topic_of_it_may_not_be(rig: Rig) -> None:
+    await rig.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 1, STREAMS_JOIN)
+    request = {"group_ids": ["s"]}
+    answer, checks = await rig.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 1, request, TOPICS)
+    [group] = answer.groups
+    assert checks == ["DESCRIBE GROUP s", "DESCRIBE TOPIC t"]
+    assert (group.error_code, group.members) == (TOPIC_REFUSED, [])
+    answer, _ = await rig.ask(ApiKey.STREAMS_GROUP_DESCRIBE, 1, request)
     assert [len(group.members) for group in answer.groups] == [1]
 
 

@@ -1,15 +1,11 @@
 """kafka-consumer-groups.sh in all its modes: what it says of odradek, it says of Apache Kafka.
 
 One script, run against both, with the tool in one JVM. Groups are made by raw requests, so that
-nothing moves while the tool looks. What must differ is named away: random ids, ports, and the
-frames of stack traces, which depend on timing. The order of lines is that of Java's hash tables in
-part, so they are compared sorted.
+nothing moves while the tool looks.
 """
 
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,21 +14,15 @@ import pytest
 
 from tests.conformance.conversation import Conversation, advertised_versions
 from tests.conformance.requests import batch_of, produce
+from tests.conformance.tool_answers import differences, told
 from tests.conformance.wire_consumers import SETTINGS, WireConsumer, share_out
 from tests.conformance.wire_groups import WireMember, commit, stabilise
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 TOOL = "consumer.group.ConsumerGroupCommand"
-DRAWN = re.compile(
-    r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"  # a classic member's
-    r"|(?<!\S)(?=\S*[A-Z0-9])[\w-]{22}(?!\S)"  # the same, in a consumer group
-    r"|(?<=adminclient-)\d+"
-)
-FRAME = re.compile(r"^\s+at |^\s+\.\.\. \d+ more")
 TWO_HOURS_MS = 7_200_000
 
 
@@ -256,32 +246,6 @@ def deletions() -> Iterator[tuple[str, ...]]:
     yield ("--delete", "--all-groups")
 
 
-def told(broker: BrokerProcess, lines: Sequence[tuple[str, ...]]) -> list[list[str]]:
-    """What the tool says to each command line, with what must differ named away."""
-    answers = []
-    with WarmTools() as tools:
-        for words in lines:
-            tool, *arguments = words
-            code, output = tools.run(tool, "--bootstrap-server", broker.bootstrap, *arguments)
-            plain = DRAWN.sub("DRAWN", output).replace(f":{broker.port}", ":PORT")
-            kept = [in_order(one) for one in plain.splitlines() if not FRAME.match(one)]
-            answers.append([f"exit {code}", *sorted(kept)])
-    return answers
-
-
-def in_order(line: str) -> str:
-    """The line with single spaces; names that the tool takes from a Java set are sorted."""
-    head, told, names = line.partition(": ")
-    if head.endswith((" are", "options", "scenarios")):
-        return head + told + ", ".join(sorted(name.strip("[]") for name in names.split(", ")))
-    return " ".join(line.split())
-
-
-def only(these: list[str], those: list[str]) -> list[str]:
-    """The lines that are among these alone."""
-    return list((Counter(these) - Counter(those)).elements())
-
-
 def test_the_tool_says_the_same_of_both_brokers(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
@@ -299,11 +263,7 @@ def test_the_tool_says_the_same_of_both_brokers(
         for house in houses:
             house.close()
         kafka.stop()
-    differing = [
-        f"{' '.join(words)}\nKafka:   {only(theirs, ours)}\nodradek: {only(ours, theirs)}"
-        for words, theirs, ours in zip(lines, expected, found, strict=True)
-        if theirs != ours
-    ]
+    differing = differences(lines, expected, found)
     assert not differing, "\n".join(differing)
     saying_something = [answer for answer in found if len(answer) > 1]
     assert len(saying_something) > len(lines) * 0.9, "the tool hardly said anything"

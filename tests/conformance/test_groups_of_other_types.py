@@ -1,8 +1,8 @@
 """Share and streams groups that Apache Kafka wrote: what each API of groups says of them.
 
 Kafka makes the groups, whose members leave, and stops. Its directory is copied; Kafka itself is
-asked on one copy, odradek on the other. Neither offers anything but the APIs of the other kinds of
-groups here: what these groups' own APIs do is another matter.
+asked on one copy, odradek on the other. A streams group is described by its own API, too, and takes
+members again; the APIs of share groups are another matter.
 """
 
 import shutil
@@ -35,6 +35,8 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
+from odradek.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import Conversation, Versions, advertised_versions
@@ -42,6 +44,7 @@ from tests.conformance.exchange.kafka_only import share_group, streams_group
 from tests.conformance.transcript import Transcript, differences
 from tests.conformance.wire_groups import commit
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.streams_members import subtopology, topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -82,6 +85,10 @@ def ask_of_all(talk: Conversation) -> None:
     for group in GROUPS:
         for request, version in looks(group):
             talk.ask(request, version)
+    for epoch in (0, 4, 9):
+        talk.ask(streams_beat(STREAMS[3], epoch), 0)
+    for request, version in looks(STREAMS[3]):
+        talk.ask(request, version)
     for group in GROUPS[1:]:  # Kafka deletes the first, too; odradek keeps it, see OtherGroup
         talk.ask(DeleteGroupsRequest(groups_names=[group]), 2)
     lists(talk)
@@ -91,6 +98,7 @@ def looks(group: str) -> Iterator[tuple[Message, int]]:
     for version in (5, 6):
         yield DescribeGroupsRequest(groups=[group]), version
     yield ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False), 1
+    yield StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False), 0
     place = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0, 1])
     for member, epoch in ((None, -1), ("nobody", 3), ("", -1)):
         for topics in ([place], None):
@@ -151,6 +159,23 @@ def beat(group: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
         rebalance_timeout_ms=60_000 if epoch == 0 else -1,
         subscribed_topic_names=[TOPIC] if epoch == 0 else None,
         topic_partitions=[] if epoch == 0 else None,
+    )
+
+
+def streams_beat(group: str, epoch: int) -> StreamsGroupHeartbeatRequest:
+    is_join = epoch == 0
+    return StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id="nobody",
+        member_epoch=epoch,
+        endpoint_information_epoch=0,
+        rebalance_timeout_ms=60_000 if is_join else -1,
+        topology=topology(subtopology("0", TOPIC)) if is_join else None,
+        active_tasks=[] if is_join else None,
+        standby_tasks=[] if is_join else None,
+        warmup_tasks=[] if is_join else None,
+        process_id="process" if is_join else None,
+        client_tags=[] if is_join else None,
     )
 
 

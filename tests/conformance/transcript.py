@@ -32,7 +32,9 @@ DRAWN_MEMBER_ID = re.compile(r"[\w-]{22}")
 DRAWN_IDS = frozenset(
     {"cluster_id", "log_dir", "producer_id", "replica_directory_id", "session_id", "topic_id"}
 )
-FREE_TEXT = frozenset({"batch_index_error_message", "documentation", "error_message"})
+FREE_TEXT = frozenset(
+    {"batch_index_error_message", "documentation", "error_message", "status_detail"}
+)
 WORDS = "words"
 NO_ID = (-1, 0, "", None, ZERO_UUID)
 
@@ -71,6 +73,12 @@ UNORDERED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("OffsetFetchResponseGroup", "topics"): lambda topic: repr(topic),
     ("OffsetFetchResponseTopic", "partitions"): lambda partition: partition["partition_index"],
     ("OffsetForLeaderEpochResponse", "topics"): lambda topic: topic["topic"],
+    ("StreamsGroupDescribeGroup", "members"): lambda member: member["member_id"],
+    ("StreamsGroupDescribeResponse", "groups"): lambda group: group["group_id"],
+    ("StreamsGroupHeartbeatResponse", "active_tasks"): lambda tasks: tasks["subtopology_id"],
+    ("StreamsGroupHeartbeatResponse", "partitions_by_user_endpoint"): lambda one: repr(one),
+    ("StreamsGroupHeartbeatEndpointToPartitions", "active_partitions"): lambda one: one["topic"],
+    ("StreamsGroupHeartbeatTopicPartition", "partitions"): lambda index: index,
     ("ProduceTopicResponse", "partition_responses"): lambda partition: partition["index"],
     ("ProduceResponse", "responses"): lambda topic: repr(topic),
     **dict.fromkeys(

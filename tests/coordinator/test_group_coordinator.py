@@ -8,16 +8,10 @@ import pytest
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
-from odradek.coordinator.group_settings import (
-    ConsumerGroupSettings,
-    GroupSettings,
-    ShareGroupSettings,
-)
+from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.java_hash import partition_of
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
-from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -221,12 +215,7 @@ async def test_on_a_real_event_loop_a_parked_join_is_answered_when_its_time_come
         new_ids=NewIds(lambda: "uuid", lambda: "uuid"),
         topics=ClusterTopics(ClusterMetadata("cluster")),
         topic_ids=(),
-        modern=ModernGroupParts(
-            ConsumerGroupConfigs(ConsumerGroupSettings()),
-            ShareGroupConfigs(ShareGroupSettings()),
-            NoShareStates(),
-            loop.call_soon,
-        ),
+        modern=ModernGroupParts(Groups().configs, NoShareStates(), loop.call_soon),
     )
     coordinator.open_topic([MemoryLog("__consumer_offsets")], 1)  # type: ignore[list-item] # a MemoryLog serves a journal
     request = JoinGroupRequest(

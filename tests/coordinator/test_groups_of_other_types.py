@@ -8,14 +8,9 @@ import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.other_group import OtherGroup
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.offset_delete import (
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
@@ -23,17 +18,17 @@ from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
 from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin
-from tests.support.groups import GROUP, TOPIC, Groups
+from tests.support.groups import GROUP, Groups
 from tests.support.messages import sample
 
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
 OTHER = "other"
 YEAR_MS = 365 * 24 * 3_600_000
 OTHER_TYPES = [SHARE_GROUP_TYPES, STREAMS_GROUP_TYPES]
-# A torn key, a torn value, a version and two types of which nobody knows anything.
+# A version and four types of which nobody knows anything.
 UNREADABLE = [
-    Record(b"\x00\x11\x00\x09torn", b"\x00\x00", 0),
-    Record(b"\x00\x17\x00\x01g", b"\x00\x00torn", 0),
+    Record(b"\x00\x18\x00\x09torn", b"\x00\x00", 0),
+    Record(b"\x00\x19\x00\x01g", b"\x00\x00torn", 0),
     Record(b"\x00\x08\x00\x01g\x00\x01m", b"\x00\x63of tomorrow", 0),
     Record(b"\x00\x12\x00\x01g", None, 0),
     Record(b"\x00\x63anything", b"anything", 0),
@@ -64,10 +59,6 @@ def state_of(groups: Groups) -> GroupState:
     return groups.coordinator.shards.of(GROUP).state
 
 
-def others(groups: Groups) -> list[OtherGroup]:
-    return list(state_of(groups).of_type(OtherGroup))
-
-
 def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -87,7 +78,7 @@ def test_records_of_other_groups_change_nothing_and_stay_as_they_are(
     for member in (leader, follower):
         assert after.heartbeat(member) is ErrorCode.NONE
         assert after.sync(member).assignment == member.encode()
-    carried = 2 * (len(STREAMS_GROUP_TYPES) + len(UNREADABLE))
+    carried = 2 * len(UNREADABLE)
     assert f"kept {carried} records" in caplog.text
 
 
@@ -135,53 +126,6 @@ def test_an_empty_share_group_is_deleted_with_all_its_records() -> None:
     assert OTHER not in state_of(groups.restarted()).groups
     newest = dict(stored_pairs(groups))
     assert not any(newest[key] for key, _ in records_as_pairs(SHARE_GROUP_TYPES))
-
-
-def test_a_streams_group_keeps_offsets_as_an_empty_group_does() -> None:
-    groups = of_type(STREAMS_GROUP_TYPES)
-    with pytest.raises(ApiError) as refusal:
-        groups.commit(5, member_id="gone", generation_id=3, group_id=OTHER)
-    assert refusal.value.code is ErrorCode.UNKNOWN_MEMBER_ID
-    assert groups.commit(5, group_id=OTHER) is ErrorCode.NONE
-    assert groups.restarted().committed(group_id=OTHER) == 5
-    topic = OffsetDeleteRequestTopic(
-        name=TOPIC[0], partitions=[OffsetDeleteRequestPartition(partition_index=0)]
-    )
-    groups.coordinator.offsets.delete(OTHER, [topic])
-    assert groups.restarted().committed(group_id=OTHER) is None
-
-
-def test_a_streams_group_expires_with_its_last_offset() -> None:
-    groups = of_type(STREAMS_GROUP_TYPES)
-    groups.commit(5, group_id=OTHER)
-    groups.advance(YEAR_MS)
-    assert groups.committed(group_id=OTHER) is None
-    assert state_of(groups.restarted()).groups.get(OTHER) is None
-
-
-@pytest.mark.parametrize("way", ["join", "delete"])
-def test_all_records_of_a_streams_group_go_with_it(way: str) -> None:
-    groups = of_type(STREAMS_GROUP_TYPES)
-    groups.commit(5, group_id=OTHER)
-    if way == "join":
-        assert groups.send_join(group_id=OTHER).error_code == ErrorCode.MEMBER_ID_REQUIRED
-    else:
-        groups.coordinator.admin.delete([OTHER])
-    after = groups.restarted()
-    assert after.committed(group_id=OTHER) == (5 if way == "join" else None)
-    assert not others(after)
-    live = {key for key, value in stored_pairs(groups) if value is not None}
-    live -= {key for key, value in stored_pairs(groups) if value is None}
-    assert not live & {key for key, _ in records_as_pairs(STREAMS_GROUP_TYPES)}
-
-
-def test_records_of_a_streams_group_do_not_end_a_classic_one() -> None:
-    groups = Groups()
-    [leader] = groups.stable_group(1)
-    append(groups, records_of(*STREAMS_GROUP_TYPES, group=GROUP))
-    after = groups.restarted()
-    assert after.heartbeat(leader) is ErrorCode.NONE
-    assert not others(after)
 
 
 def of_type(types: dict[int, object], **settings: int) -> Groups:

@@ -45,6 +45,7 @@ DEFAULTS = {
     "advertised.listeners": "PLAINTEXT://localhost:9092",
     "log.dirs": "/var/lib/odradek/data",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 
 
@@ -150,6 +151,7 @@ def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
     text = properties({"KAFKA_NUM_PARTITIONS": "4"}, (tmp_path / "no", file))
     assert parse_properties(text.encode()) == {
         "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
         "log.dirs": "/mine",
         "num.partitions": "4",
         "listeners": "PLAINTEXT://:1",

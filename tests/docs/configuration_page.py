@@ -19,6 +19,7 @@ from odradek.config.keys_log import LogKeys
 from odradek.config.keys_metadata import MetadataKeys
 from odradek.config.keys_node import NodeKeys
 from odradek.config.keys_socket import SocketKeys
+from odradek.config.keys_streams_group import StreamsGroupKeys
 from odradek.config.keys_telemetry import TelemetryKeys
 from odradek.config.keys_transaction import TransactionKeys
 from odradek.config.topic_config import BROKER_SYNONYMS, TOPIC_KEYS
@@ -30,6 +31,7 @@ MODELS: dict[str, type[KeyModel]] = {
     "Logs": LogKeys,
     "Groups and offsets": GroupKeys,
     "Groups of the consumer protocol": ConsumerGroupKeys,
+    "Streams groups": StreamsGroupKeys,
     "Transactions": TransactionKeys,
     "Cluster metadata": MetadataKeys,
     "Authorization": AuthorizerKeys,
@@ -83,8 +85,7 @@ def configuration_page() -> str:
             TOPIC_KEYS, {name: keys[0][0] for name, keys in BROKER_SYNONYMS.items() if keys}
         ),
         "## Groups\n",
-        "Keys of share and streams groups are stored and described.\n"
-        "Such groups are not served yet.\n",
+        "Keys of share groups are stored and described. Such groups are not served yet.\n",
         _inheriting_keys(GROUP_KEYS, GROUP_SYNONYMS),
         "## Client metrics subscriptions\n",
         "Subscriptions are stored and described; metrics of clients are not collected.\n",

@@ -37,6 +37,7 @@ PORTS = range(20_000 + WORKER, 32_000, WORKERS)
 # What a test wants: groups form at once, and members may be declared dead quickly.
 TEST_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "log.retention.ms": "-1",  # the records of many tests are dated long ago
     "group.min.session.timeout.ms": "500",
     "offsets.topic.replication.factor": "1",

@@ -13,7 +13,8 @@ from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.group_state import GroupState
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.subscriptions import Subscribers
-from odradek.coordinator.other_group import OtherGroup
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.streams_groups.group import StreamsGroup
 
 
 def state_snapshot(state: GroupState) -> dict[str, Any]:
@@ -29,10 +30,15 @@ def state_snapshot(state: GroupState) -> dict[str, Any]:
             for name, group in state.groups.items()
             if isinstance(group, ConsumerGroup)
         },
-        "other": {
-            name: (group.group_type, group.tombstones())
+        "streams": {
+            name: streams_group_snapshot(group)
             for name, group in state.groups.items()
-            if isinstance(group, OtherGroup)
+            if isinstance(group, StreamsGroup)
+        },
+        "share": {
+            name: group.tombstones()
+            for name, group in state.groups.items()
+            if isinstance(group, ShareGroup)
         },
         "committed": state.offsets._by_group,
         "pending": state.offsets._pending,
@@ -95,6 +101,22 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
         "of kafka 4.0": group.has_partition_metadata,
         "state": group.state_name,
         "assignor": group.preferred_assignor,
+    }
+
+
+def streams_group_snapshot(group: StreamsGroup) -> dict[str, Any]:
+    """The group's records, in one."""
+    topology = group.topology
+    return {
+        "epoch": group.epoch,
+        "hash": group.metadata_hash,
+        "validated": group.validated_topology_epoch,
+        "configs": dict(group.assignment_configs),
+        "topology": None if topology is None else (topology.epoch, dict(topology.subtopologies)),
+        "assignment": (group.assignment_epoch, group.assignment_timestamp_ms),
+        "members": dict(group.members),
+        "targets": dict(group.targets),
+        "state": group.state_name,
     }
 
 

@@ -7,17 +7,20 @@ from typing import Any
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.group_settings import (
     ConsumerGroupSettings,
     GroupSettings,
     ShareGroupSettings,
+    StreamsGroupSettings,
 )
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -168,6 +171,7 @@ class Groups:
         uuids: Callable[[], str] | None = None,
         metadata: ClusterMetadata | None = None,
         consumer_configs: ConsumerGroupConfigs | None = None,
+        streams_configs: StreamsGroupConfigs | None = None,
         topic_ids: Container[bytes] | None = None,
         **settings: int,
     ) -> None:
@@ -179,6 +183,10 @@ class Groups:
         self.metadata = metadata or ClusterMetadata("cluster")
         self.topics = ClusterTopics(self.metadata)
         self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
+        self.streams_configs = streams_configs or StreamsGroupConfigs(StreamsGroupSettings())
+        self.configs = GroupConfigsByType(
+            self.consumer_configs, ShareGroupConfigs(ShareGroupSettings()), self.streams_configs
+        )
         self.topic_ids = AllTopics() if topic_ids is None else topic_ids
         self.coordinator = self.closed_coordinator()
         self.open()
@@ -193,12 +201,7 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            modern=ModernGroupParts(
-                self.consumer_configs,
-                ShareGroupConfigs(ShareGroupSettings()),
-                NoShareStates(),
-                lambda then: then(),
-            ),
+            modern=ModernGroupParts(self.configs, NoShareStates(), lambda then: then()),
         )
 
     def open(self) -> None:
@@ -213,6 +216,7 @@ class Groups:
             uuids=self.uuids,
             metadata=self.metadata,
             consumer_configs=self.consumer_configs,
+            streams_configs=self.streams_configs,
             topic_ids=self.topic_ids if topic_ids is None else topic_ids,
             **new,
         )

@@ -32,7 +32,7 @@ CLOCK_WARNING_MS = 2_000
 CLOCK_PROBLEM_MS = 60_000
 FREE_WARNING_BYTES = 1 << 30
 FREE_PROBLEM_BYTES = 64 << 20  # the default of odradek.min.free.bytes
-_FEATURES = ("metadata.version", "group.version", "transaction.version")
+_FEATURES = ("metadata.version", "group.version", "streams.version", "transaction.version")
 
 
 def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
@@ -105,6 +105,7 @@ def _check_versions(cluster: WireCluster) -> Iterator[Finding]:
     yield ok(f"{len(answer.api_keys)} APIs are served" + (f"; {known}" if known else ""))
     for name, what in (
         ("group.version", "consumers with group.protocol=consumer are refused"),
+        ("streams.version", "Kafka Streams with group.protocol=streams is refused"),
         ("transaction.version", "transactions are those of version 1"),
     ):
         if levels and not levels.get(name):

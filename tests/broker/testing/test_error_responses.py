@@ -29,7 +29,14 @@ DIFFERENT = {
     ApiKey.CREATE_DELEGATION_TOKEN: "Kafka names User:ANONYMOUS as the owner",
 }
 # Kafka cannot read a sample: its records are no records, or its version is one of a newer Kafka.
-UNREAD = {ApiKey.PRODUCE, ApiKey.API_VERSIONS, ApiKey.DELETE_GROUPS, ApiKey.TXN_OFFSET_COMMIT}
+UNREAD = {
+    ApiKey.PRODUCE,
+    ApiKey.API_VERSIONS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+}
 
 
 def requests() -> list[tuple[ApiKey, int, Message]]:

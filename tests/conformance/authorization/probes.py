@@ -21,11 +21,12 @@ from tests.support.requests import build
 DATA, DOOMED, NEW, AUTO, ABSENT = "m-data", "m-doomed", "m-new", "m-auto", "m-absent"
 OTHER = "other"
 GROUP, CONSUMERS, BEATING, JOINED, NO_GROUP = "m-group", "m-consumers", "m-beat", "m-join", "m-none"
+STREAMS, STREAMING = "m-streams", "m-streaming"
 OTHER_GROUP = "other-group"
 TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION = "m-txn", "m-no-txn", "other-txn"
 NAMES = {
     ResourceType.TOPIC: [DATA, DOOMED, NEW, AUTO, ABSENT],
-    ResourceType.GROUP: [GROUP, CONSUMERS, BEATING, JOINED, NO_GROUP],
+    ResourceType.GROUP: [GROUP, CONSUMERS, BEATING, JOINED, STREAMS, STREAMING, NO_GROUP],
     ResourceType.TRANSACTIONAL_ID: [TRANSACTION, NO_TRANSACTION],
 }
 BEATING_MEMBER = "member-of-the-matrix"
@@ -455,6 +456,38 @@ def _groups() -> Iterable[Probe]:
     )
 
 
+def _streams_groups() -> Iterable[Probe]:
+    for names in ([DATA], [DATA, OTHER]):
+        yield probe(
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            0,
+            f"reads {' and '.join(names)}",
+            _without("member_epoch"),
+            **streams_member(STREAMING, names),
+        )
+    yield probe(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        0,
+        group_ids=[STREAMS, NO_GROUP, OTHER_GROUP],
+        include_authorized_operations=True,
+    )
+
+
+def streams_member(group: str, topics: list[str]) -> dict[str, Any]:
+    """A member of a streams group joins, with a topology that reads topics."""
+    return {
+        "group_id": group,
+        "member_id": BEATING_MEMBER,
+        "rebalance_timeout_ms": 10_000,
+        "topology": {"subtopologies": [{"subtopology_id": "0", "source_topics": topics}]},
+        "active_tasks": [],
+        "standby_tasks": [],
+        "warmup_tasks": [],
+        "process_id": "process",
+        "client_tags": [],
+    }
+
+
 def _cluster() -> Iterable[Probe]:
     yield probe(
         ApiKey.DESCRIBE_CLUSTER, 1, endpoint_type=1, include_cluster_authorized_operations=True
@@ -496,5 +529,8 @@ def _cluster() -> Iterable[Probe]:
 
 def all_probes() -> list[Probe]:
     """The probes of the APIs that odradek serves."""
-    parts = (_records, _transactions, _topics_of_the_cluster, _configs, _groups, _cluster)
+    parts = (
+        *(_records, _transactions, _topics_of_the_cluster, _configs),
+        *(_groups, _streams_groups, _cluster),
+    )
     return [one for part in parts for one in part() if one.key in HANDLERS]

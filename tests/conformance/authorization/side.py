@@ -29,8 +29,11 @@ from tests.conformance.authorization.probes import (
     OTHER,
     OTHER_GROUP,
     OTHER_TRANSACTION,
+    STREAMING,
+    STREAMS,
     TRANSACTION,
     Probe,
+    streams_member,
 )
 from tests.conformance.conversation import Conversation, Versions, patiently
 from tests.support.requests import build
@@ -77,6 +80,9 @@ class Side:
             patiently(lambda name=name: self._new_transactional_id(name))
         self._beat(CONSUMERS, "consumer-of-the-matrix", 0, [DATA])
         patiently(self._is_assigned)
+        self._admin.wait_for_coordinator(STREAMS)
+        self._ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **streams_member(STREAMS, [DATA]))
+        self._leave_streams_group(STREAMS)
 
     def _new_transactional_id(self, name: str) -> bool | None:
         self._ask(ApiKey.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=[name])
@@ -102,6 +108,11 @@ class Side:
             subscribed_topic_names=topics,
             topic_partitions=[],
         )
+
+    def _leave_streams_group(self, group: str) -> None:
+        leaves = {"group_id": group, "member_id": BEATING_MEMBER, "member_epoch": -1}
+        self._ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **leaves)
+        self._ask(ApiKey.DELETE_GROUPS, 2, groups_names=[STREAMING])
 
     def entries(self) -> list[str]:
         """All entries that there are, as texts."""
@@ -142,6 +153,8 @@ class Side:
         _, plain = self.client.transcript.lines[-1]
         if probe.key is ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._beat(BEATING, BEATING_MEMBER, -1, [])
+        if probe.key is ApiKey.STREAMS_GROUP_HEARTBEAT:
+            self._leave_streams_group(STREAMING)
         if probe.topic is not None:
             self._restore(probe.topic, plain)
         return unordered(plain), refused

@@ -62,6 +62,7 @@ NEW_LEVELS = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
     "share.version": 1,
+    "streams.version": 1,
     "transaction.version": 2,
 }
 

@@ -32,7 +32,7 @@ NO_LIMITS = SnapshotRules(
     max_new_bytes=1 << 60, max_interval_ms=0, retention_bytes=-1, retention_ms=-1
 )
 # Every topic creation rolls a segment.
-TINY_SEGMENTS = TopicConfig(internal_segment_bytes=320, retention_ms=-1)
+TINY_SEGMENTS = TopicConfig(internal_segment_bytes=400, retention_ms=-1)
 
 
 @pytest.fixture

@@ -1,0 +1,135 @@
+"""StreamsGroupHeartbeat (key 88, v0-1).
+
+With this request, a member of a streams group joins, sends its topology, reports its tasks, gets
+its assignment, and leaves (KIP-1071). Internal topics that are missing are created before the
+response is sent, which still says that they are missing: the next heartbeat finds them. Kafka
+creates them after the response, and a failure is in a later one.
+v1 asks for a readable topology, which is not kept here (KIP-1331)."""
+
+from collections.abc import Awaitable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.caller import Caller
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.streams_groups.configuration import InternalTopic
+from odradek.coordinator.streams_groups.heartbeat import HeartbeatReply
+from odradek.coordinator.streams_groups.status import StatusCode
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatTopology,
+)
+from odradek.storage.topic_names import is_internal, why_illegal
+
+DEFAULT_REPLICATION_FACTOR = -1
+MAX_ERRORS_IN_DETAIL = 3
+
+
+def handle(
+    context: RequestContext, request: StreamsGroupHeartbeatRequest
+) -> StreamsGroupHeartbeatResponse | Awaitable[StreamsGroupHeartbeatResponse]:
+    if not context.broker.serves_streams_groups:
+        return refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "streams groups are not enabled: see streams.version and "
+            "group.coordinator.rebalance.protocols",
+        )
+    if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.topology is not None:
+        try:
+            check_topics(context, request.topology)
+        except ApiError as error:
+            return refused(error.code, error.message or None)
+    caller = Caller(context.client_id or "", context.client_host, context.api_version)
+    reply = context.broker.groups.members.streams_group_heartbeat(request, caller)
+    return create_and_respond(context, reply) if reply.missing_topics else reply.response
+
+
+def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def check_topics(context: RequestContext, topology: StreamsGroupHeartbeatTopology) -> None:
+    """Raises STREAMS_INVALID_TOPOLOGY, TOPIC_AUTHORIZATION_FAILED."""
+    names = dict.fromkeys(topics_of(topology))
+    prohibited = [name for name in names if is_internal(name)]
+    if prohibited:
+        text = f"a topology must not use Kafka's own topics: {', '.join(prohibited)}"
+        raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
+    illegal = [name for name in names if why_illegal(name) is not None]
+    if illegal:
+        text = f"these are not names of topics: {', '.join(illegal)}"
+        raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
+    for name in names:
+        if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
+
+
+def topics_of(topology: StreamsGroupHeartbeatTopology) -> Iterator[str]:
+    for subtopology in topology.subtopologies:
+        yield from subtopology.source_topics
+        yield from subtopology.repartition_sink_topics
+        yield from (topic.name for topic in subtopology.repartition_source_topics)
+        yield from (topic.name for topic in subtopology.state_changelog_topics)
+
+
+async def create_and_respond(
+    context: RequestContext, reply: HeartbeatReply
+) -> StreamsGroupHeartbeatResponse:
+    missing = reply.missing_topics
+    may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
+    denied = [
+        name
+        for name in missing
+        if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
+    ]
+    if denied:
+        text = f"Unauthorized to CREATE on topics {', '.join(denied)}."
+        return with_detail(reply.response, text)
+    failures = await create(context, missing)
+    if not failures:
+        return reply.response
+    listed = ", ".join(failures[:MAX_ERRORS_IN_DETAIL])
+    others = len(failures) - MAX_ERRORS_IN_DETAIL
+    text = f"{listed} and {others} more" if others > 0 else listed
+    return with_detail(reply.response, f"Creation failed: {text}.")
+
+
+async def create(context: RequestContext, topics: Mapping[str, InternalTopic]) -> list[str]:
+    """Create topics. Returns a text for each that could not be created."""
+    new = [
+        NewTopic(
+            name=topic.name,
+            partition_count=topic.partition_count,
+            replication_factor=topic.replication_factor or DEFAULT_REPLICATION_FACTOR,
+            configs=dict(topic.configs),
+        )
+        for topic in topics.values()
+    ]
+    try:
+        results = await context.broker.topic_admin.create(new, permits=context.permits)
+    except ApiError as error:
+        return [f"{name} ({error.message})" for name in topics]
+    return [
+        f"{name} ({result.message or result.code.name})"
+        for name, result in results.items()
+        if isinstance(result, ApiError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS
+    ]
+
+
+def with_detail(
+    response: StreamsGroupHeartbeatResponse, text: str
+) -> StreamsGroupHeartbeatResponse:
+    """Add a text to the status that says that internal topics are missing."""
+    status = [
+        replace(one, status_detail=f"{one.status_detail}; {text}")  # type: ignore[type-var] # schema.py hides the base
+        if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
+        else one
+        for one in response.status or ()
+    ]
+    return replace(response, status=status)  # type: ignore[type-var] # schema.py hides the base

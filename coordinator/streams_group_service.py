@@ -1,0 +1,134 @@
+"""The entry point to the streams groups: finds the shard, commits decisions, keeps deadlines.
+
+    heartbeat -> checks -> the group's shard -> StreamsHeartbeats decides -> append, replay -> then
+
+Every request is answered at once. In the background, members that miss a deadline are fenced, and
+the first tasks of a group are assigned when its initial rebalance delay has passed.
+
+Kafka: GroupCoordinatorService, CoordinatorTimer.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+
+from .caller import Caller
+from .group_shards import GroupShard, GroupShards
+from .modern_group_commits import RETRY_MS, commit, commit_fencing
+from .modern_groups.deadlines import MemberKey
+from .modern_groups.topics_view import ClusterTopics
+from .streams_groups.deadlines import StreamsDeadlines
+from .streams_groups.draft import StreamsDraft
+from .streams_groups.group import StreamsGroup
+from .streams_groups.group_configs import StreamsGroupConfigs
+from .streams_groups.heartbeat import HeartbeatReply, StreamsHeartbeats
+from .streams_groups.heartbeat_checks import check_heartbeat
+from .streams_groups.leave import remove_member
+from .streams_groups.rebalance import StreamsRebalance
+from .timers import DeadlineQueue, Now
+
+logger = logging.getLogger("odradek.groups")
+
+
+class StreamsGroupService:
+    """The streams groups of all shards."""
+
+    def __init__(
+        self,
+        *,
+        shards: GroupShards,
+        deadlines: DeadlineQueue,
+        topics: ClusterTopics,
+        configs: StreamsGroupConfigs,
+    ) -> None:
+        self._shards = shards
+        self._configs = configs
+        self.deadlines = StreamsDeadlines(deadlines, self._fence, self._end_initial_delay)
+        self._rebalance = StreamsRebalance(topics=topics, configs=configs, deadlines=self.deadlines)
+        self._heartbeats = StreamsHeartbeats(
+            configs=configs, deadlines=self.deadlines, rebalance=self._rebalance
+        )
+
+    def heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> HeartbeatReply:
+        """Serve a StreamsGroupHeartbeat."""
+        try:
+            check_heartbeat(request)
+            shard = self._shards.of(request.group_id)
+            group = shard.state.groups.get(request.group_id)
+            return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+        except ApiError as error:
+            refusal = StreamsGroupHeartbeatResponse(
+                error_code=error.code, error_message=error.message
+            )
+            return HeartbeatReply(refusal, {})
+
+    def remove(
+        self, shard: GroupShard, group: StreamsGroup, member_ids: Iterable[str], now: Now
+    ) -> None:
+        """Remove members as if their sessions had expired. Unknown ones are ignored."""
+        for member_id in member_ids:
+            member = group.members.get(member_id)
+            if member is not None:
+                commit(shard, remove_member(group, member, self.deadlines, now, None), now)
+
+    # -- deadlines ---------------------------------------------------------------------------------
+
+    def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
+        """Start sessions and revocation deadlines of the groups that have just been loaded."""
+        for group in shard.state.of_type(StreamsGroup):
+            group.note_timestamps(now)
+            session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
+            for member in group.members.values():
+                self.deadlines.sessions.schedule(
+                    MemberKey(group.group_id, member.member_id), session_ms
+                )
+                timeout_ms = member.rebalance_timeout_ms
+                self.deadlines.update_rebalance(group.group_id, member, timeout_ms, now)
+
+    def on_shard_unloaded(self, shard: GroupShard) -> None:
+        """Cancel the deadlines of groups that are no longer served here."""
+        for group in shard.state.of_type(StreamsGroup):
+            self.deadlines.initial_delays.cancel(group.group_id)
+            for member_id in group.members:
+                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
+
+    def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
+        """Remove a member that missed a deadline, if `epoch` is None or still the member's.
+
+        Returns when to try again, in timer time, if the removal could not be written.
+        """
+        shard = self._shards.of(key.group_id)
+        group = shard.state.streams_group(key.group_id)
+        member = group.members[key.member_id]
+        if epoch not in (None, member.member_epoch):
+            return None
+        removal = remove_member(group, member, self.deadlines, now, None)
+        return commit_fencing(shard, removal, key, deadline, now)
+
+    def _end_initial_delay(self, group_id: str, now: Now) -> int | None:
+        """Assign the tasks of a group whose initial rebalance delay has passed.
+
+        If its topology is not configured yet, the next heartbeat of a member does both. Returns
+        when to try again, in timer time, if the targets could not be written.
+        """
+        shard = self._shards.of(group_id)
+        group = shard.state.find_streams(group_id)
+        if group is None or group.is_empty or group.configured is None:
+            return None
+        if group.assignment_epoch >= group.epoch:
+            return None
+        draft = StreamsDraft(group, now)
+        try:
+            self._rebalance.compute_targets(draft, group.members, group.configured)
+            commit(shard, draft.outcome(None), now)
+        except ApiError as error:
+            logger.warning("group %s: the first tasks could not be assigned: %s", group_id, error)
+            return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
+        return None

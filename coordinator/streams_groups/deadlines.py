@@ -1,0 +1,21 @@
+"""Deadlines of streams groups: those of members, and the initial rebalance delay.
+
+When the first member joins a group without members, no tasks are assigned until the delay has
+passed, because the other instances of the application usually start at the same time.
+"""
+
+from collections.abc import Callable
+
+from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
+from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+
+
+class StreamsDeadlines(MemberDeadlines):
+    """The deadlines of all streams groups, in a shared queue."""
+
+    def __init__(
+        self, queue: DeadlineQueue, fence: Fence, end_delay: Callable[[str, Now], int | None]
+    ) -> None:
+        """`end_delay` assigns the tasks of a group (its id); it returns the time of a retry."""
+        super().__init__(queue, fence)
+        self.initial_delays = KeyedDeadlines(queue, end_delay)

@@ -1,0 +1,64 @@
+"""Which partitions each instance of the application has, by its user endpoint.
+
+An application uses this to forward a query of a store to the instance that has the key. A member
+gets it when it does not know the group's endpoint epoch yet, which rises with every change of
+tasks. Of a topic with fewer partitions than the subtopology has tasks, only existing partitions
+are named; Kafka may name others. Kafka: EndpointToPartitionsManager.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatEndpoint,
+    StreamsGroupHeartbeatEndpointToPartitions,
+    StreamsGroupHeartbeatTopicPartition,
+)
+
+from .configuration import ConfiguredTopology
+from .member import StreamsMember
+
+# Returns the number of partitions of a topic; None if it does not exist.
+PartitionCount = Callable[[str], int | None]
+
+
+def partitions_by_endpoint(
+    members: Iterable[StreamsMember], topology: ConfiguredTopology, partition_count: PartitionCount
+) -> list[StreamsGroupHeartbeatEndpointToPartitions]:
+    """Return the partitions of each member that has an endpoint.
+
+    While the topology cannot be configured, no partitions are known. Kafka then answers
+    UNKNOWN_SERVER_ERROR.
+    """
+    return [
+        StreamsGroupHeartbeatEndpointToPartitions(
+            user_endpoint=StreamsGroupHeartbeatEndpoint(
+                host=member.user_endpoint.host, port=member.user_endpoint.port
+            ),
+            active_partitions=list(
+                _partitions(
+                    {name: epochs.keys() for name, epochs in member.assigned.active.items()},
+                    topology,
+                    partition_count,
+                )
+            ),
+            standby_partitions=list(
+                _partitions(member.assigned.standby, topology, partition_count)
+            ),
+        )
+        for member in members
+        if member.user_endpoint is not None
+    ]
+
+
+def _partitions(
+    tasks: Mapping[str, Set[int]], topology: ConfiguredTopology, partition_count: PartitionCount
+) -> Iterator[StreamsGroupHeartbeatTopicPartition]:
+    subtopologies = topology.subtopologies or {}
+    for subtopology_id, partitions in sorted(tasks.items()):
+        subtopology = subtopologies.get(subtopology_id)
+        if subtopology is None:
+            continue
+        for topic in sorted({*subtopology.source_topics, *subtopology.repartition_sources}):
+            count = partition_count(topic) or 0
+            existing = [partition for partition in sorted(partitions) if partition < count]
+            yield StreamsGroupHeartbeatTopicPartition(topic=topic, partitions=existing)

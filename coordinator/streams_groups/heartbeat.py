@@ -1,0 +1,243 @@
+"""Serves StreamsGroupHeartbeat: a member joins, reports its tasks, gets its assignment, or leaves.
+
+    find the member      a known one, or a new one
+    the topology         rebalance.py    update_topology, configure
+    the targets          rebalance.py    bump_epoch, update_target
+    its assignment       rebalance.py    reconcile: one step towards the target
+    the response         heartbeat_response.py
+    leaving              leave.py
+
+A request contains only what has changed since the last one; null means "unchanged". Internal topics
+that are missing are part of the reply: the broker creates them.
+
+Kafka: GroupMetadataManager.streamsGroupHeartbeat.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from odradek.coordinator.caller import Caller
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.group import Group
+from odradek.coordinator.modern_groups.deadlines import MemberKey
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
+from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.timers import Now
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from odradek.protocol.records.streams_group import Endpoint
+
+from .configuration import ConfiguredTopology, InternalTopic
+from .deadlines import StreamsDeadlines
+from .draft import StreamsDraft
+from .group import StreamsGroup
+from .group_configs import StreamsGroupConfigs
+from .heartbeat_response import respond
+from .leave import remove_member
+from .member import StreamsMember
+from .rebalance import StreamsRebalance
+from .records import member_record
+from .tasks import Tasks, are_owned, task_set
+
+
+class HeartbeatReply(NamedTuple):
+    """The response, and the internal topics to create, by name."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing_topics: Mapping[str, InternalTopic]
+
+
+Answer = Outcome[DraftResult[HeartbeatReply]]
+
+
+class StreamsHeartbeats:
+    """Serves the heartbeats of all streams groups."""
+
+    def __init__(
+        self,
+        *,
+        configs: StreamsGroupConfigs,
+        deadlines: StreamsDeadlines,
+        rebalance: StreamsRebalance,
+    ) -> None:
+        self._configs = configs
+        self._deadlines = deadlines
+        self._rebalance = rebalance
+
+    def serve(
+        self, group: Group | None, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> Answer:
+        """Decide about a checked request; `group` is the group of that id, or None.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+        FENCED_MEMBER_EPOCH, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
+        """
+        if request.member_epoch == LEAVING_EPOCH:
+            return self._leave(group, request, now)
+        draft = self._open_draft(group, request, now)
+        reported = _reported(request)
+        member = self._find_member(draft, request)
+        check_epoch(member, request.member_epoch, reported)
+        return self._serve_member(draft, member, request, caller, reported)
+
+    def _leave(
+        self, group: Group | None, request: StreamsGroupHeartbeatRequest, now: Now
+    ) -> Answer:
+        if not isinstance(group, StreamsGroup):
+            raise _no_group(request.group_id)
+        response = StreamsGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+        return remove_member(
+            group,
+            group.member(request.member_id),
+            self._deadlines,
+            now,
+            HeartbeatReply(response, {}),
+            shuts_down=request.shutdown_application,
+        )
+
+    # -- the group and the member ------------------------------------------------------------------
+
+    def _open_draft(
+        self, group: Group | None, request: StreamsGroupHeartbeatRequest, now: Now
+    ) -> StreamsDraft:
+        """Open a draft. A joining member may create the group, or replace an empty classic one."""
+        if isinstance(group, StreamsGroup):
+            return StreamsDraft(group, now)
+        if request.member_epoch != JOINING_EPOCH:
+            raise _no_group(request.group_id)
+        draft = StreamsDraft(StreamsGroup(request.group_id), now, is_new=True)
+        if group is None:
+            return draft
+        if not isinstance(group, ClassicGroup) or not group.is_empty:
+            raise _no_group(request.group_id)
+        draft.records += group.tombstones()
+        return draft
+
+    def _find_member(
+        self, draft: StreamsDraft, request: StreamsGroupHeartbeatRequest
+    ) -> StreamsMember:
+        """Return the member as it is before this heartbeat."""
+        group, max_size = draft.group, self._configs.broker.max_size
+        if request.member_epoch != JOINING_EPOCH:
+            return group.member(request.member_id)
+        if len(group.members) >= max_size:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {group.group_id} has {len(group.members)} of {max_size} members",
+            )
+        return group.member_or_new(request.member_id)
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def _serve_member(
+        self,
+        draft: StreamsDraft,
+        member: StreamsMember,
+        request: StreamsGroupHeartbeatRequest,
+        caller: Caller,
+        reported: Tasks | None,
+    ) -> Answer:
+        rebalance = self._rebalance
+        updated = _updated_member(member, request, caller)
+        if updated is not member:
+            draft.records.append(member_record(draft.group_id, updated))
+        topology = rebalance.update_topology(draft, updated, request.topology)
+        configured = rebalance.configure(draft, topology)
+        _check_tasks(configured.topology, reported)
+        rebalance.bump_epoch(draft, configured, changed=updated is not member)
+        target = rebalance.update_target(draft, updated, configured.topology)
+        reconciled = rebalance.reconcile(draft, updated, target, reported)
+        key = MemberKey(draft.group_id, member.member_id)
+        until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
+        draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
+        response = respond(
+            draft,
+            request,
+            before=member,
+            member=reconciled,
+            topology=configured.topology,
+            interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
+            partition_count=rebalance.partition_count,
+        )
+        return draft.outcome(HeartbeatReply(response, configured.topology.missing))
+
+
+def check_epoch(member: StreamsMember, epoch: int, reported: Tasks | None) -> None:
+    """Raise ApiError FENCED_MEMBER_EPOCH unless the epoch in a request is the member's.
+
+    The previous epoch is accepted if all tasks that the member reports are assigned to it: it may
+    have missed the response with the new epoch. Epoch 0 is a join, also for a known member.
+    """
+    if epoch in (JOINING_EPOCH, member.member_epoch):
+        return
+    is_previous = epoch == member.previous_member_epoch and epoch < member.member_epoch
+    if is_previous and are_owned(reported, member.assigned):
+        return
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}: "
+        "it must give up all its tasks and join again",
+    )
+
+
+def _no_group(group_id: str) -> ApiError:
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")
+
+
+def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """Return the tasks that the member reports; None if it does not report them."""
+    active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
+    if active is None or standby is None or warmup is None:
+        return None
+    return Tasks(task_set(active), task_set(standby), task_set(warmup))
+
+
+def _updated_member(
+    member: StreamsMember, request: StreamsGroupHeartbeatRequest, caller: Caller
+) -> StreamsMember:
+    """Return the member with the request's fields; the same object if nothing changes."""
+    timeout_ms, tags = request.rebalance_timeout_ms, request.client_tags
+    topology, endpoint = request.topology, request.user_endpoint
+    reported = {
+        "rack_id": request.rack_id,
+        "rebalance_timeout_ms": None if timeout_ms == NO_TIMEOUT else timeout_ms,
+        "topology_epoch": None if topology is None else topology.epoch,
+        "process_id": request.process_id,
+        "client_tags": None if tags is None else {tag.key: tag.value for tag in tags},
+        "user_endpoint": None
+        if endpoint is None
+        else Endpoint(host=endpoint.host, port=endpoint.port),
+        "client_id": caller.client_id,
+        "client_host": caller.client_host,
+    }
+    changes: dict[str, Any] = {
+        name: value
+        for name, value in reported.items()
+        if value is not None and value != getattr(member, name)
+    }
+    return replace(member, **changes) if changes else member
+
+
+def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None) -> None:
+    """Raise ApiError INVALID_REQUEST for a task that the topology does not have."""
+    if not topology.is_ready or reported is None or topology.subtopologies is None:
+        return
+    for of_kind in (reported.active, reported.standby, reported.warmup):
+        for subtopology_id, partitions in of_kind.items():
+            subtopology = topology.subtopologies.get(subtopology_id)
+            if subtopology is None:
+                raise invalid_request(f"there is no subtopology {subtopology_id}")
+            wrong = sorted(one for one in partitions if not 0 <= one < subtopology.task_count)
+            if wrong:
+                count = subtopology.task_count
+                raise invalid_request(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")

@@ -1,0 +1,48 @@
+"""A process of an application during an assignment: its members, and the tasks they have got.
+
+Kafka: ProcessState.
+"""
+
+from typing import NamedTuple
+
+
+class TaskId(NamedTuple):
+    """One partition of a subtopology."""
+
+    subtopology_id: str
+    partition: int
+
+
+class ProcessLoad:
+    """The tasks that one process has got so far."""
+
+    def __init__(self) -> None:
+        self.task_counts: dict[str, int] = {}
+        """The number of tasks by member id."""
+        self.active: dict[str, set[TaskId]] = {}
+        self.standby: dict[str, set[TaskId]] = {}
+        self.tasks: set[TaskId] = set()
+
+    @property
+    def load(self) -> float:
+        """Tasks per member."""
+        return sum(self.task_counts.values()) / len(self.task_counts)
+
+    def add_member(self, member_id: str) -> None:
+        """Add a member without tasks."""
+        self.task_counts[member_id] = 0
+        self.active[member_id] = set()
+        self.standby[member_id] = set()
+
+    def add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
+        """Give a task to a member. Returns the member's number of tasks."""
+        of_kind = self.active if is_active else self.standby
+        of_kind[member_id].add(task)
+        self.tasks.add(task)
+        self.task_counts[member_id] += 1
+        return self.task_counts[member_id]
+
+    def add_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:
+        """Give a task to the member with the fewest. Returns the member's number of tasks."""
+        member_id = min(self.task_counts, key=self.task_counts.__getitem__)
+        return self.add(member_id, task, is_active=is_active)

@@ -1,0 +1,228 @@
+"""The steps of a rebalance after a heartbeat of one member.
+
+    update_topology   the first member's topology is stored; others are compared with it
+    configure         compare the topology with the cluster's topics, if one of them has changed
+    bump_epoch        raise the group epoch if the member, the topics, the settings of the assignor,
+                      or whether the topology is ready have changed
+    update_target     compute new targets if the group epoch has risen, at most once per assignment
+                      interval, and not during the initial rebalance delay
+    reconcile         move the member one step towards its target
+
+Kafka: the methods that GroupMetadataManager.streamsGroupHeartbeat calls.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from odradek.coordinator.assignors.assignment import AssignorError
+from odradek.coordinator.modern_groups.target_assignment import changed_targets, is_due
+from odradek.coordinator.modern_groups.topic_checks import has_checked_topics
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatTopology
+
+from .configuration import ConfiguredTopology, configure
+from .deadlines import StreamsDeadlines
+from .draft import StreamsDraft
+from .group import StreamsGroup, is_reconciled
+from .group_configs import NUM_STANDBY_REPLICAS, StreamsGroupConfigs
+from .member import StreamsMember
+from .reconciliation import ReconcileInputs, reconcile
+from .records import current_assignment_record, target_epoch_record, target_record, topology_record
+from .status import StatusCode
+from .sticky_assignor import MemberSpec, assign
+from .tasks import NOTHING, Tasks
+from .topology import Topology, topology_value
+
+logger = logging.getLogger("odradek.groups")
+
+
+class Target(NamedTuple):
+    """A member's target, and the group epoch for which it was computed."""
+
+    epoch: int
+    tasks: Tasks
+
+
+class Configured(NamedTuple):
+    """A configured topology, the hash of its topics, and whether they have changed."""
+
+    topology: ConfiguredTopology
+    metadata_hash: int
+    has_changed: bool
+
+
+class StreamsRebalance:
+    """The steps for all streams groups."""
+
+    def __init__(
+        self, *, topics: ClusterTopics, configs: StreamsGroupConfigs, deadlines: StreamsDeadlines
+    ) -> None:
+        self._topics = topics
+        self._configs = configs
+        self._deadlines = deadlines
+
+    # -- the topology ------------------------------------------------------------------------------
+
+    def update_topology(
+        self, draft: StreamsDraft, member: StreamsMember, sent: StreamsGroupHeartbeatTopology | None
+    ) -> Topology:
+        """Return the group's topology; store the one that was sent if the group has none.
+
+        Raises ApiError: INVALID_REQUEST for another topology, UNKNOWN_SERVER_ERROR.
+        """
+        topology = draft.group.topology
+        if sent is not None:
+            new = Topology(topology_value(sent))
+            if topology is None:
+                draft.records.append(topology_record(draft.group_id, new.value))
+                return new
+            if topology.epoch <= new.epoch and not topology.is_like(new):
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the topology of a group cannot change")
+        if topology is None:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group has lost its topology")
+        if member.topology_epoch < topology.epoch:
+            draft.add_status(
+                StatusCode.STALE_TOPOLOGY,
+                f"The member's topology has epoch {member.topology_epoch}, the group's has epoch "
+                f"{topology.epoch}.",
+            )
+        return topology
+
+    def configure(self, draft: StreamsDraft, topology: Topology) -> Configured:
+        """Compare the topology with the cluster's topics, unless nothing can have changed.
+
+        Raises ApiError: STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
+        """
+        group, known = draft.group, draft.group.configured
+        draft.topics_checked_offset = self._topics.last_change_offset
+        if known is not None and not self._may_have_changed(group, topology):
+            return Configured(known, group.metadata_hash, has_changed=False)
+        metadata_hash = self._topics.group_hash(topology.required_topics)
+        has_changed = metadata_hash != group.metadata_hash
+        if known is None or has_changed:
+            known = configure(topology, self.partition_count)
+            draft.then.append(partial(group.note_configured, known))
+        return Configured(known, metadata_hash, has_changed)
+
+    def _may_have_changed(self, group: StreamsGroup, topology: Topology) -> bool:
+        if has_checked_topics(group, self._topics):
+            return False
+        checked = group.topics_checked_offset
+        return self._topics.may_have_changed(topology.required_topics, checked)
+
+    def partition_count(self, topic: str) -> int | None:
+        """Return the number of partitions of a topic; None if it does not exist."""
+        topic_id = self._topics.id_of(topic)
+        return None if topic_id is None else self._topics.partition_count(topic_id)
+
+    # -- the epoch ---------------------------------------------------------------------------------
+
+    def bump_epoch(self, draft: StreamsDraft, configured: Configured, *, changed: bool) -> None:
+        """Raise the group epoch if `changed` (the member has), or if the targets must change."""
+        topology = configured.topology
+        draft.validated_topology_epoch = topology.epoch if topology.is_ready else -1
+        draft.assignment_configs = self._configs.assignment_configs(draft.group_id)
+        group = draft.group
+        reasons = {
+            "a member has changed": changed,
+            "its topics have changed": configured.has_changed,
+            "its topology is ready, or no longer": (
+                draft.validated_topology_epoch != group.validated_topology_epoch
+            ),
+            "its settings have changed": draft.assignment_configs != group.assignment_configs,
+        }
+        reason = next((text for text, applies in reasons.items() if applies), None)
+        if reason is not None:
+            draft.bump_epoch(configured.metadata_hash, reason)
+
+    # -- the targets -------------------------------------------------------------------------------
+
+    def update_target(
+        self, draft: StreamsDraft, updated: StreamsMember, topology: ConfiguredTopology
+    ) -> Target:
+        """Return the member's target; compute all targets first if they are due.
+
+        Raises ApiError UNKNOWN_SERVER_ERROR if the assignor fails.
+        """
+        group = draft.group
+        if self._is_delayed(draft):
+            detail = "Assignment delayed due to the configured initial rebalance delay."
+            draft.add_status(StatusCode.ASSIGNMENT_DELAYED, detail)
+            return Target(group.assignment_epoch, NOTHING)
+        if is_due(group, draft.epoch, draft.now, self._configs):
+            members = {**group.members, updated.member_id: updated}
+            targets = self.compute_targets(draft, members, topology)
+            return Target(draft.epoch, targets[updated.member_id])
+        if group.assignment_epoch < draft.epoch:
+            detail = "Assignment delayed due to the configured assignment interval."
+            draft.add_status(StatusCode.ASSIGNMENT_DELAYED, detail)
+        return Target(group.assignment_epoch, group.target(updated.member_id))
+
+    def _is_delayed(self, draft: StreamsDraft) -> bool:
+        """Whether the initial rebalance delay has not passed; it starts with the first member."""
+        delays, group_id = self._deadlines.initial_delays, draft.group_id
+        if draft.group.is_empty:
+            delay_ms = self._configs.initial_rebalance_delay_ms(group_id)
+            if delay_ms > 0:
+                at_ms = draft.now.timer_ms + delay_ms
+                # A delay of a deleted group of that name does not count.
+                start = delays.schedule if draft.is_new else delays.schedule_if_absent
+                draft.then.append(partial(start, group_id, at_ms))
+                return True
+        return group_id in delays
+
+    def compute_targets(
+        self,
+        draft: StreamsDraft,
+        members: Mapping[str, StreamsMember],
+        topology: ConfiguredTopology,
+    ) -> dict[str, Tasks]:
+        """Compute the targets of all members for the epoch of the draft, and write the new ones.
+
+        Raises ApiError UNKNOWN_SERVER_ERROR if the assignor fails.
+        """
+        group = draft.group
+        targets = dict.fromkeys(members, NOTHING)
+        if topology.is_ready and topology.subtopologies is not None:
+            specs = {
+                member_id: MemberSpec(member.process_id, group.target(member_id))
+                for member_id, member in members.items()
+            }
+            replicas = int(draft.assignment_configs.get(NUM_STANDBY_REPLICAS, 0))
+            try:
+                targets = assign(specs, topology.subtopologies, replicas)
+            except AssignorError as error:
+                logger.error(
+                    "group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error
+                )
+                raise
+        for member_id, target in changed_targets(group.targets, targets):
+            draft.records.append(target_record(group.group_id, member_id, target))
+        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        return targets
+
+    # -- the member --------------------------------------------------------------------------------
+
+    def reconcile(
+        self, draft: StreamsDraft, member: StreamsMember, target: Target, owned: Tasks | None
+    ) -> StreamsMember:
+        """Move the member one step towards its target, and write it if it has changed.
+
+        `owned`: the tasks it reports. A member that must give up tasks gets a deadline of its
+        rebalance timeout. Raises ApiError FENCED_MEMBER_EPOCH.
+        """
+        if is_reconciled(member, target.epoch):
+            return member
+        inputs = ReconcileInputs(
+            target=target.tasks, epoch=target.epoch, owners=draft.group.owners, owned=owned
+        )
+        reconciled = reconcile(member, inputs)
+        if reconciled == member:
+            return member
+        draft.records.append(current_assignment_record(draft.group_id, reconciled))
+        update, timeout_ms = self._deadlines.update_rebalance, reconciled.rebalance_timeout_ms
+        draft.then.append(partial(update, draft.group_id, reconciled, timeout_ms, draft.now))
+        return reconciled

@@ -1,0 +1,150 @@
+"""Reconciliation: moves a member one step from the tasks it owns towards its target.
+
+    STABLE, at its target      nothing to do
+    STABLE, a newer target     if it owns tasks outside the target: UNREVOKED; else it advances
+    UNREVOKED                  it stays until its heartbeat no longer reports the tasks to give up;
+                               then it advances to the newest target
+    advance                    it takes the target's epoch and the free tasks of the target; if it
+                               has all of them: STABLE, else UNRELEASED
+    UNRELEASED                 it advances again at each heartbeat
+
+An active task is free if no process owns it, and the member's own process has no copy of it. A
+standby or warm-up task is free if the member's own process does not have the task at all.
+
+Kafka: streams.CurrentAssignmentBuilder.
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from odradek.coordinator.modern_groups.member import MemberState
+from odradek.protocol.errors import ApiError, ErrorCode
+
+from .member import StreamsMember
+from .task_owners import TaskOwners
+from .tasks import OWNS_NOTHING, OwnedTasks, TaskEpochs, Tasks, TaskSet, have_common_task
+
+IsTaken = Callable[[str, int], bool]
+
+
+class ReconcileInputs(Struct, frozen=True, kw_only=True):
+    """The inputs of one reconciliation step."""
+
+    target: Tasks
+    epoch: int
+    """The group epoch for which the target was computed."""
+    owners: TaskOwners
+    owned: Tasks | None
+    """The tasks that the member reports as owned; None if it does not report them."""
+
+
+def reconcile(member: StreamsMember, inputs: ReconcileInputs) -> StreamsMember:
+    """Return the member after one step; the same object if there is nothing to do.
+
+    Raises ApiError FENCED_MEMBER_EPOCH for a member in a state of a newer Kafka that still owns
+    tasks: it must give them up and join again.
+    """
+    match member.state:
+        case MemberState.STABLE:
+            if member.member_epoch == inputs.epoch:
+                return member
+            return _advance(member, inputs, member.member_epoch)
+        case MemberState.UNREVOKED_PARTITIONS:
+            if _may_still_own(inputs, member.pending_revocation):
+                return member
+            return _advance(member, inputs, member.member_epoch + 1)
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _advance(member, inputs, member.member_epoch)
+        case MemberState.UNKNOWN:
+            if inputs.owned is None or not inputs.owned.is_empty:
+                raise ApiError(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    "The member's state is not known here. It must give up all its tasks and join "
+                    "again.",
+                )
+            return _advance(member, inputs, inputs.epoch)
+
+
+def _may_still_own(inputs: ReconcileInputs, revoked: OwnedTasks) -> bool:
+    """Whether the member reports a task that it must give up, or does not report at all."""
+    return inputs.owned is None or have_common_task(inputs.owned, revoked)
+
+
+class _Difference:
+    """The tasks of one kind that a member keeps, gives up and gets to reach a target."""
+
+    def __init__(self, has: TaskEpochs, target: TaskSet, epoch: int, is_taken: IsTaken) -> None:
+        self.kept: dict[str, Mapping[int, int]] = {}
+        self.revoked: dict[str, Mapping[int, int]] = {}
+        self.granted: dict[str, Mapping[int, int]] = {}
+        self.waits = False
+        """Whether some tasks of the target are taken."""
+        for name in {*target, *has}:
+            owned, wanted = has.get(name, {}), target.get(name, frozenset())
+            new = wanted.difference(owned)
+            free = [partition for partition in sorted(new) if not is_taken(name, partition)]
+            self.waits = self.waits or len(free) < len(new)
+            _put(self.kept, name, {one: at for one, at in owned.items() if one in wanted})
+            _put(self.revoked, name, {one: at for one, at in owned.items() if one not in wanted})
+            _put(self.granted, name, dict.fromkeys(free, epoch))
+
+    def after_grant(self) -> TaskEpochs:
+        """The tasks that the member owns when it has given up and got what it can."""
+        names = {*self.kept, *self.granted}
+        return {name: {**self.kept.get(name, {}), **self.granted.get(name, {})} for name in names}
+
+
+def _put(tasks: dict[str, Mapping[int, int]], name: str, epochs: Mapping[int, int]) -> None:
+    if epochs:
+        tasks[name] = epochs
+
+
+def _advance(member: StreamsMember, inputs: ReconcileInputs, epoch: int) -> StreamsMember:
+    """Move towards the target. A member that must give up tasks first stays at `epoch`."""
+    has, target, owners, process = member.assigned, inputs.target, inputs.owners, member.process_id
+
+    def is_active_taken(name: str, partition: int) -> bool:
+        taken = owners.active(name, partition) is not None
+        return taken or owners.has_copy(process, name, partition)
+
+    def is_copy_taken(name: str, partition: int) -> bool:
+        active_here = owners.active(name, partition) == process
+        return active_here or owners.has_copy(process, name, partition)
+
+    active = _Difference(has.active, target.active, inputs.epoch, is_active_taken)
+    standby = _Difference(_as_epochs(has.standby), target.standby, 0, is_copy_taken)
+    warmup = _Difference(_as_epochs(has.warmup), target.warmup, 0, is_copy_taken)
+    revoked = OwnedTasks(active.revoked, _as_sets(standby.revoked), _as_sets(warmup.revoked))
+    if not revoked.is_empty and _may_still_own(inputs, revoked):
+        kept = OwnedTasks(active.kept, _as_sets(standby.kept), _as_sets(warmup.kept))
+        return _step(member, MemberState.UNREVOKED_PARTITIONS, epoch, kept, revoked)
+    waits = active.waits or standby.waits or warmup.waits
+    owned = OwnedTasks(
+        active.after_grant(), _as_sets(standby.after_grant()), _as_sets(warmup.after_grant())
+    )
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return _step(member, state, inputs.epoch, owned, OWNS_NOTHING)
+
+
+def _step(
+    member: StreamsMember, state: MemberState, epoch: int, owned: OwnedTasks, revoked: OwnedTasks
+) -> StreamsMember:
+    return replace(
+        member,
+        state=state,
+        member_epoch=epoch,
+        previous_member_epoch=member.member_epoch,
+        assigned=owned,
+        pending_revocation=revoked,
+    )
+
+
+def _as_epochs(tasks: TaskSet) -> TaskEpochs:
+    """Tasks without epochs, in the form of those with epochs."""
+    return {name: dict.fromkeys(partitions, 0) for name, partitions in tasks.items()}
+
+
+def _as_sets(tasks: TaskEpochs) -> TaskSet:
+    return {name: frozenset(epochs) for name, epochs in tasks.items()}

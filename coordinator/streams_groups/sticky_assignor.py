@@ -1,0 +1,252 @@
+"""The sticky assignor: balances tasks over processes and members, and moves as few as it can.
+
+    active tasks    1. a member keeps its active tasks, up to its share
+                    2. a member gets an active task of which it has a standby, up to its share
+                    3. the least loaded process gets each task that is left
+    standby tasks   the same for each replica: the former active member, then a former standby
+                    member, then the least loaded process without the task
+
+A member's share is the number of tasks that are left, divided by the members that have not reached
+their share. Standby tasks exist for subtopologies with stores only. There are fewer of them than
+asked for if there are fewer processes.
+
+Kafka: StickyTaskAssignor, the only assignor of Kafka 4.3. Where several processes are equally
+loaded, Kafka's choice depends on the order of a Java hash map, and may differ from this one.
+"""
+
+import heapq
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import NamedTuple
+
+from odradek.coordinator.assignors.assignment import AssignorError
+
+from .configuration import ConfiguredSubtopology
+from .process_load import ProcessLoad, TaskId
+from .tasks import Tasks, TaskSet
+
+logger = logging.getLogger("odradek.groups")
+
+ASSIGNOR_NAME = "sticky"
+
+
+class MemberSpec(NamedTuple):
+    """A member as the assignor sees it: its process, and its current target."""
+
+    process_id: str
+    target: Tasks
+
+
+def assign(
+    members: Mapping[str, MemberSpec],
+    subtopologies: Mapping[str, ConfiguredSubtopology],
+    num_standby_replicas: int,
+) -> dict[str, Tasks]:
+    """Return the target of every member. Raises AssignorError if there is no member."""
+    if not members:
+        raise AssignorError("there is no member to assign tasks to")
+    assignment = _Assignment(members, subtopologies, num_standby_replicas)
+    assignment.assign_active()
+    if num_standby_replicas:
+        assignment.assign_standby()
+    return {member_id: assignment.tasks_of(member_id) for member_id in members}
+
+
+class _Share:
+    """The number of tasks that a member should have, while tasks are given out."""
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self._tasks, self._members = tasks, members
+
+    @property
+    def of_member(self) -> int:
+        return -(-self._tasks // self._members) if self._members else 0
+
+    def note(self, tasks_of_member: int) -> None:
+        """Note the new number of tasks of a member. One that has its share does not count on."""
+        if tasks_of_member == self.of_member:
+            self._tasks -= tasks_of_member
+            self._members -= 1
+
+
+class _ByLoad:
+    """Processes, the least loaded first. Equally loaded ones take turns."""
+
+    def __init__(self, processes: Iterable[ProcessLoad]) -> None:
+        self._turns = count()
+        self._heap: list[tuple[float, int, ProcessLoad]] = []
+        for process in processes:
+            self._push(process)
+
+    def _push(self, process: ProcessLoad) -> None:
+        heapq.heappush(self._heap, (process.load, next(self._turns), process))
+
+    def give(self, task: TaskId, *, is_active: bool) -> int | None:
+        """Give a task to the least loaded process that does not have it.
+
+        Returns the number of tasks of the member that got it; None if all processes have it.
+        """
+        passed, got = [], None
+        while self._heap and got is None:
+            process = heapq.heappop(self._heap)[2]
+            if task not in process.tasks:
+                got = process.add_to_least_loaded(task, is_active=is_active)
+            passed.append(process)
+        for process in passed:
+            self._push(process)
+        return got
+
+
+class _Assignment:
+    """One assignment while it is computed."""
+
+    def __init__(
+        self,
+        members: Mapping[str, MemberSpec],
+        subtopologies: Mapping[str, ConfiguredSubtopology],
+        num_standby_replicas: int,
+    ) -> None:
+        self._replicas = num_standby_replicas
+        self._process_of: dict[str, ProcessLoad] = {}
+        self._active_before: dict[TaskId, str] = {}
+        self._standby_before: dict[TaskId, list[str]] = {}
+        self._processes = self._add_members(members)
+        self._tasks = _tasks(subtopologies, lambda _: True)
+        self._stateful = _tasks(subtopologies, lambda found: found.is_stateful)
+        total = len(self._tasks) + len(self._stateful) * num_standby_replicas
+        self._active_share = _Share(len(self._tasks), len(members))
+        self._share = _Share(total, len(members))
+
+    def _add_members(self, members: Mapping[str, MemberSpec]) -> list[ProcessLoad]:
+        processes: dict[str, ProcessLoad] = {}
+        for member_id, member in members.items():
+            process = processes.setdefault(member.process_id, ProcessLoad())
+            process.add_member(member_id)
+            self._process_of[member_id] = process
+            self._active_before.update(dict.fromkeys(_ids(member.target.active), member_id))
+            for task in _ids(member.target.standby):
+                self._standby_before.setdefault(task, []).append(member_id)
+        return list(processes.values())
+
+    def tasks_of(self, member_id: str) -> Tasks:
+        """Return what a member has got."""
+        process = self._process_of[member_id]
+        return Tasks(
+            _by_subtopology(process.active[member_id]), _by_subtopology(process.standby[member_id])
+        )
+
+    # -- active tasks ------------------------------------------------------------------------------
+
+    def assign_active(self) -> None:
+        """Give each task to one member."""
+        left = sorted(self._tasks, key=lambda task: (task.partition, task.subtopology_id))
+        left = [task for task in left if not self._keep_active(task)]
+        left = [task for task in left if not self._promote_standby(task)]
+        by_load = _ByLoad(self._processes)
+        for task in sorted(left):
+            self._note_active(by_load.give(task, is_active=True))
+
+    def _keep_active(self, task: TaskId) -> bool:
+        member_id = self._active_before.get(task)
+        return member_id is not None and self._give_active(member_id, task)
+
+    def _promote_standby(self, task: TaskId) -> bool:
+        member_id = self._least_loaded_standby(task)
+        return member_id is not None and self._give_active(member_id, task)
+
+    def _give_active(self, member_id: str, task: TaskId) -> bool:
+        """Give an active task to a member that has not reached its share."""
+        process = self._process_of[member_id]
+        if process.task_counts[member_id] >= self._active_share.of_member:
+            return False
+        self._note_active(process.add(member_id, task, is_active=True))
+        return True
+
+    def _note_active(self, tasks_of_member: int | None) -> None:
+        assert tasks_of_member is not None, "no process has the task yet"
+        self._active_share.note(tasks_of_member)
+        self._share.note(tasks_of_member)
+
+    # -- standby tasks -----------------------------------------------------------------------------
+
+    def assign_standby(self) -> None:
+        """Give copies of each stateful task to other processes."""
+        left = []
+        order = sorted(
+            self._stateful, key=lambda task: (task.partition, task.subtopology_id), reverse=True
+        )
+        for task in order:
+            given = 0
+            while given < self._replicas and self._keep_standby(task):
+                given += 1
+            left.append((task, self._replicas - given))
+        by_load = _ByLoad(self._processes)
+        for task, replicas in sorted(left, reverse=True):
+            self._spread(task, replicas, by_load)
+
+    def _spread(self, task: TaskId, replicas: int, by_load: _ByLoad) -> None:
+        for given in range(replicas):
+            tasks_of_member = by_load.give(task, is_active=False)
+            if tasks_of_member is None:
+                logger.warning(
+                    "task %s_%d: %d of %d standby tasks are missing: there are too few processes",
+                    *task, replicas - given, self._replicas,
+                )  # fmt: skip
+                return
+            self._share.note(tasks_of_member)
+
+    def _keep_standby(self, task: TaskId) -> bool:
+        """Give a copy to a member that had the task, if its process has none now."""
+        for member_id in (self._active_before.get(task), self._least_loaded_standby(task, task)):
+            if member_id is not None and self._give_standby(member_id, task):
+                return True
+        return False
+
+    def _give_standby(self, member_id: str, task: TaskId) -> bool:
+        process = self._process_of[member_id]
+        if task in process.tasks or process.task_counts[member_id] >= self._share.of_member:
+            return False
+        self._share.note(process.add(member_id, task, is_active=False))
+        return True
+
+    def _least_loaded_standby(self, task: TaskId, copy_of: TaskId | None = None) -> str | None:
+        """Return the member with a standby of the task whose process has the least load.
+
+        With `copy_of`, a member of a process that has this task already is not returned.
+        """
+        members = [
+            member_id
+            for member_id in self._standby_before.get(task, ())
+            if copy_of is None or copy_of not in self._process_of[member_id].tasks
+        ]
+        return min(members, key=self._load_of, default=None)
+
+    def _load_of(self, member_id: str) -> tuple[float, int]:
+        process = self._process_of[member_id]
+        return process.load, process.task_counts[member_id]
+
+
+def _tasks(
+    subtopologies: Mapping[str, ConfiguredSubtopology],
+    is_wanted: Callable[[ConfiguredSubtopology], bool],
+) -> list[TaskId]:
+    return [
+        TaskId(subtopology_id, partition)
+        for subtopology_id, found in subtopologies.items()
+        if is_wanted(found)
+        for partition in range(found.task_count)
+    ]
+
+
+def _ids(tasks: TaskSet) -> Iterable[TaskId]:
+    return (
+        TaskId(name, partition) for name, partitions in tasks.items() for partition in partitions
+    )
+
+
+def _by_subtopology(tasks: Iterable[TaskId]) -> TaskSet:
+    found: dict[str, set[int]] = {}
+    for task in tasks:
+        found.setdefault(task.subtopology_id, set()).add(task.partition)
+    return {name: frozenset(partitions) for name, partitions in found.items()}

@@ -1,0 +1,133 @@
+"""A topology and the cluster's topics: how large internal topics are, and what is wrong."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from odradek.coordinator.streams_groups.configuration import ConfiguredTopology, configure
+from odradek.coordinator.streams_groups.status import StatusCode
+from odradek.coordinator.streams_groups.topology import Topology, topology_value
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatSubtopology
+from tests.support.streams_members import internal, subtopology, topology
+
+
+def configured(
+    topics: Mapping[str, int], *subtopologies: StreamsGroupHeartbeatSubtopology
+) -> ConfiguredTopology:
+    return configure(Topology(topology_value(topology(*subtopologies))), topics.get)
+
+
+def missing(found: ConfiguredTopology) -> dict[str, int]:
+    return {name: topic.partition_count for name, topic in found.missing.items()}
+
+
+def problem(found: ConfiguredTopology) -> StatusCode | None:
+    return None if found.problem is None else found.problem.code
+
+
+def test_internal_topics_are_as_large_as_what_their_writer_reads() -> None:
+    found = configured(
+        {"a": 2, "b": 5},
+        subtopology("0", "a", "b", writes=["r1"]),
+        subtopology("1", reads=[internal("r1")], writes=["r2"]),
+        subtopology("2", reads=[internal("r2")], changelogs=[internal("log")]),
+    )
+    assert missing(found) == {"r1": 5, "r2": 5, "log": 5}
+    assert problem(found) is StatusCode.MISSING_INTERNAL_TOPICS
+    assert found.subtopologies is not None
+    assert [one.task_count for one in found.subtopologies.values()] == [5, 5, 5]
+
+
+def test_repartition_topics_are_decided_in_any_order() -> None:
+    found = configured(
+        {"a": 3},
+        subtopology("0", reads=[internal("r2")]),
+        subtopology("1", reads=[internal("r1")], writes=["r2"]),
+        subtopology("2", "a", writes=["r1"]),
+    )
+    assert missing(found) == {"r1": 3, "r2": 3}
+
+
+def test_an_existing_topology_is_ready() -> None:
+    found = configured(
+        {"a": 2, "r": 4, "log": 4},
+        subtopology("0", "a", writes=["r"]),
+        subtopology("1", reads=[internal("r", 4)], changelogs=[internal("log")]),
+    )
+    assert found.is_ready
+    assert not found.missing
+
+
+@pytest.mark.parametrize(
+    ("topics", "subtopologies"),
+    [
+        ({"a": 2, "b": 3}, [subtopology("0", "a", "b", joined=[([0, 1], [])])]),
+        ({"a": 2, "log": 3}, [subtopology("0", "a", changelogs=[internal("log")])]),
+        (
+            {"a": 2, "b": 3},
+            [
+                subtopology("0", "a", writes=["r"]),
+                subtopology("1", "b", reads=[internal("r", 2)], joined=[([0], [0])]),
+            ],
+        ),
+        (
+            {"a": 2},
+            [
+                subtopology("0", "a", writes=["r", "s"]),
+                subtopology("1", reads=[internal("r", 2), internal("s", 3)], joined=[([], [0, 1])]),
+            ],
+        ),
+    ],
+    ids=["sources differ", "changelog differs", "fixed differs", "two fixed differ"],
+)
+def test_topics_of_wrong_sizes_are_named(
+    topics: Mapping[str, int], subtopologies: list[StreamsGroupHeartbeatSubtopology]
+) -> None:
+    found = configured(topics, *subtopologies)
+    assert problem(found) is StatusCode.INCORRECTLY_PARTITIONED_TOPICS
+    assert found.subtopologies is None
+
+
+def test_joined_repartition_topics_follow_the_source_topic_or_the_largest() -> None:
+    sides = [
+        subtopology("0", "a", writes=["r"]),
+        subtopology("1", "b", writes=["s"]),
+    ]
+    largest = subtopology("2", reads=[internal("r"), internal("s")], joined=[([], [0, 1])])
+    assert missing(configured({"a": 2, "b": 3}, *sides, largest)) == {"r": 3, "s": 3}
+    follows = subtopology("2", "c", reads=[internal("r"), internal("s")], joined=[([0], [0, 1])])
+    found = configured({"a": 2, "b": 3, "c": 4}, *sides, follows)
+    assert missing(found) == {"r": 4, "s": 4}
+
+
+def test_many_missing_topics_are_counted() -> None:
+    found = configured({}, subtopology("0", *"edcba"))
+    assert problem(found) is StatusCode.MISSING_SOURCE_TOPICS
+    assert found.problem is not None
+    assert "a, b, c and 2 additional topics" in found.problem.detail
+
+
+@pytest.mark.parametrize(
+    ("code", "subtopologies"),
+    [
+        (ErrorCode.STREAMS_INVALID_TOPOLOGY, [subtopology("0")]),
+        (
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            [
+                subtopology("0", reads=[internal("r")], writes=["s"]),
+                subtopology("1", reads=[internal("s")], writes=["r"]),
+            ],
+        ),
+        (ErrorCode.STREAMS_INVALID_TOPOLOGY, [subtopology("0", "a", reads=[internal("r")])]),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, [subtopology("0", "a"), subtopology("0", "a")]),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, [subtopology("0", "a", joined=[([-1], [])])]),
+    ],
+    ids=["no sources", "a loop", "never written", "twice", "a negative index"],
+)
+def test_topologies_that_make_no_sense_are_refused(
+    code: ErrorCode, subtopologies: list[StreamsGroupHeartbeatSubtopology]
+) -> None:
+    with pytest.raises(ApiError) as refusal:
+        configured({"a": 1}, *subtopologies)
+    assert refusal.value.code is code
