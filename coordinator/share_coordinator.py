@@ -151,8 +151,10 @@ class ShareCoordinator:
         for shard in self.shards.serving():
             log = shard.journal.log
             offset = min(shard.state.redundant_before, log.high_watermark)
-            if offset > log.log_start_offset:
+            try:
                 log.increment_log_start_offset(offset)
+            except ApiError as error:
+                logger.warning("%s could not be pruned: %s", log.name, error)
 
     def _schedule(self, deadline: Deadline[None], after_ms: int, now: Now) -> None:
         self.alarm.deadlines.schedule(deadline, now.timer_ms + after_ms)

@@ -32,7 +32,8 @@ def combined(
     """Combine batches, without offsets before `start_offset` (NO_OFFSET: keep all).
 
     Batches are taken in order. Each is compared with the next one only: a batch that is complete is
-    not united with the one before it, as in Kafka.
+    not united with the one before it, as in Kafka. Batches that end before they begin are left out:
+    with them the division would not end, as it does not end in Kafka.
     """
     waiting = [batch for each in (stored, new) for batch in _from(each, start_offset)]
     if len(waiting) < 2:
@@ -57,7 +58,7 @@ def combined(
 
 def _from(batches: Iterable[DeliveryBatch], start_offset: int) -> Iterator[DeliveryBatch]:
     for batch in batches:
-        if batch.last_offset >= start_offset:
+        if batch.last_offset >= max(batch.first_offset, start_offset):
             yield batch._replace(first_offset=max(batch.first_offset, start_offset))
 
 

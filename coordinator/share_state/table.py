@@ -156,6 +156,7 @@ class ShareStateTable:
         )
         self._check_epoch(self._state_epochs, key, write.state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         self._check_topic(key)
+        _check_batches(key, write)
         record = self._written(key, state, write, state.leader_epoch, now_ms)
         return Outcome(reply=None, records=(record,))
 
@@ -253,6 +254,16 @@ class ShareStateTable:
 def _check_partition(key: SharePartitionKey) -> None:
     if key.partition < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{key.partition} is not a partition")
+
+
+def _check_batches(key: SharePartitionKey, write: StateWrite) -> None:
+    for batch in write.batches:
+        if batch.last_offset < batch.first_offset:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"a batch of {key.text} begins at {batch.first_offset}"
+                f" and ends at {batch.last_offset}",
+            )
 
 
 def _fenced(code: ErrorCode, key: SharePartitionKey, epoch: int, highest: int) -> ApiError:

@@ -67,6 +67,15 @@ class MemoryLog:
         self.stored.append(pack_header(header) + bytes(batch)[HEADER_BYTES:])
         return SimpleNamespace(base_offset=header.base_offset, last_offset=header.last_offset)
 
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Remove the batches before an offset, as if each had a segment of its own."""
+        if offset <= self.log_start_offset:
+            return False
+        assert offset <= self.high_watermark
+        self.stored = [batch for batch in self.stored if read_header(batch).last_offset >= offset]
+        self.log_start_offset = offset
+        return True
+
     def batches(self, start_offset: int) -> Iterator[memoryview]:
         for batch in list(self.stored):
             if read_any_header(batch).last_offset >= start_offset:

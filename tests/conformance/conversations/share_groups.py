@@ -32,7 +32,7 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.conformance.conversation import Conversation, patiently
-from tests.conformance.conversations.share_state import await_share_coordinator
+from tests.conformance.stored_states import await_share_coordinator
 from tests.support.config_requests import alter_configs_request
 
 GROUP_RESOURCE = 32
