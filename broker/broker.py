@@ -311,6 +311,7 @@ class Broker:
             new_id=lambda: random.randrange(1, 2**31),
         )
         self.fetch_waiters = FetchWaiters(self.loop)
+        self.waiting_share_fetches: set[WaitingRead] = set()
         self.group_turns = GroupTurns(self.loop)
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
@@ -485,7 +486,6 @@ class Broker:
                 self.topic_name(topic_id), partition
             ),
         )
-        self.waiting_share_fetches: set[WaitingRead] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(
             [self.groups, self.transactions, self.share_coordinator],
