@@ -21,10 +21,10 @@ The state of groups, and the decisions about it:
 caller, group_settings   the client that sent a request to a group; the configuration of groups
 group                    what groups of all types have in common
 classic_groups/          groups whose leader assigns the partitions
-assignors/, modern_groups/, consumer_groups/, streams_groups/
+assignors/, modern_groups/, consumer_groups/, share_groups/, streams_groups/
                          groups whose partitions or tasks the coordinator assigns (KIP-848,
-                         KIP-1071): the assignors, what does not depend on the type of group,
-                         consumer groups, streams groups
+                         KIP-932, KIP-1071): the assignors, what does not depend on the type of
+                         group, and a folder for each type
 offsets, group_state     committed offsets; the groups and offsets of one log partition of
                          `__consumer_offsets`
 offset_requests, offset_expiry
@@ -35,11 +35,17 @@ Transactions:
 transactions/            the states of transactional ids, the decisions about them, the markers
 transaction_coordinator  serves requests, and aborts transactions that take too long
 
+Share groups (KIP-932), apart from their members:
+
+share_partitions/        the records of a partition that are in flight: the state of its leader
+share_state/             that state as it is stored in `__share_group_state`
+share_coordinator        stores it, and serves requests
+
 The group coordinator, which serves requests:
 
 group_shards             the shards of `__consumer_offsets`
 modern_group_commits     writes decisions about groups whose assignments are computed here
-classic_group_service, consumer_group_service, streams_group_service
+classic_group_service, consumer_group_service, share_group_service, streams_group_service
                          commit the decisions about members and keep their deadlines
 member_requests, offset_service, offset_retention, group_admin
                          the parts of the coordinator, by kind of request

@@ -141,7 +141,7 @@ class SharePartition:
         if last_done == NO_OFFSET:
             return False
         if last_done == self.batches.last.last_offset:
-            self.start_offset = self.end_offset = last_done + 1
+            self.start_offset = self.end_offset = max(self.start_offset, last_done + 1)
             self.batches.clear()
             self.complete_count = 0
             return True
@@ -184,6 +184,8 @@ class SharePartition:
         """The log has lost the records before an offset: those that are available are archived."""
         if log_start_offset <= self.start_offset:
             return
+        if self.has_gaps:
+            self.close_gap_before(max(self._gap_start, log_start_offset))
         if not len(self.batches):
             self.start_offset = self.end_offset = log_start_offset
             self.complete_count = 0

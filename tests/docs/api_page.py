@@ -36,7 +36,7 @@ def api_page() -> str:
             table(("key", "API", "announced", "decoded"), rows),
             "## Not served\n",
             "Some of these pass between the nodes of a cluster, which odradek does not form.\n"
-            "The others are not served yet.\n",
+            "The others are newer than Kafka 4.3, or only controllers of a cluster serve them.\n",
             f"{others}.\n",
         ]
     )

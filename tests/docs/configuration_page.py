@@ -85,10 +85,9 @@ def configuration_page() -> str:
             TOPIC_KEYS, {name: keys[0][0] for name, keys in BROKER_SYNONYMS.items() if keys}
         ),
         "## Groups\n",
-        "Keys of share groups are stored and described. Such groups are not served yet.\n",
         _inheriting_keys(GROUP_KEYS, GROUP_SYNONYMS),
         "## Client metrics subscriptions\n",
-        "Subscriptions are stored and described; metrics of clients are not collected.\n",
+        "A subscription says which metrics clients push ([guide](../guides/telemetry.md)).\n",
         _inheriting_keys(CLIENT_METRICS_KEYS, {}),
         "## Keys that are checked and not used\n",
         "Kafka has these keys, and odradek does not use them. Their values are checked,\n"
