@@ -47,7 +47,9 @@ from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
 from .share_group_service import ShareGroupService
+from .share_groups.group import ShareGroup
 from .streams_group_service import StreamsGroupService
+from .streams_groups.group import StreamsGroup
 from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
 
@@ -206,12 +208,14 @@ class MemberRequests:
         now = self._clock()
         try:
             shard = self._shards.of(group_id)
-            streams = shard.state.find_streams(group_id)
-            if streams is None:
+            group = shard.state.groups.get(group_id)
+            if isinstance(group, StreamsGroup):
+                self._streams.remove(shard, group, member_ids, now)
+            elif isinstance(group, ShareGroup):
+                self._share.remove(shard, group, member_ids, now)
+            else:
                 leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
                 self.leave_group(group_id, leaving)
-            else:
-                self._streams.remove(shard, streams, member_ids, now)
         except ApiError as error:
             logger.warning("group %s: members cannot be removed: %s", group_id, error)
         self._alarm.set(now)

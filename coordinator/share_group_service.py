@@ -40,12 +40,14 @@ from .modern_groups.topics_view import ClusterTopics
 from .share_groups.group import ShareGroup
 from .share_groups.group_configs import ShareGroupConfigs
 from .share_groups.heartbeat import (
+    Answer,
     HeartbeatReply,
     Initialization,
     ShareHeartbeats,
     check_heartbeat,
     not_a_share_group,
 )
+from .share_groups.member import ShareMember
 from .share_groups.records import epoch_record, state_partitions_record
 from .share_groups.start_offsets import (
     Partitions,
@@ -251,6 +253,15 @@ class ShareGroupService:
         for error in self._delete_states(group.group_id, partitions).values():
             raise error
 
+    def remove(
+        self, shard: GroupShard, group: ShareGroup, member_ids: Iterable[str], now: Now
+    ) -> None:
+        """Remove members as if their sessions had expired. Unknown ones are ignored."""
+        for member_id in member_ids:
+            member = group.members.get(member_id)
+            if member is not None:
+                commit(shard, self._removal(group, member, now), now)
+
     # -- deadlines ---------------------------------------------------------------------------------
 
     def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
@@ -271,9 +282,12 @@ class ShareGroupService:
         """Remove a member whose session has ended. Returns when to try again, in timer time."""
         shard = self._shards.of(key.group_id)
         group = shard.state.share_group(key.group_id)
-        nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
-        removal = self._heartbeats.remove(group, group.member(key.member_id), now, nothing)
+        removal = self._removal(group, group.member(key.member_id), now)
         return commit_fencing(shard, removal, key, deadline, now)
+
+    def _removal(self, group: ShareGroup, member: ShareMember, now: Now) -> Answer:
+        nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
+        return self._heartbeats.remove(group, member, now, nothing)
 
 
 def _with_error(

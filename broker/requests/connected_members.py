@@ -16,6 +16,7 @@ from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 from .context import RequestContext
@@ -29,6 +30,7 @@ MEMBER_APIS = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
         ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
@@ -56,9 +58,7 @@ class ConnectedMembers:
     def _noting(self, handle: Handler) -> Handler:
         @functools.wraps(handle)
         def handle_and_note(context: RequestContext, request: Any) -> Any:
-            is_modern = isinstance(request, MODERN_REQUESTS)
-            instance_id = request.instance_id if is_modern else request.group_instance_id
-            if request.member_id and instance_id is None:
+            if request.member_id and _instance_id(request) is None:
                 self._note((request.group_id, request.member_id), context.session)
             return handle(context, request)
 
@@ -79,3 +79,11 @@ class ConnectedMembers:
             del self._sessions[member]
             group_id, member_id = member
             self._remove(group_id, [member_id])
+
+
+def _instance_id(request: Any) -> str | None:
+    if isinstance(request, ShareGroupHeartbeatRequest):
+        return None  # share groups have no static members
+    is_modern = isinstance(request, MODERN_REQUESTS)
+    found: str | None = request.instance_id if is_modern else request.group_instance_id
+    return found

@@ -19,6 +19,7 @@ from odradek.coordinator.metadata.config_changes import Alteration, ConfigResour
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.coordinator.metadata.topic_creation import DEFAULT, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
+from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
@@ -158,7 +159,7 @@ class Service:
         """Remove all members of a group, as if their sessions had expired."""
         groups = self._broker.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
-        if not isinstance(group, (ClassicGroup, ConsumerGroup, StreamsGroup)):
+        if not isinstance(group, (ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
         groups.members.remove_members(call.group_id, list(group.members))
 
@@ -210,7 +211,13 @@ class Service:
         await self._notice_time()
 
     async def _notice_time(self) -> None:
-        for alarm in (self._broker.groups.alarm, self._broker.transactions.alarm):
+        broker = self._broker
+        for alarm in (
+            broker.groups.alarm,
+            broker.transactions.alarm,
+            broker.shares.alarm,
+            broker.share_coordinator.alarm,
+        ):
             alarm.cancel()  # its timer was set by the clock as it was
             alarm.expire_due()
         await self._running.periodic_tasks.run_now()

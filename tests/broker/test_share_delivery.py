@@ -1,0 +1,217 @@
+"""Delivery to share groups while the clock moves, connections close and the broker is killed."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from odradek.broker.testing import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from odradek.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from odradek.protocol.schema import Message
+from tests.conformance.conversation import response_of
+from tests.conformance.share_reader import ACCEPT, RELEASE, ShareReader
+from tests.support.config_requests import alter_configs_request
+from tests.support.waiting import wait_until
+from tests.support.wire import WireClient
+
+GROUP_RESOURCE = 32
+LOCK = timedelta(seconds=30)
+SETTINGS = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
+
+
+class Queue:
+    """A topic that a share group reads."""
+
+    def __init__(self, broker: Broker, **settings: str) -> None:
+        self.broker = broker
+        self.clients: list[WireClient] = []
+        broker.create_topic("orders")
+        request = alter_configs_request(GROUP_RESOURCE, "cooks", SETTINGS | settings)
+        find = FindCoordinatorRequest(coordinator_keys=["cooks"])
+        with WireClient(self.port) as client:
+            client.ask(find, FindCoordinatorResponse, 4)
+            client.ask(request, IncrementalAlterConfigsResponse, 1)
+            wanted = MetadataRequest(topics=[MetadataRequestTopic(name="orders")])
+            self.topic_id = client.ask(wanted, MetadataResponse, 12).topics[0].topic_id
+
+    @property
+    def port(self) -> int:
+        return int(self.broker.bootstrap_servers.rpartition(":")[2])
+
+    def member(self, name: str) -> ShareReader:
+        """A member with a connection of its own."""
+        client = WireClient(self.port)
+        self.clients.append(client)
+
+        def ask(request: Message, version: int) -> Any:
+            return client.ask(request, response_of(type(request)), version)
+
+        reader = ShareReader(ask, "cooks", name, "orders", self.topic_id)
+        reader.join(ask)
+        return reader
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def open_queue(shared: Broker) -> Iterator[Callable[..., Queue]]:
+    queues: list[Queue] = []
+
+    def open_one(**settings: str) -> Queue:
+        queues.append(Queue(shared, **settings))
+        return queues[-1]
+
+    yield open_one
+    for queue in queues:
+        queue.close()
+    shared.reset()
+
+
+def acquired(answer: Any) -> list[tuple[int, int, int]]:
+    """First and last offset and delivery count of what a ShareFetch has brought."""
+    assert not answer.error_code
+    return [
+        (one.first_offset, one.last_offset, one.delivery_count)
+        for topic in answer.responses
+        for partition in topic.partitions
+        for one in partition.acquired_records
+    ]
+
+
+def acknowledged(answer: Any) -> list[int]:
+    assert not answer.error_code
+    return [one.error_code for topic in answer.responses for one in topic.partitions]
+
+
+def test_a_record_whose_lock_has_ended_goes_to_another_member(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.broker.produce("orders", b"tea")
+    slow, quick = queue.member("slow"), queue.member("quick")
+    assert acquired(slow.fetch(0)) == [(0, 0, 1)]
+    assert acquired(quick.fetch(0, max_wait_ms=1)) == []
+    queue.broker.advance(LOCK)
+    assert acquired(quick.fetch()) == [(0, 0, 2)]
+    [late] = acknowledged(slow.acknowledge((0, 0, [ACCEPT])))
+    assert late == ErrorCode.INVALID_RECORD_STATE
+    assert acknowledged(quick.acknowledge((0, 0, [ACCEPT]))) == [0]
+
+
+def test_a_record_that_nobody_acknowledges_is_delivered_as_often_as_is_allowed(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue(**{"share.delivery.count.limit": "3"})
+    queue.broker.produce("orders", b"poison")
+    one = queue.member("one")
+    assert acquired(one.fetch(0)) == [(0, 0, 1)]
+    for count in (2, 3):
+        queue.broker.advance(LOCK)
+        assert acquired(one.fetch()) == [(0, 0, count)]
+    queue.broker.advance(LOCK)
+    queue.broker.produce("orders", b"tea")
+    assert acquired(one.fetch()) == [(1, 1, 1)]
+
+
+def test_a_waiting_fetch_gets_a_record_as_soon_as_it_is_written(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    one = queue.member("one")
+    assert acquired(one.fetch(0, max_wait_ms=1)) == []
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(one.fetch(max_wait_ms=60_000)))
+    waiting.start()
+    queue.broker.produce("orders", b"tea")
+    waiting.join(20)
+    assert [acquired(each) for each in found] == [[(0, 0, 1)]]
+
+
+def test_a_waiting_fetch_gets_a_record_that_another_member_gives_back(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.broker.produce("orders", b"tea")
+    one, two = queue.member("one"), queue.member("two")
+    assert acquired(one.fetch(0)) == [(0, 0, 1)]
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(two.fetch(0, max_wait_ms=60_000)))
+    waiting.start()
+    assert acknowledged(one.acknowledge((0, 0, [RELEASE]))) == [0]
+    waiting.join(20)
+    assert [acquired(each) for each in found] == [[(0, 0, 2)]]
+
+
+def test_records_of_a_connection_that_closes_are_available_again(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.broker.produce("orders", b"tea")
+    one, two = queue.member("one"), queue.member("two")
+    assert acquired(two.fetch(0)) == [(0, 0, 1)]
+    queue.clients[1].close()
+    assert acquired(one.fetch(0, max_wait_ms=60_000)) == [(0, 0, 2)]
+
+
+def test_a_member_whose_connection_closes_leaves_its_group(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.member("one")
+    assert state(queue) == "Stable"
+    queue.clients[0].close()
+    wait_until(lambda: state(queue) == "Empty")
+
+
+def test_a_group_can_be_expired(open_queue: Callable[..., Queue]) -> None:
+    queue = open_queue()
+    queue.member("one")
+    queue.broker.expire_group("cooks")
+    assert state(queue) == "Empty"
+
+
+def state(queue: Queue) -> str | None:
+    request = ShareGroupDescribeRequest(group_ids=["cooks"], include_authorized_operations=False)
+    with WireClient(queue.port) as client:
+        [group] = client.ask(request, ShareGroupDescribeResponse, 1).groups
+    found: str | None = group.group_state
+    return found
+
+
+def test_what_was_acknowledged_before_a_kill_is_not_delivered_again() -> None:
+    with Broker() as broker:
+        queue = Queue(broker)
+        for value in (b"tea", b"coffee", b"water", b"milk"):
+            broker.produce("orders", value)
+        one = queue.member("one")
+        assert acquired(one.fetch(0)) == [(0, 3, 1)]
+        assert acknowledged(one.acknowledge((0, 0, [ACCEPT]), (2, 2, [ACCEPT]))) == [0]
+        broker.kill_and_restart()
+        again = queue.member("one")
+        found = acquired(again.fetch(0))
+        assert {each for first, last, _ in found for each in range(first, last + 1)} == {1, 3}
+        queue.close()
