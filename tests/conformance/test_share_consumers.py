@@ -1,0 +1,99 @@
+"""Java's share consumers: every record is settled, and none comes again after that.
+
+The broker is killed meanwhile. A record whose acknowledgement the broker has confirmed is done; a
+member may get any other one again.
+"""
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tests.support.broker_process import BrokerProcess
+from tests.support.config_requests import alter_configs_request
+from tests.support.java_tools import JAVA_TOOLS, why_no_java
+from tests.support.lengths import SEED, by_length
+from tests.support.topics import create_topic
+from tests.support.wire import WireClient
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+PROGRAM = Path(__file__).parent.parent / "support" / "ShareWorkers.java"
+GROUP_RESOURCE = 32
+PARTITIONS, MEMBERS = 3, 3
+RECORDS = by_length(3_000, 100_000)
+KILLS = by_length(2, 20)
+LIMIT_SECONDS = by_length(120.0, 1_800.0)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    process = BrokerProcess(
+        tmp_path / "broker", overrides={"group.share.min.record.lock.duration.ms": "1000"}
+    )
+    process.start()
+    yield process
+    process.stop()
+
+
+def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerProcess) -> None:
+    create_topic(broker.bootstrap, "orders", PARTITIONS)
+    prepare_group(broker.port)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
+    for number in range(RECORDS):
+        producer.produce("orders", b"%d" % number, partition=number % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    arguments = [broker.bootstrap, "orders", "cooks", str(MEMBERS), str(RECORDS), str(SEED)]
+    with subprocess.Popen(
+        [*JAVA_TOOLS.java(), str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True
+    ) as workers:
+        try:
+            said = follow(workers, broker)
+        finally:
+            workers.kill()
+    settled = [line for line in said if line.startswith("settled ")]
+    assert [line for line in said if line.startswith("again ")] == []
+    assert len(set(settled)) == len(settled) == RECORDS, Counter(line.split()[0] for line in said)
+
+
+def follow(workers: "subprocess.Popen[str]", broker: BrokerProcess) -> list[str]:
+    """Read what the workers say, to the end, and kill the broker at even distances."""
+    said: list[str] = []
+    settled = 0
+    kills_at = [RECORDS * (each + 1) // (KILLS + 1) for each in range(KILLS)]
+    assert workers.stdout is not None
+    for line in workers.stdout:
+        said.append(line.rstrip())
+        settled += line.startswith("settled ")
+        if kills_at and settled >= kills_at[0]:
+            kills_at.pop(0)
+            broker.kill()
+            broker.start()
+    return said
+
+
+def prepare_group(port: int) -> None:
+    """The group begins with the first record, and locks end soon."""
+    settings = {
+        "share.auto.offset.reset": "earliest",
+        "share.record.lock.duration.ms": "1000",
+        "share.delivery.count.limit": "10",
+    }
+    with WireClient(port) as client:
+        find = FindCoordinatorRequest(coordinator_keys=["cooks"])
+        client.ask(find, FindCoordinatorResponse, 4)
+        request = alter_configs_request(GROUP_RESOURCE, "cooks", settings)
+        answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
+        assert answer.responses[0].error_code == 0, answer.responses[0].error_message
