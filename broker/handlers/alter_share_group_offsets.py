@@ -8,6 +8,7 @@ from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
+from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_share_group_offsets import (
@@ -36,9 +37,10 @@ def handle(
     for topic in request.topics:
         name = topic.topic_name
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
-            refusals.append(refused_topic(context, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            refusals.append(refused_topic(context, topic, refusal(ResourceType.TOPIC)))
         elif name not in context.broker.metadata.topics:
-            refusals.append(refused_topic(context, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            missing = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+            refusals.append(refused_topic(context, topic, missing))
         else:
             allowed.append(topic)
     work = partial(alter, refusals=refusals, allowed=allowed)
@@ -66,7 +68,7 @@ def refused(error: ApiError) -> AlterShareGroupOffsetsResponse:
 
 
 def refused_topic(
-    context: RequestContext, topic: AlterShareGroupOffsetsRequestTopic, code: ErrorCode
+    context: RequestContext, topic: AlterShareGroupOffsetsRequestTopic, error: ApiError
 ) -> AlterShareGroupOffsetsResponseTopic:
     known = context.broker.metadata.topics.get(topic.topic_name)
     return AlterShareGroupOffsetsResponseTopic(
@@ -75,8 +77,8 @@ def refused_topic(
         partitions=[
             AlterShareGroupOffsetsResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=code,
-                error_message=code.name,
+                error_code=error.code,
+                error_message=error.message,
             )
             for partition in topic.partitions
         ],

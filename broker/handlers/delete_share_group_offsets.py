@@ -4,6 +4,7 @@ Deletes what a share group without members knows about topics (KIP-932). A group
 again begins as a new one does."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_share_group_offsets import (
@@ -36,13 +37,13 @@ def delete(
         if context.authorize(AclOperation.READ, ResourceType.TOPIC, topic.topic_name):
             allowed.append(topic)
         else:
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            error = refusal(ResourceType.TOPIC)
             refusals.append(
                 DeleteShareGroupOffsetsResponseTopic(
                     topic_name=topic.topic_name,
                     topic_id=ZERO_UUID,
-                    error_code=code,
-                    error_message=code.name,
+                    error_code=error.code,
+                    error_message=error.message,
                 )
             )
     try:

@@ -7,6 +7,7 @@ v1 adds the lag: how many records are not done."""
 from collections.abc import Iterable, Mapping
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -89,9 +90,7 @@ def describe_named(
         name = topic.topic_name
         known = context.broker.metadata.topics.get(name)
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            refused.append(
-                without_offsets(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized")
-            )
+            refused.append(without_offsets(topic, refusal(ResourceType.TOPIC)))
         elif known is None:
             missing.append(without_offsets(topic))
         else:
@@ -149,8 +148,7 @@ def described_partition(
 
 def without_offsets(
     topic: DescribeShareGroupOffsetsRequestTopic,
-    code: ErrorCode = ErrorCode.NONE,
-    message: str | None = None,
+    error: ApiError | None = None,
 ) -> DescribeShareGroupOffsetsResponseTopic:
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name,
@@ -160,8 +158,8 @@ def without_offsets(
                 partition_index=partition,
                 start_offset=NO_OFFSET,
                 leader_epoch=0,
-                error_code=code,
-                error_message=message,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
             )
             for partition in topic.partitions
         ],

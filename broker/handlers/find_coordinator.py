@@ -44,7 +44,9 @@ def handle(
     refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
     respond_to_allowed = partial(respond, refused_keys=refused_keys)
     shards = shards_of(context, request.key_type)
-    if shards is not None and len(refused_keys) < len(keys):
+    if shards is not None and any(
+        key not in refused_keys and is_valid(request.key_type, key) for key in keys
+    ):
         return respond_with_topic(context, shards, request, respond_to_allowed)
     return respond_to_allowed(context, request)
 
@@ -56,6 +58,16 @@ def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
         return context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
     if key_type == SHARE and context.api_version >= FIRST_VERSION_WITH_SHARE:
         return context.authorize_cluster(AclOperation.CLUSTER_ACTION)
+    return True
+
+
+def is_valid(key_type: int, key: str) -> bool:
+    """Whether a key has a coordinator; no topic is created for one that has not."""
+    try:
+        if key_type == SHARE:
+            check_share_partition(key)
+    except ApiError:
+        return False
     return True
 
 

@@ -9,6 +9,7 @@ SETTINGS = {
     "super.users": "User:broker",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
     "transaction.two.phase.commit.enable": "true",
     # The members of consumer groups stay as long as the test runs.
     "group.consumer.max.session.timeout.ms": "3600000",

@@ -22,11 +22,22 @@ DATA, DOOMED, NEW, AUTO, ABSENT = "m-data", "m-doomed", "m-new", "m-auto", "m-ab
 OTHER = "other"
 GROUP, CONSUMERS, BEATING, JOINED, NO_GROUP = "m-group", "m-consumers", "m-beat", "m-join", "m-none"
 STREAMS, STREAMING = "m-streams", "m-streaming"
+SHARED, SHARING, ALTERED = "m-shared", "m-sharing", "m-altered"
 OTHER_GROUP = "other-group"
 TRANSACTION, NO_TRANSACTION, OTHER_TRANSACTION = "m-txn", "m-no-txn", "other-txn"
 NAMES = {
     ResourceType.TOPIC: [DATA, DOOMED, NEW, AUTO, ABSENT],
-    ResourceType.GROUP: [GROUP, CONSUMERS, BEATING, JOINED, STREAMS, STREAMING, NO_GROUP],
+    ResourceType.GROUP: [
+        GROUP,
+        CONSUMERS,
+        BEATING,
+        JOINED,
+        STREAMS,
+        STREAMING,
+        SHARED,
+        SHARING,
+        NO_GROUP,
+    ],
     ResourceType.TRANSACTIONAL_ID: [TRANSACTION, NO_TRANSACTION],
 }
 BEATING_MEMBER = "member-of-the-matrix"
@@ -122,6 +133,10 @@ def _without(*fields: str) -> Change:
 
 def _topics(*names: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"name": name, **fields} for name in names]
+
+
+def _named(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"topic_name": name, **fields} for name in names]
 
 
 def _by_id(*names: str, **fields: Any) -> list[dict[str, Any]]:
@@ -488,6 +503,83 @@ def streams_member(group: str, topics: list[str]) -> dict[str, Any]:
     }
 
 
+def _share_groups() -> Iterable[Probe]:
+    for names in ([DATA], [DATA, OTHER]):
+        yield probe(
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            1,
+            f"reads {' and '.join(names)}",
+            _without("member_epoch", "assignment"),
+            group_id=SHARING,
+            member_id=BEATING_MEMBER,
+            subscribed_topic_names=names,
+        )
+    yield probe(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        1,
+        group_ids=[SHARED, NO_GROUP, OTHER_GROUP],
+        include_authorized_operations=True,
+    )
+    partitions = [{"partition_index": 0}]
+    yield probe(
+        ApiKey.SHARE_FETCH,
+        2,
+        "",
+        _without("records", "acquired_records"),
+        group_id=SHARED,
+        member_id=BEATING_MEMBER,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_records=1,
+        batch_size=1,
+        topics=[{"topic_id": IdOf(name), "partitions": partitions} for name in (DATA, OTHER)],
+    )
+    # There is no such session: what may be read of the topics is not looked at.
+    yield probe(
+        ApiKey.SHARE_ACKNOWLEDGE,
+        2,
+        group_id=SHARED,
+        member_id="nobody",
+        share_session_epoch=1,
+    )
+    starts = [{"partition_index": 0, "start_offset": 0}]
+    yield probe(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        group_id=ALTERED,
+        topics=_named(DATA, OTHER, ABSENT, partitions=starts),
+    )
+    named = _named(DATA, OTHER, partitions=[0])
+    for variant, topics in (("named", named), ("all", None)):
+        yield probe(
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            1,
+            variant,
+            groups=[
+                {"group_id": name, "topics": topics} for name in (ALTERED, NO_GROUP, OTHER_GROUP)
+            ],
+        )
+    yield probe(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        group_id=ALTERED,
+        topics=_named(OTHER, ABSENT),
+    )
+
+
+def _share_states() -> Iterable[Probe]:
+    """Requests of one broker to another about a topic that does not exist."""
+    for key in (
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ):
+        topics = [{"topic_id": b"unknown topic id", "partitions": [{"partition": 0}]}]
+        yield probe(key, 0, group_id=SHARED, topics=topics)
+
+
 def _cluster() -> Iterable[Probe]:
     yield probe(
         ApiKey.DESCRIBE_CLUSTER, 1, endpoint_type=1, include_cluster_authorized_operations=True
@@ -531,6 +623,6 @@ def all_probes() -> list[Probe]:
     """The probes of the APIs that odradek serves."""
     parts = (
         *(_records, _transactions, _topics_of_the_cluster, _configs),
-        *(_groups, _streams_groups, _cluster),
+        *(_groups, _share_groups, _share_states, _streams_groups, _cluster),
     )
     return [one for part in parts for one in part() if one.key in HANDLERS]

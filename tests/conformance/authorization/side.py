@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.create_acls import CreateAclsCreation, CreateAclsRequest
 from odradek.protocol.messages.delete_acls import DeleteAclsRequest
-from odradek.protocol.primitives import random_uuid
+from odradek.protocol.primitives import random_uuid, uuid_text
 from odradek.protocol.schema import Message
 from tests.conformance.authorization.grants import (
     ADMINISTRATOR_HOST,
@@ -20,6 +20,7 @@ from tests.conformance.authorization.grants import (
 )
 from tests.conformance.authorization.plain import refusals, unordered
 from tests.conformance.authorization.probes import (
+    ALTERED,
     BEATING,
     BEATING_MEMBER,
     CONSUMERS,
@@ -29,6 +30,8 @@ from tests.conformance.authorization.probes import (
     OTHER,
     OTHER_GROUP,
     OTHER_TRANSACTION,
+    SHARED,
+    SHARING,
     STREAMING,
     STREAMS,
     TRANSACTION,
@@ -83,6 +86,26 @@ class Side:
         self._admin.wait_for_coordinator(STREAMS)
         self._ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **streams_member(STREAMS, [DATA]))
         self._leave_streams_group(STREAMS)
+        patiently(self._has_share_coordinator)
+        for name in (SHARED, SHARING, ALTERED):
+            self._share_beat(name, 0, [DATA, OTHER])
+            patiently(lambda name=name: self._has_share_state(name))
+            self._share_beat(name, -1)
+
+    def _has_share_coordinator(self) -> bool | None:
+        keys = [f"{SHARED}:{uuid_text(self._topic_id(DATA))}:0"]
+        answer = self._ask(ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=keys)
+        return answer.coordinators[0].error_code == ErrorCode.NONE or None
+
+    def _share_beat(self, group: str, epoch: int, topics: list[str] | None = None) -> Any:
+        beat = {"member_epoch": epoch, "subscribed_topic_names": topics}
+        member = {"group_id": group, "member_id": BEATING_MEMBER, **beat}
+        return self._ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **member)
+
+    def _has_share_state(self, group: str) -> bool | None:
+        asked = [{"group_id": group, "topics": None}]
+        answer = self._ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked)
+        return len(answer.groups[0].topics) == 2 or None
 
     def _new_transactional_id(self, name: str) -> bool | None:
         self._ask(ApiKey.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=[name])
@@ -155,6 +178,8 @@ class Side:
             self._beat(BEATING, BEATING_MEMBER, -1, [])
         if probe.key is ApiKey.STREAMS_GROUP_HEARTBEAT:
             self._leave_streams_group(STREAMING)
+        if probe.key is ApiKey.SHARE_GROUP_HEARTBEAT:
+            self._share_beat(SHARING, -1)
         if probe.topic is not None:
             self._restore(probe.topic, plain)
         return unordered(plain), refused
