@@ -122,7 +122,9 @@ class _Acquisition:
     def run(self, last_offset: int) -> list[Acquired]:
         partition, first = self._partition, self._base_offset
         floor = partition.batches.floor(first)
-        if floor is not None and floor.last_offset >= first:
+        if floor is None:
+            first = max(first, partition.start_offset)
+        elif floor.last_offset >= first:
             first = floor.first_offset
         in_flight = partition.batches.between(min(self._base_offset, first), last_offset)
         if not in_flight:
@@ -209,11 +211,8 @@ class _Acquisition:
     def _add_new(self, first: int, last: int) -> None:
         """Acquire records that are not in flight, from `first` to `last` at most."""
         partition, max_records = self._partition, self._left
-        first = max(first, partition.start_offset)
         if not len(partition.batches):
             first = max(first, partition.end_offset)
-        if first > last:
-            return
         end = last
         if max_records < last - first + 1:
             end = self._end_of_batch(first + max_records - 1)

@@ -109,9 +109,9 @@ class SharePartition:
                 if batch.first_offset > gap_start:
                     return gap_start
                 gap_start = max(batch.last_offset + 1, gap_start)
-            for first, _, state in batch.states():
-                if state.state is RecordState.AVAILABLE:
-                    return first
+            for first, last, state in batch.states():
+                if state.state is RecordState.AVAILABLE and last >= self.start_offset:
+                    return max(first, self.start_offset)
         return None
 
     # -- gaps --------------------------------------------------------------------------------------
