@@ -528,6 +528,7 @@ class Broker:
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
         await self.topic_admin.close()
+        self.shares.close()
         await self._end_background_work()
         now_ms = self.now_ms()
         try:

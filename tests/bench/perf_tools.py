@@ -9,6 +9,7 @@ from itertools import repeat
 from tests.bench.figures import KAFKA, ODRADEK, Figures, Results
 from tests.bench.over_the_wire import GB, batch_of, pipelined, produce_frame
 from tests.bench.two_brokers import Brokers, Meter, in_turns, new_topic
+from tests.conformance.share_reader import joined, prepare_group
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS, TOOLS
 from tests.support.wire import WireClient
@@ -94,6 +95,40 @@ def consumer_perf(broker: BrokerProcess, share: int) -> Figures:
     return figures
 
 
+def share_consumer_perf(broker: BrokerProcess, share: int) -> Figures:
+    """kafka-share-consumer-perf-test: one share consumer, records of 1 KiB."""
+    return _shared(broker, share, consumers=1)
+
+
+def share_consumers_of_10(broker: BrokerProcess, share: int) -> Figures:
+    """The same with ten share consumers of one partition."""
+    return _shared(broker, share, consumers=10)
+
+
+def _shared(broker: BrokerProcess, share: int, consumers: int) -> Figures:
+    """The rate is that of the tool, from before its consumers join."""
+    batches = GB // 4 // share // 65536
+    records = batches * 64
+    with new_topic(broker) as topic:
+        with WireClient(broker.port) as client:
+            frame = produce_frame(topic, 1, batch_of(65536, 64), 1)
+            pipelined(client, repeat(frame, batches))
+            # The state is there when the tool begins: its members get the partition at once.
+            joined(client, topic, "first", topic, prepare_group(client, topic, topic))
+        meter = Meter(broker)
+        output = _run(
+            "ShareConsumerPerformance",
+            *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", topic),
+            *("--num-records", str(records), "--threads", str(consumers)),
+            *("--timeout", "60000"),
+        )
+        figures = meter.moved(records * RECORD_BYTES)
+    read = output.strip().splitlines()[-1].split(", ")
+    assert int(read[5]) >= records, output
+    figures["MB_per_s"] = float(read[3])
+    return figures
+
+
 def _run(tool: str, *arguments: str) -> str:
     """What a tool has written; its JVM has all compilers, unlike that of `JavaTools.run`."""
     command = [*JAVA_TOOLS.java("-Xmx1G", lives_long=True), f"{TOOLS}.{tool}", *arguments]
@@ -105,3 +140,6 @@ COMPARED: dict[str, Callable[[Brokers, int, int], Results]] = {
     work.__name__: work for work in (producer_perf, java_defaults)
 }
 WORKLOADS: dict[str, Callable[[BrokerProcess, int], Figures]] = {"consumer_perf": consumer_perf}
+ON_DEMAND: dict[str, Callable[[BrokerProcess, int], Figures]] = {
+    work.__name__: work for work in (share_consumer_perf, share_consumers_of_10)
+}

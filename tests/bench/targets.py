@@ -12,6 +12,7 @@ Targets = Mapping[str, float]  # by figure
 _LIBRDKAFKA = {"per_s": 1.0, "cpu_us_each": 0.35}
 _TAIL = {"per_s": 1.2, "cpu_us_each": 0.6, "p99_us": 0.6}
 _MANY = {"per_s": 1.0, "cpu_us_each": 0.7, "p99_us": 1.0}
+_SHARED = {"MB_per_s": 1.0, "cpu_s_per_GB": 0.7}
 TARGETS: Mapping[str, Mapping[str, Targets]] = {
     KAFKA: {
         "producer_perf": {"MB_per_s": 1.4, "cpu_s_per_GB": 0.35, "p99_ms": 0.6},
@@ -29,6 +30,8 @@ TARGETS: Mapping[str, Mapping[str, Targets]] = {
         },
         "produce_200": _MANY,
         "consumer_perf": {"MB_per_s": 1.2, "cpu_s_per_GB": 0.35},
+        "share_consumer_perf": _SHARED,
+        "share_consumers_of_10": _SHARED,
         "fetch_warm": {"MB_per_s": 1.2, "cpu_s_per_GB": 0.6},
         "tail": _TAIL,
         "tail_of_100": _TAIL,

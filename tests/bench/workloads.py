@@ -90,6 +90,7 @@ def text_of(work: object) -> str:
 _OF_A_BROKER: Mapping[str, OfABroker] = {
     **librdkafka.WORKLOADS,
     **perf_tools.WORKLOADS,
+    **perf_tools.ON_DEMAND,
     **over_the_wire.WORKLOADS,
     **many_clients.WORKLOADS,
 }
@@ -123,7 +124,7 @@ OWN: Mapping[str, Work] = {
     **{name: _alone(work) for name, work in hostile.WORKLOADS.items()},
     **compaction.WORKLOADS,
 }
-ON_DEMAND = {"produce_tiny_batches", "produce_flush_each"}
+ON_DEMAND = {"produce_tiny_batches", "produce_flush_each", *perf_tools.ON_DEMAND}
 TABLE = (
     *(name for name in SHARED if name not in ON_DEMAND),
     *slow_disk.WORKLOADS,

@@ -9,30 +9,15 @@ import pytest
 
 from odradek.broker.testing import Broker
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
-from odradek.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
-from odradek.protocol.schema import Message
-from tests.conformance.conversation import response_of
-from tests.conformance.share_reader import ACCEPT, RELEASE, ShareReader
-from tests.support.config_requests import alter_configs_request
+from tests.conformance.share_reader import ACCEPT, RELEASE, ShareReader, joined, prepare_group
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
-GROUP_RESOURCE = 32
 LOCK = timedelta(seconds=30)
-SETTINGS = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
 
 
 class Queue:
@@ -42,13 +27,8 @@ class Queue:
         self.broker = broker
         self.clients: list[WireClient] = []
         broker.create_topic("orders")
-        request = alter_configs_request(GROUP_RESOURCE, "cooks", SETTINGS | settings)
-        find = FindCoordinatorRequest(coordinator_keys=["cooks"])
         with WireClient(self.port) as client:
-            client.ask(find, FindCoordinatorResponse, 4)
-            client.ask(request, IncrementalAlterConfigsResponse, 1)
-            wanted = MetadataRequest(topics=[MetadataRequestTopic(name="orders")])
-            self.topic_id = client.ask(wanted, MetadataResponse, 12).topics[0].topic_id
+            self.topic_id = prepare_group(client, "cooks", "orders", **settings)
 
     @property
     def port(self) -> int:
@@ -58,13 +38,7 @@ class Queue:
         """A member with a connection of its own."""
         client = WireClient(self.port)
         self.clients.append(client)
-
-        def ask(request: Message, version: int) -> Any:
-            return client.ask(request, response_of(type(request)), version)
-
-        reader = ShareReader(ask, "cooks", name, "orders", self.topic_id)
-        reader.join(ask)
-        return reader
+        return joined(client, "cooks", name, "orders", self.topic_id)
 
     def close(self) -> None:
         for client in self.clients:

@@ -3,6 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgeAcknowledgementBatch,
     ShareAcknowledgePartition,
@@ -18,12 +28,42 @@ from odradek.protocol.messages.share_fetch import (
 )
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from odradek.protocol.schema import Message
-from tests.conformance.conversation import patiently
+from tests.conformance.conversation import patiently, response_of
+from tests.support.config_requests import alter_configs_request
+from tests.support.wire import WireClient
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 # Offsets, both ends included, and a type for all, or one for each.
 Acknowledged = tuple[int, int, Sequence[int]]
 Ask = Callable[[Message, int], Any]
+GROUP_RESOURCE = 32
+AT_ONCE = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
+
+
+def prepare_group(client: WireClient, group: str, topic: str, **settings: str) -> bytes:
+    """Have a group begin with the first record, and assign at once. Returns the topic's id."""
+    find = FindCoordinatorRequest(coordinator_keys=[group])
+    client.ask(find, FindCoordinatorResponse, 4)
+    request = alter_configs_request(GROUP_RESOURCE, group, AT_ONCE | settings)
+    answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
+    assert answer.responses[0].error_code == 0, answer.responses[0].error_message
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    [found] = client.ask(wanted, MetadataResponse, 12).topics
+    topic_id: bytes = found.topic_id
+    return topic_id
+
+
+def joined(
+    client: WireClient, group: str, member: str, topic: str, topic_id: bytes
+) -> "ShareReader":
+    """A member that has joined and got the partition of the topic."""
+
+    def ask(request: Message, version: int) -> Any:
+        return client.ask(request, response_of(type(request)), version)
+
+    reader = ShareReader(ask, group, member, topic, topic_id)
+    reader.join(ask)
+    return reader
 
 
 class ShareReader:

@@ -5,6 +5,7 @@ member may get any other one again.
 """
 
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from odradek.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tests.conformance.share_reader import prepare_group
 from tests.support.broker_process import BrokerProcess
-from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
 from tests.support.lengths import SEED, by_length
 from tests.support.topics import create_topic
@@ -27,11 +23,12 @@ from tests.support.wire import WireClient
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 PROGRAM = Path(__file__).parent.parent / "support" / "ShareWorkers.java"
-GROUP_RESOURCE = 32
 PARTITIONS, MEMBERS = 3, 3
 RECORDS = by_length(3_000, 100_000)
 KILLS = by_length(2, 20)
 LIMIT_SECONDS = by_length(120.0, 1_800.0)
+# Locks end soon.
+SETTINGS = {"share.record.lock.duration.ms": "1000", "share.delivery.count.limit": "10"}
 
 
 @pytest.fixture
@@ -49,7 +46,8 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerProcess) -> None:
     create_topic(broker.bootstrap, "orders", PARTITIONS)
-    prepare_group(broker.port)
+    with WireClient(broker.port) as client:
+        prepare_group(client, "cooks", "orders", **SETTINGS)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
     for number in range(RECORDS):
         producer.produce("orders", b"%d" % number, partition=number % PARTITIONS)
@@ -59,9 +57,12 @@ def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerP
     with subprocess.Popen(
         [*JAVA_TOOLS.java(), str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True
     ) as workers:
+        too_late = threading.Timer(LIMIT_SECONDS, workers.kill)
+        too_late.start()
         try:
             said = follow(workers, broker)
         finally:
+            too_late.cancel()
             workers.kill()
     settled = [line for line in said if line.startswith("settled ")]
     assert [line for line in said if line.startswith("again ")] == []
@@ -81,19 +82,5 @@ def follow(workers: "subprocess.Popen[str]", broker: BrokerProcess) -> list[str]
             kills_at.pop(0)
             broker.kill()
             broker.start()
+    assert not kills_at
     return said
-
-
-def prepare_group(port: int) -> None:
-    """The group begins with the first record, and locks end soon."""
-    settings = {
-        "share.auto.offset.reset": "earliest",
-        "share.record.lock.duration.ms": "1000",
-        "share.delivery.count.limit": "10",
-    }
-    with WireClient(port) as client:
-        find = FindCoordinatorRequest(coordinator_keys=["cooks"])
-        client.ask(find, FindCoordinatorResponse, 4)
-        request = alter_configs_request(GROUP_RESOURCE, "cooks", settings)
-        answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
-        assert answer.responses[0].error_code == 0, answer.responses[0].error_message

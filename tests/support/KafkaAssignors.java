@@ -1,4 +1,4 @@
-// Apache Kafka's server-side assignors of consumer groups: a line of JSON in for each question, a
+// Apache Kafka's server-side assignors of consumer and share groups: a line of JSON in for each question, a
 // line out with the targets of its members.
 //
 //   {"assignor": "uniform", "homogeneous": true, "ordered": true, "topics": {ID: COUNT},
@@ -25,12 +25,13 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignorException;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -88,8 +89,11 @@ public class KafkaAssignors {
             String name = names.next();
             counts.put(Uuid.fromString(name), question.get("topics").get(name).asInt());
         }
-        ConsumerGroupPartitionAssignor assignor =
-            question.get("assignor").asText().equals("range") ? new RangeAssignor() : new UniformAssignor();
+        PartitionAssignor assignor = switch (question.get("assignor").asText()) {
+            case "range" -> new RangeAssignor();
+            case "uniform" -> new UniformAssignor();
+            default -> new SimpleAssignor();
+        };
         SubscriptionType type = question.get("homogeneous").asBoolean()
             ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
         return assignor.assign(new GroupSpecImpl(members, type, owners), new Topics(counts));

@@ -4,11 +4,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.assignors import ASSIGNORS
 from odradek.coordinator.assignors.assignment import AssignorError, GroupSpec
+from odradek.coordinator.assignors.simple import SimpleAssignor
 from tests.support.assigned_groups import Topics, group, groups, load, moved, small_id, small_ids
 from tests.support.kafka_assignors import KafkaAssignors
 from tests.support.lengths import SEED, by_length
@@ -16,6 +17,7 @@ from tests.support.lengths import SEED, by_length
 pytestmark = pytest.mark.java
 
 RANGE, UNIFORM = ASSIGNORS["range"], ASSIGNORS["uniform"]
+SIMPLE = SimpleAssignor()
 T1, T2 = small_id(2), small_id(3)
 examples = settings(
     max_examples=by_length(150, 10_000),
@@ -62,6 +64,21 @@ def test_uniform_has_the_same_loads_and_as_many_moves_in_the_order_of_a_hash_tab
     ours, kafkas = UNIFORM.assign(*case), kafka.assign("uniform", *case, is_ordered=False)
     assert sorted(map(load, ours.values())) == sorted(map(load, kafkas.values()))
     assert moved(case[0], ours) == moved(case[0], kafkas)
+
+
+@examples
+@given(case=st.booleans().flatmap(lambda same: groups(is_homogeneous=same)))
+def test_simple_gives_each_member_as_many_partitions_when_members_come_by_id(
+    kafka: KafkaAssignors, case: tuple[GroupSpec, Topics]
+) -> None:
+    # Where subscriptions differ, Kafka's leaves topics to members that nobody subscribes to.
+    members = case[0].members.values()
+    wanted = frozenset[bytes]().union(*(member.subscribed_topic_ids for member in members))
+    assume(all(wanted.issuperset(member.assignment) for member in members))
+    ours, kafkas = SIMPLE.assign(*case), kafka.assign("simple", *case, is_ordered=True)
+    assert {name: load(one) for name, one in ours.items()} == {
+        name: load(one) for name, one in kafkas.items()
+    }
 
 
 def large_group(rng: random.Random) -> tuple[GroupSpec, Topics]:
