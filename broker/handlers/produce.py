@@ -212,12 +212,15 @@ async def append_late(
 ) -> ProducePartitionResponse:
     """Append a batch as soon as it does not have to wait. There may be several reasons to wait.
 
-    Its transaction is verified again, because it may have ended in the meantime.
+    Its transaction is verified again, because it may have ended in the meantime. The result of a
+    check is kept while the batch waits for something else.
     """
     index, reason = late.answers[late.position].index, late.reason
+    walked: WalkedRecords | None = None
     while True:
         try:
-            batch, walked = await make_ready(context, late.topic, index, reason)
+            batch, found = await make_ready(context, late.topic, index, reason)
+            walked = found or walked
             name = topic_name(context, late.topic)  # raises if the topic was deleted meanwhile
         except ApiError as error:
             return refused(index, error)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_with_workers import (
     PARTITIONS,
@@ -31,10 +31,9 @@ def broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokerWit
     assert made.crashes_in_log() == []
 
 
-def transactional(broker: BrokerWithWorkers, transactional_id: str) -> Producer:
-    producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id}
-    )
+def transactional(broker: BrokerWithWorkers, transactional_id: str, **settings: int) -> Producer:
+    names = {"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id}
+    producer = Producer(names | settings)
     producer.init_transactions(30)
     return producer
 
@@ -72,6 +71,19 @@ def test_offsets_and_records_are_committed_together(broker: BrokerWithWorkers) -
     [committed] = consumer.committed([TopicPartition("orders", 0)], 30)
     assert committed.offset == 7
     consumer.close()
+
+
+def test_a_batch_that_is_checked_in_another_process_is_written(broker: BrokerWithWorkers) -> None:
+    """It waits twice, for the coordinator's answer and for the check of a compacted topic."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topic = NewTopic("tables", PARTITIONS, config={"cleanup.policy": "compact"})
+    admin.create_topics([topic])["tables"].result(30)
+    producer = transactional(broker, "one", **{"linger.ms": 200, "transaction.timeout.ms": 8_000})
+    producer.begin_transaction()
+    for number in range(5_000):
+        producer.produce("tables", b"x" * 50, key=b"%d" % number, partition=0)
+    producer.commit_transaction(30)
+    assert len(values_in(broker.bootstrap, "tables", 5_000)) == 5_000
 
 
 def test_a_transaction_survives_the_end_of_a_worker(broker: BrokerWithWorkers) -> None:
