@@ -33,7 +33,13 @@ DRAWN_IDS = frozenset(
     {"cluster_id", "log_dir", "producer_id", "replica_directory_id", "session_id", "topic_id"}
 )
 FREE_TEXT = frozenset(
-    {"batch_index_error_message", "documentation", "error_message", "status_detail"}
+    {
+        "acknowledge_error_message",
+        "batch_index_error_message",
+        "documentation",
+        "error_message",
+        "status_detail",
+    }
 )
 WORDS = "words"
 NO_ID = (-1, 0, "", None, ZERO_UUID)
