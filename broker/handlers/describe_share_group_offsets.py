@@ -124,10 +124,10 @@ def described_partition(
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=key.partition, start_offset=NO_OFFSET, leader_epoch=0
         )
-    lag = NO_LAG
-    if state.start_offset != NO_OFFSET and state.delivery_complete_count >= 0:
+    lag = state.lag(0)
+    if lag is not None:
         try:
-            end_offset = context.broker.log_manager.get(topic, key.partition).high_watermark
+            lag += context.broker.log_manager.get(topic, key.partition).high_watermark
         except ApiError as error:
             return DescribeShareGroupOffsetsResponsePartition(
                 partition_index=key.partition,
@@ -137,12 +137,11 @@ def described_partition(
                 error_code=error.code,
                 error_message=error.message,
             )
-        lag = end_offset - state.start_offset - state.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
         start_offset=state.start_offset,
         leader_epoch=state.leader_epoch,
-        lag=lag,
+        lag=NO_LAG if lag is None else lag,
     )
 
 

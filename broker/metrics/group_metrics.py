@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from odradek.broker.broker import Broker
 from odradek.coordinator.group import Group, GroupType
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.transactions.states import IDLE, TransactionState
+from odradek.protocol.errors import ApiError
 
 from .metric import Kind, Metric, Sample, gauge
 from .observed import Observed
 
 # By type of group: its states, as the label has them.
 STATES = {
+    GroupType.SHARE: ("empty", "stable", "dead"),
     GroupType.CONSUMER: ("empty", "assigning", "reconciling", "stable", "dead"),
     GroupType.STREAMS: ("empty", "not_ready", "assigning", "reconciling", "stable", "dead"),
 }
@@ -89,6 +94,28 @@ def _lags(observed: Observed) -> Iterator[Sample]:
             yield (group_id, topic, str(partition)), max(0, log.high_watermark - offset)
 
 
+def _share_lags(observed: Observed) -> Iterator[Sample]:
+    broker = observed.broker
+    for group in _groups(observed):
+        if not isinstance(group, ShareGroup):
+            continue
+        for topic_id, topic in group.state_partitions.initialized.items():
+            for partition in topic.partitions:
+                key = SharePartitionKey(group.group_id, topic_id, partition)
+                lag = _share_lag(broker, key, topic.name)
+                if lag is not None:
+                    yield (group.group_id, topic.name, str(partition)), max(0, lag)
+
+
+def _share_lag(broker: Broker, key: SharePartitionKey, topic: str) -> int | None:
+    log = broker.log_manager.find(topic, key.partition)
+    try:
+        state = broker.share_coordinator.read_summary(key)
+    except ApiError:
+        return None  # it is being loaded, or deleted
+    return None if log is None else state.lag(log.high_watermark)
+
+
 def _transactions(observed: Observed) -> Iterator[Sample]:
     counts = Counter(
         transaction.state
@@ -139,6 +166,13 @@ GROUP_METRICS = [
         _by_state(GroupType.CONSUMER),
     ),
     Metric(
+        "kafka_server_group_coordinator_metrics_share_group_count",
+        Kind.GAUGE,
+        ("state",),
+        "Share groups (KIP-932) by state.",
+        _by_state(GroupType.SHARE),
+    ),
+    Metric(
         "kafka_server_group_coordinator_metrics_streams_group_count",
         Kind.GAUGE,
         ("state",),
@@ -158,6 +192,13 @@ GROUP_METRICS = [
         ("consumergroup", "topic", "partition"),
         "Offsets between the group's committed offset and the high watermark.",
         _lags,
+    ),
+    Metric(
+        "odradek_share_group_lag",
+        Kind.GAUGE,
+        ("sharegroup", "topic", "partition"),
+        "Records up to the high watermark that the share group has not done with.",
+        _share_lags,
     ),
     Metric(
         "odradek_transactional_ids",

@@ -25,6 +25,7 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     ProduceTopicData,
 )
+from tests.conformance.share_reader import ACCEPT, REJECT, joined, prepare_group
 from tests.support.broker_process import BrokerProcess, against_apache_kafka, running_broker
 from tests.support.log_box import batch_of
 from tests.support.metrics import get, http_port, scrape
@@ -59,6 +60,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess
         create_topic(broker.bootstrap, "orders", 2)
         produce(broker, "orders")
         consume(broker, "orders")
+        share(broker, "orders")
         run_transaction(broker, "orders")
         use_quotas(broker, "orders")
         software = ApiVersionsRequest(client_software_name="barista", client_software_version="1.2")
@@ -113,6 +115,15 @@ def consume(broker: BrokerProcess, topic: str) -> None:
         read += len(consumer.consume(RECORDS, LIMIT_SECONDS))
     consumer.commit(offsets=[TopicPartition(topic, 0, CONSUMED)], asynchronous=False)
     consumer.close()
+
+
+def share(broker: BrokerProcess, topic: str) -> None:
+    """A member of a share group reads partition 0, and rejects the last of its records."""
+    with WireClient(broker.port) as client:
+        topic_id = prepare_group(client, "cooks", topic)
+        reader = joined(client, "cooks", "cook", topic, topic_id, partitions=2)
+        reader.fetch(0)
+        reader.acknowledge((0, RECORDS - 4, [ACCEPT]), (RECORDS - 1, RECORDS - 1, [REJECT]))
 
 
 def run_transaction(broker: BrokerProcess, topic: str) -> None:
@@ -190,6 +201,14 @@ def test_offsets_and_lag_are_those_of_the_group(observed: BrokerProcess) -> None
     assert series.value("kafka_consumergroup_current_offset", **group) == CONSUMED
     assert series.value("kafka_consumergroup_lag", **group) == RECORDS - CONSUMED
     assert series.value("kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
+
+
+def test_the_lag_of_a_share_group_is_what_it_has_not_done_with(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    where = {"sharegroup": "cooks", "topic": "orders", "partition": "0"}
+    assert series.value("odradek_share_group_lag", **where) == 2
+    counts = "kafka_server_group_coordinator_metrics_share_group_count"
+    assert series.value(counts, state="stable") == 1
 
 
 def test_the_transaction_and_the_syncs_are_counted(observed: BrokerProcess) -> None:

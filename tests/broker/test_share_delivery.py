@@ -13,7 +13,13 @@ from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
-from tests.conformance.share_reader import ACCEPT, RELEASE, ShareReader, joined, prepare_group
+from tests.conformance.share_reader import (
+    ACCEPT,
+    RELEASE,
+    ShareReader,
+    joined,
+    prepare_group,
+)
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 

@@ -54,15 +54,20 @@ def prepare_group(client: WireClient, group: str, topic: str, **settings: str) -
 
 
 def joined(
-    client: WireClient, group: str, member: str, topic: str, topic_id: bytes
+    client: WireClient,
+    group: str,
+    member: str,
+    topic: str,
+    topic_id: bytes,
+    partitions: int = 1,
 ) -> "ShareReader":
-    """A member that has joined and got the partition of the topic."""
+    """A member that has joined and got all partitions of the topic."""
 
     def ask(request: Message, version: int) -> Any:
         return client.ask(request, response_of(type(request)), version)
 
     reader = ShareReader(ask, group, member, topic, topic_id)
-    reader.join(ask)
+    reader.join(ask, partitions)
     return reader
 
 
