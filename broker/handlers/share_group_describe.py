@@ -3,64 +3,51 @@
 Describes share groups (KIP-932): epochs, state, and for each member its subscription and its
 partitions."""
 
+from collections.abc import Iterable
+
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
+from odradek.broker.requests.modern_group_describe import describe_groups
 from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.share_groups.description import described
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeGroup,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
 
-# Kafka's text.
-TOPIC_REFUSED_TEXT = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
-
 
 def handle(
     context: RequestContext, request: ShareGroupDescribeRequest
 ) -> ShareGroupDescribeResponse:
+    broker = context.broker
     return ShareGroupDescribeResponse(
-        groups=[describe(context, request, group_id) for group_id in request.group_ids]
+        groups=describe_groups(
+            context,
+            request,
+            is_served=broker.serves_share_groups,
+            describe=lambda group_id, operations: described(
+                broker.groups.admin.share_group(group_id),
+                SimpleAssignor.name,
+                broker.find_topic_name,
+                operations,
+            ),
+            topics_of=assigned_topics,
+            refuse=refused,
+        )
     )
 
 
-def describe(
-    context: RequestContext, request: ShareGroupDescribeRequest, group_id: str
-) -> ShareGroupDescribeGroup:
-    if not context.broker.serves_share_groups:
-        return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    if not context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-        return refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return refused(group_id, ErrorCode.INVALID_GROUP_ID)
-    try:
-        group = context.broker.groups.admin.share_group(group_id)
-    except ApiError as error:
-        not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-        return refused(group_id, error.code, error.message if not_found else None)
-    operations = (
-        context.authorized_operations(ResourceType.GROUP, group_id)
-        if request.include_authorized_operations
-        else NOT_REQUESTED
-    )
-    name_of = context.broker.find_topic_name
-    description = described(group, SimpleAssignor.name, name_of, operations)
-    named = {
+def assigned_topics(group: ShareGroupDescribeGroup) -> Iterable[str]:
+    """The topics of the members' assignments; some may repeat."""
+    return (
         partitions.topic_name
-        for member in description.members
+        for member in group.members
         for partitions in member.assignment.topic_partitions
-    }
-    for name in sorted(named):
-        if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_REFUSED_TEXT)
-    return description
+    )
 
 
-def refused(group_id: str, code: ErrorCode, message: str | None = None) -> ShareGroupDescribeGroup:
+def refused(group_id: str, code: ErrorCode, message: str | None) -> ShareGroupDescribeGroup:
     return ShareGroupDescribeGroup(
         error_code=code,
         error_message=message,

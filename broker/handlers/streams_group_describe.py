@@ -7,9 +7,9 @@ v1 adds the assignor, and a readable topology (KIP-1331), which is not kept here
 from collections.abc import Iterator
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
+from odradek.broker.requests.modern_group_describe import describe_groups
 from odradek.coordinator.streams_groups.description import described
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeGroup,
     StreamsGroupDescribeRequest,
@@ -25,37 +25,22 @@ TOPIC_REFUSED_TEXT = (
 def handle(
     context: RequestContext, request: StreamsGroupDescribeRequest
 ) -> StreamsGroupDescribeResponse:
+    broker = context.broker
     return StreamsGroupDescribeResponse(
-        groups=[describe(context, request, group_id) for group_id in request.group_ids]
-    )
-
-
-def describe(
-    context: RequestContext, request: StreamsGroupDescribeRequest, group_id: str
-) -> StreamsGroupDescribeGroup:
-    if not context.broker.serves_streams_groups:
-        return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    if not context.authorize(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-        return refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return refused(group_id, ErrorCode.INVALID_GROUP_ID)
-    operations = (
-        context.authorized_operations(ResourceType.GROUP, group_id)
-        if request.include_authorized_operations
-        else NOT_REQUESTED
-    )
-    try:
-        group = context.broker.groups.admin.streams_group(group_id)
-        description = described(
-            group, operations, wants_readable_topology=request.include_topology_description
+        groups=describe_groups(
+            context,
+            request,
+            is_served=broker.serves_streams_groups,
+            describe=lambda group_id, operations: described(
+                broker.groups.admin.streams_group(group_id),
+                operations,
+                wants_readable_topology=request.include_topology_description,
+            ),
+            topics_of=topics_of,
+            topic_refused_text=TOPIC_REFUSED_TEXT,
+            refuse=refused,
         )
-    except ApiError as error:
-        not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-        return refused(group_id, error.code, error.message if not_found else None)
-    for name in dict.fromkeys(topics_of(description)):
-        if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_REFUSED_TEXT)
-    return description
+    )
 
 
 def topics_of(group: StreamsGroupDescribeGroup) -> Iterator[str]:
@@ -68,9 +53,7 @@ def topics_of(group: StreamsGroupDescribeGroup) -> Iterator[str]:
         yield from (topic.name for topic in subtopology.state_changelog_topics)
 
 
-def refused(
-    group_id: str, code: ErrorCode, message: str | None = None
-) -> StreamsGroupDescribeGroup:
+def refused(group_id: str, code: ErrorCode, message: str | None) -> StreamsGroupDescribeGroup:
     return StreamsGroupDescribeGroup(
         error_code=code,
         error_message=message,
