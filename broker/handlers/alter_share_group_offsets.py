@@ -8,6 +8,7 @@ from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
+from odradek.broker.requests.share_requests import check_enabled
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -25,8 +26,7 @@ def handle(
     context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Awaitable[AlterShareGroupOffsetsResponse]:
     try:
-        if not context.broker.serves_share_groups:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+        check_enabled(context)
         context.check_group(AclOperation.READ, request.group_id)
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")

@@ -4,6 +4,7 @@ Deletes what a share group without members knows about topics (KIP-932). A group
 again begins as a new one does."""
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.share_requests import check_enabled
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -20,8 +21,7 @@ def handle(
     context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
     try:
-        if not context.broker.serves_share_groups:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+        check_enabled(context)
         context.check_group(AclOperation.DELETE, request.group_id)
     except ApiError as error:
         return refused(error)

@@ -7,6 +7,7 @@ v1 adds the lag: how many records are not done."""
 from collections.abc import Iterable, Mapping
 
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.share_requests import check_enabled
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.share_partition_key import SharePartitionKey
@@ -38,8 +39,7 @@ def describe(
     context: RequestContext, wanted: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     try:
-        if not context.broker.serves_share_groups:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+        check_enabled(context)
         context.check_group(AclOperation.DESCRIBE, wanted.group_id)
         if wanted.topics is None:
             topics = describe_all(context, wanted.group_id)

@@ -7,7 +7,7 @@ share-partition `__share_group_state`.
 v1 adds key types and error messages · v4 takes several keys (KIP-699) · v6 adds the coordinators of
 share-partitions (KIP-932)."""
 
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
@@ -41,14 +41,28 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     has_several = context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS
     keys = request.coordinator_keys if has_several else [request.key]
-    refused_keys = {key for key in keys if not is_allowed(context, request.key_type, key)}
-    respond_to_allowed = partial(respond, refused_keys=refused_keys)
+    refusals = {
+        key: error
+        for key in keys
+        if (error := why_refused(context, request.key_type, key)) is not None
+    }
+    respond_to_allowed = partial(respond, refusals=refusals)
     shards = shards_of(context, request.key_type)
-    if shards is not None and any(
-        key not in refused_keys and is_valid(request.key_type, key) for key in keys
-    ):
+    if shards is not None and not all(key in refusals for key in keys):
         return respond_with_topic(context, shards, request, respond_to_allowed)
     return respond_to_allowed(context, request)
+
+
+def why_refused(context: RequestContext, key_type: int, key: str) -> ApiError | None:
+    """Return why a key is refused before its coordinator is looked up; None: it is not."""
+    if not is_allowed(context, key_type, key):
+        return refusal(RESOURCE_TYPES[key_type])
+    if key_type == SHARE and context.api_version >= FIRST_VERSION_WITH_SHARE:
+        try:
+            SharePartitionKey.parse(key)
+        except ValueError as error:
+            return ApiError(ErrorCode.INVALID_REQUEST, str(error))
+    return None
 
 
 def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
@@ -61,20 +75,10 @@ def is_allowed(context: RequestContext, key_type: int, key: str) -> bool:
     return True
 
 
-def is_valid(key_type: int, key: str) -> bool:
-    """Whether a key has a coordinator; no topic is created for one that has not."""
-    try:
-        if key_type == SHARE:
-            check_share_partition(key)
-    except ApiError:
-        return False
-    return True
-
-
 def respond(
-    context: RequestContext, request: FindCoordinatorRequest, refused_keys: Collection[str]
+    context: RequestContext, request: FindCoordinatorRequest, refusals: Mapping[str, ApiError]
 ) -> FindCoordinatorResponse:
-    coordinator_of = partial(find, context, request.key_type, refused_keys=refused_keys)
+    coordinator_of = partial(find, context, request.key_type, refusals=refusals)
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
         return FindCoordinatorResponse(
             coordinators=[*map(coordinator_of, request.coordinator_keys)]
@@ -91,11 +95,11 @@ def respond(
 
 
 def find(
-    context: RequestContext, key_type: int, key: str, refused_keys: Collection[str]
+    context: RequestContext, key_type: int, key: str, refusals: Mapping[str, ApiError]
 ) -> FindCoordinatorResult:
     try:
-        if key in refused_keys:
-            raise refusal(RESOURCE_TYPES[key_type])
+        if key in refusals:
+            raise refusals[key]
         check(context, key_type, key)
     except ApiError as error:
         return FindCoordinatorResult(
@@ -118,17 +122,8 @@ def check(context: RequestContext, key_type: int, key: str) -> None:
     if shards is None:
         text = f"{name} coordinators are not served, so none for {key!r}"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
-    if key_type == SHARE:
-        check_share_partition(key)
     if not shards.is_served(key):
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} {key!r} has no coordinator")
-
-
-def check_share_partition(key: str) -> None:
-    try:
-        SharePartitionKey.parse(key)
-    except ValueError as error:
-        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def shards_of(context: RequestContext, key_type: int) -> CoordinatorShards[Any] | None:

@@ -28,6 +28,7 @@ from odradek.broker.shares.share_read import (
     refused_partition,
 )
 from odradek.broker.shares.waiting import WaitingRead, read_or_wait
+from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
     ShareFetchPartitionData,
@@ -65,9 +66,8 @@ def check_renewal(request: ShareFetchRequest) -> None:
     """A request that renews locks must not fetch. Raises ApiError INVALID_REQUEST."""
     asked = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
     if any(asked):
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            "max_bytes, min_bytes, max_records and max_wait_ms must be 0 to renew locks",
+        raise invalid_request(
+            "max_bytes, min_bytes, max_records and max_wait_ms must be 0 to renew locks"
         )
 
 
@@ -79,22 +79,26 @@ def has_acknowledgements(request: ShareFetchRequest) -> bool:
     )
 
 
+def named_places(request: ShareFetchRequest) -> list[Place]:
+    return [
+        (topic.topic_id, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+
+
 def session_of(
     context: RequestContext, request: ShareFetchRequest, member: SessionKey
 ) -> ShareSession | None:
     """The session of a request, after its changes; None for the request that opens or ends it."""
     sessions = context.broker.shares.sessions
-    named = [
-        (topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
+    named = named_places(request)
     if request.share_session_epoch == FINAL_EPOCH:
         sessions.find(member)
         return None
     if request.share_session_epoch == INITIAL_EPOCH:
         if has_acknowledgements(request):
-            raise ApiError(ErrorCode.INVALID_REQUEST, "nothing is acknowledged at epoch 0")
+            raise invalid_request("nothing is acknowledged at epoch 0")
         sessions.open(member, named, context.session)
         return None
     session = sessions.advance(member, request.share_session_epoch)
@@ -163,14 +167,8 @@ class Fetch:
         epoch = self._request.share_session_epoch
         if epoch == FINAL_EPOCH:
             return ()
-        if self._session is not None:
-            places = list(self._session.partitions)
-        else:
-            places = [
-                (topic.topic_id, partition.partition_index)
-                for topic in self._request.topics
-                for partition in topic.partitions
-            ]
+        session = self._session
+        places = named_places(self._request) if session is None else list(session.partitions)
         readable = []
         for place in places:
             try:

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: who may, and acknowledgements.
+"""What the requests of share groups have in common: who may, and acknowledgements.
 
 Kafka: KafkaApis.handleAcknowledgements, validateAcknowledgementBatches.
 """
@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.shares.sessions import Place, SessionKey
-from odradek.coordinator.share_groups.heartbeat import MAX_MEMBER_ID_UNITS
+from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
+from odradek.coordinator.share_groups.heartbeat import check_member_id
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -35,6 +36,12 @@ class AcknowledgedTopic(Protocol):
     def partitions(self) -> Sequence[Any]: ...
 
 
+def check_enabled(context: RequestContext) -> None:
+    """Raise ApiError UNSUPPORTED_VERSION unless share groups are served."""
+    if not context.broker.serves_share_groups:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+
+
 def check_member(
     context: RequestContext, group_id: str | None, member_id: str | None
 ) -> SessionKey:
@@ -42,15 +49,11 @@ def check_member(
 
     Raises ApiError: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED.
     """
-    if not context.broker.serves_share_groups:
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
+    check_enabled(context)
     if group_id is None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "the group id is missing")
+        raise invalid_request("the group id is missing")
     context.check_group(AclOperation.READ, group_id)
-    if not member_id or len(member_id) > MAX_MEMBER_ID_UNITS:
-        text = f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text)
-    return SessionKey(group_id, member_id)
+    return SessionKey(group_id, check_member_id(member_id))
 
 
 def check_place(context: RequestContext, place: Place) -> None:
@@ -92,7 +95,7 @@ def acknowledge_all(
             ]
             results[place] = None
             try:
-                check_topic_id(context, place[0])
+                context.broker.topic_name(topic.topic_id)  # raises if there is no such topic
                 check_acknowledgements(acknowledgements, may_renew=may_renew)
                 check_place(context, place)
                 if acknowledgements:
@@ -104,11 +107,6 @@ def acknowledge_all(
             except ApiError as error:
                 results[place] = error
     return results if has_acknowledged else without(results, empty)
-
-
-def check_topic_id(context: RequestContext, topic_id: bytes) -> None:
-    """Raise ApiError UNKNOWN_TOPIC_ID if no topic has the id."""
-    context.broker.topic_name(topic_id)
 
 
 def without(results: Acknowledged, places: Iterable[Place]) -> Acknowledged:
@@ -126,13 +124,9 @@ def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_r
     for one in acknowledgements:
         first, last, types = one
         if first > last or first < before:
-            raise _invalid(f"{first} to {last} does not follow {before}")
+            raise invalid_request(f"{first} to {last} does not follow {before}")
         if not types or (len(types) > 1 and last - first != len(types) - 1):
-            raise _invalid(f"{first} to {last} has {len(types)} types")
+            raise invalid_request(f"{first} to {last} has {len(types)} types")
         if not all(AcknowledgeType.GAP <= kind <= last_type for kind in types):
-            raise _invalid(f"{first} to {last} has a type that is not known, or not allowed")
+            raise invalid_request(f"{first} to {last} has a type that is not known, or not allowed")
         before = last
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -84,8 +84,7 @@ Answer = Outcome[DraftResult[HeartbeatReply]]
 def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
     """Raise ApiError INVALID_REQUEST for a request that is not valid."""
     check_not_blank("a member id", request.member_id)
-    if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_UNITS:
-        raise invalid_request(f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters")
+    check_member_id(request.member_id)
     check_not_blank("a group id", request.group_id)
     check_not_blank("a rack id", request.rack_id)
     if request.member_epoch == JOINING_EPOCH:
@@ -93,6 +92,13 @@ def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
             raise invalid_request("a joining member must subscribe to topics")
     elif request.member_epoch < LEAVING_EPOCH:
         raise invalid_request(f"{request.member_epoch} is not a member epoch")
+
+
+def check_member_id(member_id: str | None) -> str:
+    """Return a member id that is not empty and not too long. Raises ApiError INVALID_REQUEST."""
+    if not member_id or len(member_id) > MAX_MEMBER_ID_UNITS:
+        raise invalid_request(f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters")
+    return member_id
 
 
 class ShareHeartbeats:
