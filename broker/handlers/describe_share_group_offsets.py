@@ -124,10 +124,10 @@ def described_partition(
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=key.partition, start_offset=NO_OFFSET, leader_epoch=0
         )
-    lag = state.lag(0)
-    if lag is not None:
+    lag = NO_LAG
+    if state.done_count is not None:
         try:
-            lag += context.broker.log_manager.get(topic, key.partition).high_watermark
+            end_offset = context.broker.log_manager.get(topic, key.partition).high_watermark
         except ApiError as error:
             return DescribeShareGroupOffsetsResponsePartition(
                 partition_index=key.partition,
@@ -137,11 +137,12 @@ def described_partition(
                 error_code=error.code,
                 error_message=error.message,
             )
+        lag = end_offset - state.done_count
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
         start_offset=state.start_offset,
         leader_epoch=state.leader_epoch,
-        lag=NO_LAG if lag is None else lag,
+        lag=lag,
     )
 
 

@@ -110,10 +110,10 @@ def _share_lags(observed: Observed) -> Iterator[Sample]:
 def _share_lag(broker: Broker, key: SharePartitionKey, topic: str) -> int | None:
     log = broker.log_manager.find(topic, key.partition)
     try:
-        state = broker.share_coordinator.read_summary(key)
+        done_count = broker.share_coordinator.read_summary(key).done_count
     except ApiError:
         return None  # it is being loaded, or deleted
-    return None if log is None else state.lag(log.high_watermark)
+    return None if log is None or done_count is None else log.high_watermark - done_count
 
 
 def _transactions(observed: Observed) -> Iterator[Sample]:

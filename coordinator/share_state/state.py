@@ -37,11 +37,12 @@ class ShareState(Struct, frozen=True, kw_only=True):
     created_ms: int = 0
     written_ms: int = 0
 
-    def lag(self, end_offset: int) -> int | None:
-        """How many records before `end_offset` are not done; None: nothing has been stored yet."""
+    @property
+    def done_count(self) -> int | None:
+        """How many offsets from 0 on are done; None: that has not been stored yet."""
         if self.start_offset == NO_OFFSET or self.delivery_complete_count < 0:
             return None
-        return end_offset - self.start_offset - self.delivery_complete_count
+        return self.start_offset + self.delivery_complete_count
 
 
 class StateWrite(Struct, frozen=True, kw_only=True):
