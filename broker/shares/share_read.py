@@ -105,15 +105,17 @@ class ShareRead:
 
     def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
         """Read every share-partition of which something can be acquired."""
-        ready = [one for one in led if one.partition.can_acquire(one.limits())]
+        offsets = ((one, one.partition.offset_to_fetch(one.limits())) for one in led)
+        ready = [(one, offset) for one, offset in offsets if offset is not None]
         if not ready:
             return []
         reads = []
         missing: list[WouldWaitError] = []
         left, is_first = self.call.max_bytes, True
-        for one, share in zip(ready, _shares_of(self.call.max_bytes, len(ready)), strict=True):
+        shares = _shares_of(self.call.max_bytes, len(ready))
+        for (one, offset), share in zip(ready, shares, strict=True):
             try:
-                read = self._read(one, min(share, left), is_first=is_first)
+                read = self._read(one, offset, min(share, left), is_first=is_first)
             except WouldWaitError as error:
                 missing.append(error)
                 continue
@@ -125,9 +127,8 @@ class ShareRead:
             raise combine(missing)
         return reads
 
-    def _read(self, led: LedPartition, max_bytes: int, *, is_first: bool) -> _Read:
+    def _read(self, led: LedPartition, offset: int, max_bytes: int, *, is_first: bool) -> _Read:
         place = led.key.topic_id, led.key.partition
-        offset = led.partition.next_fetch_offset()
         try:
             if not self._shares.configs.reads_committed(self.call.group_id):
                 records = led.log.read(offset, max_bytes, at_least_one_batch=is_first)

@@ -84,11 +84,11 @@ class SharePartition:
         """Whether everything in flight is before the start offset."""
         return not len(self.batches) or self.start_offset > self.batches.last.last_offset
 
-    def can_acquire(self, limits: Limits) -> bool:
-        """Whether a record in flight is available, or there is room for more."""
-        if self.next_fetch_offset() != self.end_offset + 1:
-            return True
-        return self.in_flight_count < limits.max_in_flight
+    def offset_to_fetch(self, limits: Limits) -> int | None:
+        """Return `next_fetch_offset`; None: none is available, and no more may be in flight."""
+        offset = self.next_fetch_offset()
+        is_new = offset == self.end_offset + 1
+        return None if is_new and self.in_flight_count >= limits.max_in_flight else offset
 
     def next_fetch_offset(self) -> int:
         """The offset of the first record that can be acquired."""

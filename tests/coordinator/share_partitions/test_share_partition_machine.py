@@ -84,9 +84,9 @@ class ShareMachine(RuleBasedStateMachine):
         is_strict=st.booleans(),
     )
     def fetch(self, member: str, most: int, size: int, batches: int, *, is_strict: bool) -> None:
-        if not self.partition.can_acquire(LIMITS):
+        offset = self.partition.offset_to_fetch(LIMITS)
+        if offset is None:
             return
-        offset = self.partition.next_fetch_offset()
         fetched = [batch for batch in self.log if batch.last_offset >= offset][:batches]
         call = AcquireCall(member, most, size, is_strict, self.now_ms + LOCK_MS)
         acquired = acquire(self.partition, call, LIMITS, offset, fetched)
