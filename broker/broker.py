@@ -28,6 +28,7 @@ from odradek.coordinator.metadata.token_changes import TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
@@ -444,12 +445,9 @@ class Broker:
     def _load_coordinators(self) -> None:
         """Create the coordinators, and replay their internal topics into them."""
         self.group_configs = load_group_configs(self.config, self.metadata.configs)
+        topics = ClusterTopics(self.metadata)
         self.share_coordinator = create_share_coordinator(
-            self.config,
-            self.loop,
-            self.clock,
-            turns=self.group_turns,
-            metadata=self.metadata,
+            self.config, self.loop, self.clock, turns=self.group_turns, topics=topics
         )
         self.groups = create_group_coordinator(
             self.config,
@@ -457,6 +455,7 @@ class Broker:
             self.clock,
             turns=self.group_turns,
             metadata=self.metadata,
+            topics=topics,
             modern=ModernGroupParts(
                 self.group_configs, self.share_coordinator, self._when_share_states_exist
             ),

@@ -103,20 +103,15 @@ def create_share_coordinator(
     clock: Callable[[], Now],
     *,
     turns: GroupTurns,
-    metadata: ClusterMetadata,
+    topics: ClusterTopics,
 ) -> ShareCoordinator:
     """A coordinator without states."""
-
-    def partition_count(topic_id: bytes) -> int:
-        topic = metadata.topics.by_id.get(topic_id)
-        return -1 if topic is None else len(topic.partitions)
-
     return ShareCoordinator(
         ShareCoordinatorSettings.of(config),
         loop=loop,
         clock=clock,
         after_arrivals=turns.after_arrivals,
-        partition_count=partition_count,
+        partition_count=topics.partition_count,
     )
 
 
@@ -127,6 +122,7 @@ def create_group_coordinator(
     *,
     turns: GroupTurns,
     metadata: ClusterMetadata,
+    topics: ClusterTopics,
     modern: ModernGroupParts,
 ) -> GroupCoordinator:
     """A coordinator without groups."""
@@ -136,7 +132,7 @@ def create_group_coordinator(
         clock=clock,
         after_arrivals=turns.after_arrivals,
         new_ids=NewIds(random_uuid_with_dashes, lambda: uuid_text(random_uuid())),
-        topics=ClusterTopics(metadata),
+        topics=topics,
         topic_ids=metadata.topics.by_id,
         modern=modern,
     )

@@ -34,7 +34,7 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .heartbeat import GroupServices
 from .member import ConsumerMember
-from .membership import check_group_size, joining_member, requesting_member
+from .membership import joining_member, requesting_member
 from .rebalance import Target
 from .upgrade import classic_metadata
 
@@ -65,7 +65,7 @@ class ClassicJoins:
         draft = ConsumerDraft(group, now)
         request = call.request
         member_id = request.member_id or self._new_member_id()
-        check_group_size(group, member_id, self._services.configs.broker.max_size)
+        group.check_size(member_id, self._services.configs.broker.max_size)
         _check_protocols(group, call)
         if _requires_member_id(call):
             required = ErrorCode.MEMBER_ID_REQUIRED

@@ -48,7 +48,7 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .leave import Answer, Departures
 from .member import ConsumerMember
-from .membership import check_epoch, check_group_size, joining_member, requesting_member
+from .membership import check_epoch, joining_member, requesting_member
 from .rebalance import Rebalance, write_subscription
 from .reconciliation import partitions_by_topic
 from .regex_updates import RegexChange, RegexUpdates
@@ -144,7 +144,7 @@ class ConsumerHeartbeats:
         self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerMember:
         """Return the member as it is before this heartbeat."""
-        check_group_size(draft.group, request.member_id, self._services.configs.broker.max_size)
+        draft.group.check_size(request.member_id, self._services.configs.broker.max_size)
         member_id = request.member_id or self._new_member_id()
         if request.member_epoch == JOINING_EPOCH:
             return joining_member(draft, member_id, request.instance_id, self._services.deadlines)

@@ -29,15 +29,6 @@ from .records import (
 )
 
 
-def check_group_size(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group."""
-    if len(group.members) >= max_size and member_id not in group.members:
-        raise ApiError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"group {group.group_id} has {len(group.members)} of {max_size} members",
-        )
-
-
 def joining_member(
     draft: ConsumerDraft,
     member_id: str,

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.modern_groups.member import member_state
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -41,9 +41,6 @@ from .member import NOTHING, ConsumerMember, OwnedPartitions
 from .subscriptions import ResolvedRegex
 
 logger = logging.getLogger("odradek.groups")
-
-_STATES = {state.value: state for state in MemberState}
-
 
 # -- a member's records ----------------------------------------------------------------------------
 
@@ -191,7 +188,7 @@ def with_assignment(
         member,
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
-        state=_STATES.get(value.state, MemberState.UNKNOWN),
+        state=member_state(value.state),
         assigned=owned_partitions(value.assigned_partitions, value.member_epoch),
         pending_revocation=owned_partitions(
             value.partitions_pending_revocation, value.member_epoch

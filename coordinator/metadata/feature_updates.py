@@ -21,8 +21,6 @@ from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Feat
 
 # metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-# Features of Apache Kafka 4.3 that are not served: they can be set to 0.
-_KAFKA_ONLY: frozenset[str] = frozenset()
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23
 _NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)
@@ -76,7 +74,7 @@ def _check(name: str, update: FeatureUpdate, current: int) -> None:
         text = f"This broker only supports versions {served.lowest}-{served.highest}"
         unserved = "This broker does not support this feature."
         raise _invalid(name, level, text if served.highest else unserved)
-    if name not in SERVED and name not in _KAFKA_ONLY:
+    if name not in SERVED:
         raise _invalid(name, level, f"Feature {name} not found.")
     if level < current and is_upgrade:
         text = (

@@ -74,6 +74,14 @@ class EpochGroup(Generic[M, T]):
             )
         return member
 
+    def check_size(self, member_id: str, max_size: int) -> None:
+        """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group."""
+        if len(self.members) >= max_size and member_id not in self.members:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {self.group_id} has {len(self.members)} of {max_size} members",
+            )
+
 
 class ModernGroup(EpochGroup[M, Assignment]):
     """One group whose members subscribe to topics and are assigned partitions of them."""

@@ -30,6 +30,14 @@ class MemberState(IntEnum):
     """A state written by a newer Kafka."""
 
 
+_STATES = {state.value: state for state in MemberState}
+
+
+def member_state(number: int) -> MemberState:
+    """Return the state of a number in a record."""
+    return _STATES.get(number, MemberState.UNKNOWN)
+
+
 class ModernMember(Struct, frozen=True, kw_only=True, gc=False):
     """One member.
 

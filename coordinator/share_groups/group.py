@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import NOTHING
 from odradek.coordinator.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.modern_groups.group import ModernGroup
-from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
+from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, member_state
 from odradek.coordinator.modern_groups.subscriptions import TopicSubscriptions
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -95,7 +95,7 @@ class ShareGroup(ModernGroup[ShareMember]):
                 self.member_or_new(member_id),
                 member_epoch=value.member_epoch,
                 previous_member_epoch=value.previous_member_epoch,
-                state=_STATES.get(value.state, MemberState.UNKNOWN),
+                state=member_state(value.state),
                 assigned=assignment_of(value.assigned_partitions),
             )
             self._replace_member(old, new)
@@ -181,6 +181,3 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def tombstones(self) -> list[JournalRecord]:
         return group_tombstones(self.group_id, self.members)
-
-
-_STATES = {state.value: state for state in MemberState}

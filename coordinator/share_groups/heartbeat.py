@@ -136,7 +136,7 @@ class ShareHeartbeats:
             )
             member = group.member(request.member_id)
             return self.remove(group, member, now, HeartbeatReply(left))
-        self._check_size(group, request.member_id)
+        group.check_size(request.member_id, self._configs.broker.max_size)
         member = (group.member_or_new if joins else group.member)(request.member_id)
         _check_epoch(member, request.member_epoch)
         return self._serve_member(Draft(group, now, epoch_record), member, request, caller)
@@ -152,14 +152,6 @@ class ShareHeartbeats:
         key = MemberKey(group.group_id, member.member_id)
         draft.then.append(partial(self._deadlines.cancel_all, key))
         return draft.outcome(reply)
-
-    def _check_size(self, group: ShareGroup, member_id: str) -> None:
-        max_size = self._configs.broker.max_size
-        if len(group.members) >= max_size and member_id not in group.members:
-            raise ApiError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"group {group.group_id} has {len(group.members)} of {max_size} members",
-            )
 
     # -- the steps ---------------------------------------------------------------------------------
 
