@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from confluent_kafka import Producer
+
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -29,7 +31,9 @@ from odradek.protocol.messages.share_fetch import (
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import patiently, response_of
+from tests.support.broker_process import BrokerProcess
 from tests.support.config_requests import alter_configs_request
+from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
@@ -37,6 +41,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 Acknowledged = tuple[int, int, Sequence[int]]
 Ask = Callable[[Message, int], Any]
 GROUP_RESOURCE = 32
+LIMIT_SECONDS = 60.0
 AT_ONCE = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
 
 
@@ -51,6 +56,29 @@ def prepare_group(client: WireClient, group: str, topic: str, **settings: str) -
     [found] = client.ask(wanted, MetadataResponse, 12).topics
     topic_id: bytes = found.topic_id
     return topic_id
+
+
+def fill_queue(
+    broker: BrokerProcess,
+    topic: str,
+    group: str,
+    *,
+    partitions: int,
+    records: int,
+    **settings: str,
+) -> None:
+    """Create a topic with records, spread over its partitions, that a group reads from the first.
+
+    `settings` of the group.
+    """
+    create_topic(broker.bootstrap, topic, partitions)
+    with WireClient(broker.port) as client:
+        prepare_group(client, group, topic, **settings)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
+    for number in range(records):
+        producer.produce(topic, b"%d" % number, partition=number % partitions)
+        producer.poll(0)
+    assert producer.flush(LIMIT_SECONDS) == 0
 
 
 def joined(

@@ -4,13 +4,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
-from tests.conformance.share_reader import prepare_group
+from tests.conformance.share_reader import fill_queue
 from tests.support.broker_process import BrokerProcess
 from tests.support.go_programs import build, why_no_go
-from tests.support.topics import create_topic
-from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
@@ -23,13 +20,7 @@ def test_every_record_is_settled_once(broker: BrokerProcess, tmp_path: Path) -> 
     reason = why_no_go(SOURCE)
     if reason:
         pytest.skip(reason)
-    create_topic(broker.bootstrap, "go-orders", PARTITIONS)
-    with WireClient(broker.port) as client:
-        prepare_group(client, "franz-go", "go-orders")
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for number in range(RECORDS):
-        producer.produce("go-orders", b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(LIMIT_SECONDS) == 0
+    fill_queue(broker, "go-orders", "franz-go", partitions=PARTITIONS, records=RECORDS)
     arguments = [broker.bootstrap, "go-orders", "franz-go", str(RECORDS)]
     done = subprocess.run(
         [build(SOURCE, tmp_path), *arguments],

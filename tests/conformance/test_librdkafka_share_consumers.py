@@ -4,13 +4,11 @@ import threading
 from random import Random
 
 import pytest
-from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
+from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
-from tests.conformance.share_reader import prepare_group
+from tests.conformance.share_reader import fill_queue
 from tests.support.broker_process import BrokerProcess
 from tests.support.lengths import SEED
-from tests.support.topics import create_topic
-from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
@@ -43,13 +41,14 @@ class Ledger:
 
 
 def test_every_record_is_settled_once(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "shared-orders", PARTITIONS)
-    with WireClient(broker.port) as client:
-        prepare_group(client, "librdkafka", "shared-orders", **{"share.delivery.count.limit": "10"})
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for number in range(RECORDS):
-        producer.produce("shared-orders", b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(LIMIT_SECONDS) == 0
+    fill_queue(
+        broker,
+        "shared-orders",
+        "librdkafka",
+        partitions=PARTITIONS,
+        records=RECORDS,
+        **{"share.delivery.count.limit": "10"},
+    )
     ledger = Ledger()
     members = [
         threading.Thread(target=work, args=(broker.bootstrap, ledger, Random(SEED + number)))

@@ -6,7 +6,6 @@ of its conversation, which `ODRADEK_TEST_SEED` repeats.
 """
 
 import time
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -27,10 +26,9 @@ from tests.conformance.share_reader import (
 )
 from tests.conformance.stored_states import await_share_coordinator
 from tests.conformance.test_same_answers import report, transcript_of
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
 from tests.support.bystander import produce_request
 from tests.support.config_requests import alter_configs_request
-from tests.support.java_tools import why_no_java
 from tests.support.lengths import SEED, by_length
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -43,26 +41,13 @@ TOPIC = "random-shares"
 KAFKAS_LAG_S = 0.1
 
 
-@pytest.fixture(scope="module")
-def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """The reference."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
-    try:
-        yield process.start()
-    finally:
-        process.stop()
-
-
 def test_members_at_random_get_what_kafka_delivers(
-    apache_kafka: BrokerProcess, broker: BrokerProcess
+    kafka: BrokerProcess, broker: BrokerProcess
 ) -> None:
-    versions = advertised_versions(apache_kafka.port)
+    versions = advertised_versions(kafka.port)
     for number in range(SEED, SEED + CONVERSATIONS):
         talk = conversation(number)
-        expected = transcript_of(talk, apache_kafka.port, versions)
+        expected = transcript_of(talk, kafka.port, versions)
         found = transcript_of(talk, broker.port, versions)
         count = min(len(expected.lines), len(found.lines))  # what follows a difference may differ
         del expected.lines[count:], found.lines[count:]

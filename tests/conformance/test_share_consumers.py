@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
-from tests.conformance.share_reader import prepare_group
+from tests.conformance.share_reader import fill_queue
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
 from tests.support.lengths import SEED, by_length
-from tests.support.topics import create_topic
-from tests.support.wire import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -45,14 +42,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "orders", PARTITIONS)
-    with WireClient(broker.port) as client:
-        prepare_group(client, "cooks", "orders", **SETTINGS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
-    for number in range(RECORDS):
-        producer.produce("orders", b"%d" % number, partition=number % PARTITIONS)
-        producer.poll(0)
-    assert producer.flush(60) == 0
+    fill_queue(broker, "orders", "cooks", partitions=PARTITIONS, records=RECORDS, **SETTINGS)
     arguments = [broker.bootstrap, "orders", "cooks", str(MEMBERS), str(RECORDS), str(SEED)]
     with subprocess.Popen(
         [*JAVA_TOOLS.java(), str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True

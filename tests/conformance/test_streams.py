@@ -11,25 +11,20 @@ partitions of a prepared transaction, and then ends it without its markers. Read
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.lengths import SEED, by_length
-from tests.support.streams_application import Application
-from tests.support.topics import create_topic
-from tests.support.word_count import Counts, Lines, why_no_streams
+from tests.support.streams_application import CLASSIC, QUICK_TRANSACTIONS, word_counting
+from tests.support.word_count import why_no_streams
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-PARTITIONS = 2
-QUICK_TRANSACTIONS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
-CLASSIC = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300"}
 STREAMS = {"group.protocol": "streams"}
-# What a member of a classic group sets itself. One instance has standby tasks of the other's.
+# One instance has standby tasks of the other's.
 QUICK_STREAMS_GROUPS = {
     "group.streams.min.session.timeout.ms": "2000",
     "group.streams.session.timeout.ms": "2000",
@@ -80,7 +75,7 @@ def test_a_streams_group_counts_exactly_once_while_instances_come_and_go(
 ) -> None:
     """One instance, three, and one again; one of them is killed, and the others close."""
     broker = start_broker(**QUICK_TRANSACTIONS, **QUICK_STREAMS_GROUPS)
-    with _everything(broker, tmp_path, random.Random(SEED), STREAMS) as (
+    with word_counting(broker, tmp_path, random.Random(SEED), STREAMS) as (
         lines,
         counts,
         application,
@@ -108,7 +103,7 @@ def _count_while_all_are_killed(
     rounds: int,
     settings_of_round: Callable[[], Callable[[int], Mapping[str, str]]],
 ) -> None:
-    with _everything(broker, scratch, rng, settings) as (lines, counts, application):
+    with word_counting(broker, scratch, rng, settings) as (lines, counts, application):
         kinds = itertools.cycle([(1, False), (2, False), (1, True), (2, True)])
         for number, (instances, with_broker) in zip(range(rounds), kinds, strict=False):
             application.start(instances, settings_of_round())
@@ -128,18 +123,3 @@ def _count_while_all_are_killed(
         application.instances.pop().close()
         counts.read(1.0)
         assert counts.words == lines.words
-
-
-@contextmanager
-def _everything(
-    broker: BrokerProcess, scratch: Path, rng: random.Random, settings: Mapping[str, str]
-) -> Iterator[tuple[Lines, Counts, Application]]:
-    """The topics, a producer of lines, a reader of counts, and an application."""
-    for topic in ("lines", "counts"):
-        create_topic(broker.bootstrap, topic, PARTITIONS)
-    with (
-        Lines(broker.bootstrap, "lines", PARTITIONS) as lines,
-        Counts(broker.bootstrap, "counts", PARTITIONS) as counts,
-        Application(broker.bootstrap, scratch, rng, settings) as application,
-    ):
-        yield lines, counts, application

@@ -3,12 +3,19 @@
 import random
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.broker_process import BrokerProcess
+from tests.support.topics import create_topic
 from tests.support.word_count import Counts, Instance, Lines
 
+PARTITIONS = 2
 LIMIT_SECONDS = 120.0
+# What a member of a classic group sets itself, so that its absence is noticed soon.
+CLASSIC = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300"}
+QUICK_TRANSACTIONS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 APPLICATION = {
     "application.id": "words",
     "processing.guarantee": "exactly_once_v2",
@@ -90,3 +97,18 @@ class Application:
         while counts.words.total() < lines.words.total():
             counts.read(0.1)
             assert time.monotonic() < deadline, self.story()
+
+
+@contextmanager
+def word_counting(
+    broker: BrokerProcess, scratch: Path, rng: random.Random, settings: Mapping[str, str]
+) -> Iterator[tuple[Lines, Counts, Application]]:
+    """The topics, a producer of lines, a reader of counts, and an application."""
+    for topic in ("lines", "counts"):
+        create_topic(broker.bootstrap, topic, PARTITIONS)
+    with (
+        Lines(broker.bootstrap, "lines", PARTITIONS) as lines,
+        Counts(broker.bootstrap, "counts", PARTITIONS) as counts,
+        Application(broker.bootstrap, scratch, rng, settings) as application,
+    ):
+        yield lines, counts, application
