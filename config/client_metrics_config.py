@@ -17,6 +17,7 @@ import re2
 from .errors import ConfigError
 from .key import parse_all
 from .key_table import read_table
+from .re2_options import bounded_options
 
 CLIENT_METRICS_KEYS = read_table("""\
 metrics LIST ""
@@ -30,7 +31,6 @@ match LIST ""
 DEFAULT_INTERVAL_MS = 300_000
 INTERVALS_MS = range(100, 3_600_001)
 ALL_METRICS = "*"
-MAX_PATTERN_MEMORY_BYTES = 2 << 20
 _MATCHABLE = frozenset(
     [
         "client_id",
@@ -103,11 +103,8 @@ def _parse_pattern(text: str) -> tuple[str, Matches]:
 def _compile(pattern: str) -> Matches:
     if _TOO_MANY_TIMES.search(pattern):
         raise OverflowError  # RE2 would take it for a text
-    options = re2.Options()
-    options.max_mem = MAX_PATTERN_MEMORY_BYTES
-    options.log_errors = False
     try:
-        compiled: Any = re2.compile(pattern, options)
+        compiled: Any = re2.compile(pattern, bounded_options())
     except re2.error:
         compiled = re.compile(pattern, re.ASCII)
     return lambda text: compiled.fullmatch(text) is not None

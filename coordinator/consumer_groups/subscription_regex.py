@@ -5,12 +5,13 @@ topics are considered, including internal ones. The result carries the version o
 was searched.
 
 Patterns come from untrusted clients, so all costs are bounded. RE2 matches in time linear in the
-name's length. The compiled program and automaton of a pattern stay below MAX_MEMORY_BYTES and are
-dropped after use, because compiling a usual pattern takes less than 0.1 ms. Patterns that RE2 would
-take long to compile are refused by counting their repetitions and Unicode classes; the slowest that
-pass (`\\pL{60}`) take about 20 ms. Matching 10,000 names takes 10 to 20 ms for a pattern. Most
-patterns begin with fixed text; then only names with that prefix are matched. 20 ms is too long for
-an event loop, so `resolve_patterns` is a generator with steps of about a millisecond.
+name's length. The compiled program and automaton of a pattern stay below the limit of
+config/re2_options.py, and are dropped after use, because compiling a usual pattern takes less than
+0.1 ms. Patterns that RE2 would take long to compile are refused by counting their repetitions and
+Unicode classes; the slowest that pass (`\\pL{60}`) take about 20 ms. Matching 10,000 names takes 10
+to 20 ms for a pattern. Most patterns begin with fixed text; then only names with that prefix are
+matched. 20 ms is too long for an event loop, so `resolve_patterns` is a generator with steps of
+about a millisecond.
 
 Kafka compiles with RE2/J, which differs from RE2 as follows:
 
@@ -31,12 +32,12 @@ from typing import Any
 
 import re2
 
+from odradek.config.re2_options import bounded_options
 from odradek.coordinator.caller import MayDescribe
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .subscriptions import ResolvedRegex
 
-MAX_MEMORY_BYTES = 2 << 20
 MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey has a 16-bit length
 # RE2 takes time quadratic in the number of optional parts, and up to 0.5 ms for a Unicode class.
 MAX_REPETITIONS = 1_000
@@ -169,9 +170,7 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def _options() -> Any:
-    options = re2.Options()
-    options.max_mem = MAX_MEMORY_BYTES
-    options.log_errors = False
+    options = bounded_options()
     options.never_capture = True
     return options
 
