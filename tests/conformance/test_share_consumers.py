@@ -6,7 +6,6 @@ member may get any other one again.
 
 import subprocess
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +22,10 @@ PROGRAM = Path(__file__).parent.parent / "support" / "ShareWorkers.java"
 PARTITIONS, MEMBERS = 3, 3
 RECORDS = by_length(3_000, 100_000)
 KILLS = by_length(2, 20)
+MOST_AT_ONCE = 50  # records that a member acknowledges at once: max.poll.records
 LIMIT_SECONDS = by_length(120.0, 1_800.0)
-# Locks end soon.
-SETTINGS = {"share.record.lock.duration.ms": "1000", "share.delivery.count.limit": "10"}
+# A busy machine is no reason to give a record up.
+MOST_DELIVERIES = {"share.delivery.count.limit": "10"}
 
 
 @pytest.fixture
@@ -33,16 +33,14 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    process = BrokerProcess(
-        tmp_path / "broker", overrides={"group.share.min.record.lock.duration.ms": "1000"}
-    )
+    process = BrokerProcess(tmp_path / "broker")
     process.start()
     yield process
     process.stop()
 
 
 def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerProcess) -> None:
-    fill_queue(broker, "orders", "cooks", partitions=PARTITIONS, records=RECORDS, **SETTINGS)
+    fill_queue(broker, "orders", "cooks", partitions=PARTITIONS, records=RECORDS, **MOST_DELIVERIES)
     arguments = [broker.bootstrap, "orders", "cooks", str(MEMBERS), str(RECORDS), str(SEED)]
     with subprocess.Popen(
         [*JAVA_TOOLS.java(), str(PROGRAM), *arguments], stdout=subprocess.PIPE, text=True
@@ -54,9 +52,15 @@ def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerP
         finally:
             too_late.cancel()
             workers.kill()
-    settled = [line for line in said if line.startswith("settled ")]
-    assert [line for line in said if line.startswith("again ")] == []
-    assert len(set(settled)) == len(settled) == RECORDS, Counter(line.split()[0] for line in said)
+    told: dict[str, list[str]] = {"settled": [], "unknown": [], "again": []}
+    for line in said:
+        what, _, record = line.partition(" ")
+        told.setdefault(what, []).append(record)
+    settled, unknown = told["settled"], told["unknown"]
+    counts = {what: len(records) for what, records in told.items()}
+    assert (counts["again"], len({*settled, *unknown})) == (0, RECORDS), counts
+    assert len(settled) + len(unknown) == RECORDS, counts
+    assert len(unknown) <= KILLS * MEMBERS * MOST_AT_ONCE, counts
 
 
 def follow(workers: "subprocess.Popen[str]", broker: BrokerProcess) -> list[str]:

@@ -1,6 +1,7 @@
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -8,7 +9,6 @@ import java.util.Properties;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
@@ -17,18 +17,22 @@ import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * Members of a share group that accept, release and reject records until all are settled: "bootstrap topic group
- * members records seed". For each record it writes "settled partition offset" when the broker has confirmed that it is
- * done, and "again partition offset" if it comes after that. The last line is "end".
+ * Members of a share group that accept, release and reject records until all are done: "bootstrap topic group members
+ * records seed". For each record it writes "settled partition offset" when the broker has confirmed that it is done,
+ * and "again partition offset" if it comes after that. At the end it writes "unknown partition offset" for those that
+ * come no more, but of which the broker has confirmed no acknowledgement. The last line is "end".
  */
 public class ShareWorkers {
     private static final int MOST_RELEASES = 3;
     private static final Set<String> SETTLED = ConcurrentHashMap.newKeySet();
-    private static final AtomicInteger LEFT = new AtomicInteger();
+    private static final Set<String> UNKNOWN = ConcurrentHashMap.newKeySet();
+    private static final long QUIET_NANOS = Duration.ofSeconds(5).toNanos();
+    private static int records;
+    private static volatile long lastRecord = System.nanoTime();
 
     public static void main(String[] args) throws Exception {
         int members = Integer.parseInt(args[3]);
-        LEFT.set(Integer.parseInt(args[4]));
+        records = Integer.parseInt(args[4]);
         long seed = Long.parseLong(args[5]);
         List<Thread> threads = new ArrayList<>();
         for (int number = 0; number < members; number++) {
@@ -40,6 +44,8 @@ public class ShareWorkers {
         for (Thread thread : threads) {
             thread.join();
         }
+        UNKNOWN.removeAll(SETTLED);
+        UNKNOWN.forEach(name -> say("unknown " + name));
         say("end");
     }
 
@@ -53,7 +59,7 @@ public class ShareWorkers {
         settings.put("value.deserializer", StringDeserializer.class.getName());
         try (KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(settings)) {
             consumer.subscribe(List.of(topic));
-            while (LEFT.get() > 0) {
+            while (!done()) {
                 try {
                     step(consumer, chance);
                 } catch (KafkaException error) {
@@ -63,9 +69,20 @@ public class ShareWorkers {
         }
     }
 
+    /** All are settled, or nothing comes any more: then some acknowledgements were taken, and not confirmed. */
+    private static synchronized boolean done() {
+        Set<String> seen = new HashSet<>(SETTLED);
+        if (seen.size() == records) {
+            return true;
+        }
+        seen.addAll(UNKNOWN);
+        return seen.size() == records && System.nanoTime() - lastRecord > QUIET_NANOS;
+    }
+
     private static void step(KafkaShareConsumer<String, String> consumer, Random chance) {
         Map<Integer, List<String>> settling = new HashMap<>();
         for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+            lastRecord = System.nanoTime();
             String name = record.partition() + " " + record.offset();
             if (SETTLED.contains(name)) {
                 say("again " + name);
@@ -76,12 +93,17 @@ public class ShareWorkers {
                 settling.computeIfAbsent(record.partition(), each -> new ArrayList<>()).add(name);
             }
         }
-        Map<TopicIdPartition, Optional<KafkaException>> answers = consumer.commitSync();
-        answers.forEach((partition, error) -> {
-            if (error.isEmpty()) {
-                settling.getOrDefault(partition.partition(), List.of()).forEach(ShareWorkers::settle);
-            }
-        });
+        try {
+            Map<TopicIdPartition, Optional<KafkaException>> answers = consumer.commitSync();
+            answers.forEach((partition, error) -> {
+                if (error.isEmpty()) {
+                    settling.getOrDefault(partition.partition(), List.of()).forEach(ShareWorkers::settle);
+                    settling.remove(partition.partition());
+                }
+            });
+        } finally {
+            settling.values().forEach(UNKNOWN::addAll);
+        }
     }
 
     private static AcknowledgeType drawn(ConsumerRecord<String, String> record, Random chance) {
@@ -94,7 +116,6 @@ public class ShareWorkers {
 
     private static void settle(String name) {
         if (SETTLED.add(name)) {
-            LEFT.decrementAndGet();
             say("settled " + name);
         }
     }
