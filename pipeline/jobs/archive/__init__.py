@@ -14,12 +14,13 @@ to do, and a range that could not be read does not stop the others.
 
 **Several runs at once.** The table refuses a commit if the state has changed since it was read.
 The commit is then made again on the new state, unless both have archived the same offsets: then the
-second run ends with an error.
+second run ends with an error. Small files are merged by commits of the same kind (merging): files
+that another process has replaced in the meantime are left alone.
 
 **Logs that change.** A power cut may take records from a log after they were archived. The state
 identifies the batches at the ends of its ranges, so that the next run finds this out (batch_marks)
 and repairs the table (repair).
 
-Reading order: storage, state, parquet_format, dated_files, table_format, reading, table,
-batch_marks, plan, value_schema, writing, repair, summary, job; migration from version 0.1.
+Reading order: storage, state, parquet_format, dated_files, table_format, reading, merging,
+table, batch_marks, plan, value_schema, writing, repair, summary, job; migration from version 0.1.
 """

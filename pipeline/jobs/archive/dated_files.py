@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odradek.pipeline.decoding.varints import Ints
-from odradek.storage.topic_partition import TopicPartition
 
 from .parquet_format import ROW_GROUP_BYTES, open_writer
 from .storage import ArchiveFiles
 
 _MAX_OPEN = 100
+_BOUNDED = ("partition", "offset", "timestamp")
 _US_PER_DAY = 86_400_000_000
 _NO_DATE = "__HIVE_DEFAULT_PARTITION__"  # the name for null in Hive's partitioning
 _DAYS_FROM_YEAR_1 = -719_162  # to 1970-01-01
@@ -28,7 +28,7 @@ _DAYS_TO_YEAR_9999 = 2_932_896
 
 
 class WrittenFile(NamedTuple):
-    """A file with records of one partition and date. `offsets` and `times_us` are inclusive.
+    """A file with records of one topic and date. The bounds are inclusive.
 
     `date` is None for timestamps outside the years 1 to 9999.
     """
@@ -36,9 +36,9 @@ class WrittenFile(NamedTuple):
     path: str
     topic: str
     date: str | None
-    partition: int
     records: int
     size_bytes: int
+    partitions: tuple[int, int]
     offsets: tuple[int, int]
     times_us: tuple[int, int]
     is_dead_letters: bool = False
@@ -53,17 +53,17 @@ class DatedFiles:
     def __init__(
         self,
         files: ArchiveFiles,
-        partition: TopicPartition,
+        topic: str,
         stem: str,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         self._files = files
-        self._partition = partition
+        self._topic = topic
         self._stem = stem
         self._row_group_bytes = row_group_bytes
         self._buffers: dict[int, _Buffer] = {}
         self._buffered_bytes = 0
-        self._open: OrderedDict[int, _OpenFile] = OrderedDict()  # least recently written first
+        self._open: OrderedDict[int, FileWriter] = OrderedDict()  # least recently written first
         self._opened = 0
         self._done: list[WrittenFile] = []
 
@@ -93,10 +93,10 @@ class DatedFiles:
         self._open.move_to_end(day)
         file.write(pa.Table.from_batches(buffer.batches))
 
-    def _new_file(self, day: int, schema: pa.Schema) -> "_OpenFile":
+    def _new_file(self, day: int, schema: pa.Schema) -> "FileWriter":
         name = f"{self._stem}-{self._opened}.parquet"
         self._opened += 1
-        return _OpenFile(self._files, self._partition, date_of(day), name, schema)
+        return FileWriter(self._files, self._topic, date_of(day), name, schema)
 
     def _close_least_recent(self) -> None:
         _, file = self._open.popitem(last=False)
@@ -116,46 +116,44 @@ class _Buffer:
         return int(batch.nbytes)
 
 
-class _OpenFile:
-    """A file that is open for writing."""
+class FileWriter:
+    """A new file of one topic and date that is open for writing."""
 
     def __init__(
-        self,
-        files: ArchiveFiles,
-        partition: TopicPartition,
-        date: str | None,
-        name: str,
-        schema: pa.Schema,
+        self, files: ArchiveFiles, topic: str, date: str | None, name: str, schema: pa.Schema
     ) -> None:
-        self._partition = partition
+        """Open it. Raises OSError."""
+        self._topic = topic
         self._date = date
-        self._path = f"{date_directory(partition.topic, date)}/{name}"
+        self._path = f"{date_directory(topic, date)}/{name}"
         self._output = files.open_output(self._path)
         self._writer = open_writer(self._output, schema)
         self._records = 0
-        self._offsets: list[int] = []
-        self._times_us: list[int] = []
+        self._bounds: dict[str, list[int]] = {name: [] for name in _BOUNDED}
 
     def write(self, table: pa.Table) -> None:
+        """Add a row group. Raises OSError."""
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
         self._records += table.num_rows
-        self._offsets += [table["offset"][0].as_py(), table["offset"][-1].as_py()]
-        bounds = pc.min_max(table["timestamp"].cast(pa.int64()))
-        self._times_us += [bounds["min"].as_py(), bounds["max"].as_py()]
+        for name, known in self._bounds.items():
+            bounds = pc.min_max(table[name].cast(pa.int64()))
+            known += [bounds["min"].as_py(), bounds["max"].as_py()]
 
     def close(self) -> WrittenFile:
+        """Close it, and return what it contains. Raises OSError."""
         self._writer.close()
         size_bytes = self._output.tell()
         self._output.close()
+        partitions, offsets, times_us = ((min(each), max(each)) for each in self._bounds.values())
         return WrittenFile(
             path=self._path,
-            topic=self._partition.topic,
+            topic=self._topic,
             date=self._date,
-            partition=self._partition.partition,
             records=self._records,
             size_bytes=size_bytes,
-            offsets=(self._offsets[0], self._offsets[-1]),
-            times_us=(min(self._times_us), max(self._times_us)),
+            partitions=partitions,
+            offsets=offsets,
+            times_us=times_us,
         )
 
 

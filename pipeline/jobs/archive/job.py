@@ -22,6 +22,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
+from .merging import MergingWork, files_to_merge
 from .migration import refuse_manifest
 from .plan import (
     MAX_PART_BYTES,
@@ -30,6 +31,7 @@ from .plan import (
     divide_into_tasks,
     part_size_bytes,
 )
+from .reading import DataFile
 from .repair import Repair
 from .state import ArchiveState
 from .storage import ArchiveLocation
@@ -151,11 +153,20 @@ class _Run:
         """Merge small files, and delete those that nobody has read for a week."""
         archived = sorted({key.topic for key in self._table.state.partitions})
         topics = self._settings.topics.select(archived)
-        self._progress.total("compacting", len(topics))
-        for topic in topics:
-            self.summary.add_merged(topic, self._table.compact(topic))
-            self._progress.done(1)
+        files = [file for topic in topics for file in self._table.data_files(topic)]
+        groups = list(files_to_merge(files))
+        if groups:
+            self._merge(groups)
         self._table.vacuum()
+
+    def _merge(self, groups: Sequence[Sequence[DataFile]]) -> None:
+        self._progress.total("compacting", len(groups))
+        work = MergingWork(location=self._settings.archive, files=self._files)
+        with closing(self._runner.run(work, groups, "compact")) as results:
+            for _, merged in results:
+                for each in self._table.merge(merged):
+                    self.summary.add_merged(each.written.topic, len(each.replaced) - 1)
+                self._progress.done(1)
 
     def _plans(self) -> list[PartitionPlan]:
         """Plan all partitions. Those that have diverged are repaired before."""

@@ -22,6 +22,8 @@ class DataFile(NamedTuple):
     """A file of the table. Bounds are inclusive; a bound that is not known is None."""
 
     path: str
+    topic: str
+    date: str | None
     records: int
     size_bytes: int
     offsets: tuple[int | None, int | None]
@@ -48,7 +50,9 @@ class DataFile(NamedTuple):
             zip(column(f"min.{name}"), column(f"max.{name}"), strict=True)
             for name in (_OFFSET, "partition", "timestamp")
         ]
-        return list(map(cls, column("path"), column("num_records"), column("size_bytes"), *bounds))
+        dates = [None if date is None else str(date) for date in column("partition.date")]
+        topics, records = column("partition.topic"), column("num_records")
+        return list(map(cls, column("path"), topics, dates, records, column("size_bytes"), *bounds))
 
     def may_have(self, wanted: "PartitionRows") -> bool:
         """Whether it may have such rows."""

@@ -36,17 +36,17 @@ from odradek.pipeline.jobs import JobError
 from odradek.storage.files import Files
 
 from .dated_files import WrittenFile, dates_of
+from .merging import MergedFile
 from .parquet_format import ZSTD_LEVEL
 from .reading import DataFile, PartitionRows, read_by_offset
 from .state import ArchiveState
 from .storage import INTERNAL_DIRECTORY, ArchiveFiles, ArchiveLocation
-from .table_format import PARTITION_COLUMNS, add_action, type_name
+from .table_format import PARTITION_COLUMNS, add_action, remove_action, type_name
 
 _LOG_DIRECTORY = "_delta_log"
 _LAST_CHECKPOINT = "_last_checkpoint"
 _APPLICATION = "odradek-archive"
 _WRITING = WriterProperties(compression="ZSTD", compression_level=ZSTD_LEVEL)
-_TARGET_FILE_BYTES = 128 << 20
 _MAX_ATTEMPTS = 5
 _RETRY_S = 0.2
 _OLD_STATE_MS = 86_400_000
@@ -87,17 +87,7 @@ class ArchiveTable:
     ) -> None:
         """Add files, and change the state. Raises JobError, OSError."""
         actions: list[AddAction | RemoveAction] = [add_action(each) for each in files]
-
-        def act(properties: CommitProperties) -> None:
-            self.delta.create_write_transaction(
-                actions,
-                mode="append",
-                schema=self.delta.schema(),
-                partition_by=list(PARTITION_COLUMNS),
-                commit_properties=properties,
-            )
-
-        self._commit(act, change)
+        self._commit(lambda properties: self._write(actions, properties), change)
 
     def replace(
         self,
@@ -152,15 +142,34 @@ class ArchiveTable:
             with self._committing("adding columns"):
                 self.delta.alter.add_columns(missing)
 
-    def compact(self, topic: str) -> int:
-        """Merge small files of each date of a topic; return by how many there are fewer."""
-        with self._committing("compaction"):
-            metrics = self.delta.optimize.compact(
-                partition_filters=[("topic", "=", topic)],
-                target_size=_TARGET_FILE_BYTES,
-                writer_properties=_WRITING,
-            )
-        return int(metrics["numFilesRemoved"]) - int(metrics["numFilesAdded"])
+    def merge(self, merged: Sequence[MergedFile]) -> list[MergedFile]:
+        """Replace files by others with the same records. Raises JobError, OSError.
+
+        Returns what was replaced: not what another process has replaced in the meantime.
+        """
+        actions: list[AddAction | RemoveAction] = []
+        committed: list[MergedFile] = []
+
+        def change(state: ArchiveState) -> ArchiveState:
+            there = set(pa.table(self.delta.get_add_actions())["path"].to_pylist())
+            committed[:] = [
+                each for each in merged if there.issuperset(file.path for file in each.replaced)
+            ]
+            actions[:] = [add_action(each.written, data_change=False) for each in committed]
+            actions.extend(remove_action(old.path) for each in committed for old in each.replaced)
+            return state
+
+        self._commit(lambda properties: self._write(actions, properties), change)
+        return committed
+
+    def _write(self, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
+        self.delta.create_write_transaction(
+            actions,
+            mode="append",
+            schema=self.delta.schema(),
+            partition_by=list(PARTITION_COLUMNS),
+            commit_properties=properties,
+        )
 
     def vacuum(self) -> int:
         """Delete files that no version of the last week uses; return how many."""
@@ -268,7 +277,11 @@ def _reason(error: Exception) -> str:
 
 
 def _properties(number: int) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(_APPLICATION, number)])
+    return CommitProperties(
+        # The library's own attempts overlook that another tool has merged the same files.
+        max_commit_retries=0,
+        app_transactions=[Transaction(_APPLICATION, number)],
+    )
 
 
 def _state_path(number: int) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Field
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.jobs import JobError
@@ -59,10 +59,10 @@ def create_table(location: ArchiveLocation, schema: pa.Schema = TABLE_SCHEMA) ->
         raise JobError(f"cannot create the archive {location}: {error}") from error
 
 
-def add_action(file: WrittenFile) -> AddAction:
+def add_action(file: WrittenFile, *, data_change: bool = True) -> AddAction:
     """Return the entry for a file in the table's log."""
-    smallest: dict[str, object] = {"partition": file.partition, "offset": file.offsets[0]}
-    largest: dict[str, object] = {"partition": file.partition, "offset": file.offsets[1]}
+    smallest: dict[str, object] = {"partition": file.partitions[0], "offset": file.offsets[0]}
+    largest: dict[str, object] = {"partition": file.partitions[1], "offset": file.offsets[1]}
     if file.date is not None:
         smallest["timestamp"], largest["timestamp"] = map(_iso, file.times_us)
     stats = {"numRecords": file.records, "minValues": smallest, "maxValues": largest}
@@ -72,9 +72,15 @@ def add_action(file: WrittenFile) -> AddAction:
         size=file.size_bytes,
         partition_values={"topic": file.topic, "date": file.date},
         modification_time=time.time_ns() // 1_000_000,
-        data_change=True,
+        data_change=data_change,
         stats=json.dumps(stats),
     )
+
+
+def remove_action(path: str) -> RemoveAction:
+    """Return the entry for a file whose records are in another one."""
+    now_ms = time.time_ns() // 1_000_000
+    return RemoveAction(path=path, data_change=False, deletion_timestamp=now_ms)
 
 
 def _iso(time_us: int) -> str:

@@ -61,8 +61,8 @@ class WritingWork:
 
     def _write(self, wanted: OffsetRange, archive: ArchiveFiles) -> WrittenRange:
         stem = f"{wanted.partition.partition}-{wanted.start:020}-{uuid.uuid4().hex}"
-        valid = DatedFiles(archive, wanted.partition, stem)
-        dead = DatedFiles(archive, wanted.partition, f"{stem}-dead")
+        valid = DatedFiles(archive, wanted.partition.topic, stem)
+        dead = DatedFiles(archive, wanted.partition.topic, f"{stem}-dead")
         reading = self.reading(wanted)
         for records, dead_letters in reading.records():
             valid.add(records)

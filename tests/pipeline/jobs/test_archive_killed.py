@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import polars as pl
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
-from deltalake.table import TableAlterer, TableOptimizer
+from deltalake.table import TableAlterer
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive import table
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
+from odradek.pipeline.jobs.archive.merging import MergedFile, MergingWork, files_to_merge
+from odradek.pipeline.jobs.archive.table import ArchiveTable
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
@@ -43,7 +45,6 @@ COMMITTING: tuple[tuple[Any, str], ...] = (
     (DeltaTable, "create"),
     (DeltaTable, "create_write_transaction"),
     (DeltaTable, "vacuum"),
-    (TableOptimizer, "compact"),
     (TableAlterer, "add_columns"),
     (table, "write_deltalake"),
 )
@@ -170,6 +171,81 @@ def test_two_runs_at_once_archive_different_topics(
     archive_here(settings_for(tmp_path, topics=TopicChoice(names=["orders"])), QUICK)
     found = rows_of(seen(settings_for(tmp_path).archive))
     assert found == logged(box.directory) + logged(other)
+
+
+def merge_files(settings: ArchiveSettings) -> int:
+    """Merge the small files, and nothing else. Returns how many files were merged from others."""
+    archive = ArchiveTable(settings.archive, QUICK)
+    work = MergingWork(location=settings.archive, files=QUICK)
+    merged = [work(group) for group in files_to_merge(archive.data_files("orders"))]
+    return len(archive.merge(list(itertools.chain(*merged))))
+
+
+def test_of_two_merges_at_once_one_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, _ = written(tmp_path, batches=30)
+    archive_here(settings_for(tmp_path, compact=False), QUICK)
+    settings = settings_for(tmp_path)
+    merge = ArchiveTable.merge
+
+    def second(archive: ArchiveTable, merged: list[MergedFile]) -> list[MergedFile]:
+        monkeypatch.undo()
+        assert merge_files(settings) > 1
+        return merge(archive, merged)
+
+    monkeypatch.setattr(ArchiveTable, "merge", second)
+    assert archive_here(settings, QUICK).total().merged_files == 0
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+def test_a_merge_leaves_out_files_that_another_tool_merges_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, _ = written(tmp_path, batches=30)
+    settings = settings_for(tmp_path)
+    archive_here(settings_for(tmp_path, compact=False), QUICK)
+    commit = DeltaTable.create_write_transaction
+
+    def second(*arguments: Any, **options: Any) -> None:
+        monkeypatch.undo()
+        DeltaTable(settings.archive.uri).optimize.compact()
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", second)
+    assert merge_files(settings) == 0
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+@pytest.mark.parametrize("repair_last", [True, False])
+def test_a_merge_and_a_repair_at_once_leave_each_record_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repair_last: bool
+) -> None:
+    box, settings = lost_and_grown(tmp_path)
+
+    def repair() -> None:
+        assert len(archive_here(settings_for(tmp_path, compact=False), QUICK).repaired) == 1
+
+    def merge() -> None:
+        merge_files(settings)
+
+    first, last = (merge, repair) if repair_last else (repair, merge)
+    create = DeltaTable.create_write_transaction
+
+    def after_first(commit: Callable[..., Any]) -> Callable[..., Any]:
+        def committed(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.undo()
+            first()
+            return commit(*arguments, **options)
+
+        return committed
+
+    if repair_last:
+        monkeypatch.setattr(table, "write_deltalake", after_first(write_deltalake))
+    else:
+        monkeypatch.setattr(DeltaTable, "create_write_transaction", after_first(create))
+    last()
+    assert rows_of(seen(settings.archive)) == logged(box.directory)
 
 
 @pytest.mark.parametrize("error", [OSError("timed out"), DeltaError("timed out")])

@@ -12,7 +12,6 @@ from odradek.pipeline.jobs.archive import dated_files
 from odradek.pipeline.jobs.archive.dated_files import DatedFiles
 from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
 from odradek.pipeline.jobs.archive.storage import ArchiveFiles, ArchiveLocation
-from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 
 DAY_MS = 86_400_000
@@ -34,7 +33,7 @@ def records(first: int, stamps_ms: list[int], value: bytes = b"v") -> pa.RecordB
 
 def dated_files_in(directory: Path, **more: int) -> DatedFiles:
     archive = ArchiveFiles(ArchiveLocation(str(directory)), QuickFiles())
-    return DatedFiles(archive, TopicPartition("orders", 0), "p", **more)
+    return DatedFiles(archive, "orders", "p", **more)
 
 
 def date_of_day(day: int) -> str:

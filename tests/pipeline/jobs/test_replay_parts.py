@@ -40,9 +40,9 @@ def archive_with(
             path=f"{key.topic_id}-{key.partition}-{first}",
             topic=key.topic,
             date="2023-11-14",
-            partition=key.partition,
             records=last - first + 1,
             size_bytes=1,
+            partitions=(key.partition, key.partition),
             offsets=(first, last),
             times_us=(times_ms[0] * 1000, times_ms[1] * 1000),
         )
