@@ -1,7 +1,8 @@
 """Java's String.hashCode, length and order, and the iteration order of a HashMap.
 
 Kafka maps a group to its partition by the hash. The order of a HashMap breaks ties: which protocol
-a group elects when two have the same number of votes. That order is not specified by Java, but has
+a group elects when two have the same number of votes, and which of two equally loaded processes
+gets a task. That order is not specified by Java, but has
 not changed since 2014 (Java 8). Never change these functions.
 """
 
@@ -28,9 +29,14 @@ def partition_of(key: str, partition_count: int) -> int:
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
-def hash_map_order(keys: Collection[str]) -> list[str]:
-    """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates."""
-    buckets = SMALLEST_TABLE
+def hash_map_order(keys: Collection[str], capacity: int = SMALLEST_TABLE) -> list[str]:
+    """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates.
+
+    `capacity`: what the map was created with.
+    """
+    buckets = 1
+    while buckets < capacity:
+        buckets *= 2
     while len(keys) > buckets * 3 // 4:
         buckets *= 2
 

@@ -5,6 +5,9 @@ Kafka: ProcessState.
 
 from typing import NamedTuple
 
+from odradek.coordinator.java_hash import hash_map_order
+from odradek.coordinator.java_queue import JavaQueue
+
 
 class TaskId(NamedTuple):
     """One partition of a subtopology."""
@@ -22,6 +25,7 @@ class ProcessLoad:
         self.active: dict[str, set[TaskId]] = {}
         self.standby: dict[str, set[TaskId]] = {}
         self.tasks: set[TaskId] = set()
+        self._members_by_load: JavaQueue[str] | None = None
 
     @property
     def load(self) -> float:
@@ -36,6 +40,10 @@ class ProcessLoad:
 
     def add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
         """Give a task to a member. Returns the member's number of tasks."""
+        self._members_by_load = None
+        return self._add(member_id, task, is_active=is_active)
+
+    def _add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
         of_kind = self.active if is_active else self.standby
         of_kind[member_id].add(task)
         self.tasks.add(task)
@@ -44,5 +52,10 @@ class ProcessLoad:
 
     def add_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:
         """Give a task to the member with the fewest. Returns the member's number of tasks."""
-        member_id = min(self.task_counts, key=self.task_counts.__getitem__)
-        return self.add(member_id, task, is_active=is_active)
+        if self._members_by_load is None:
+            members = hash_map_order(self.task_counts)
+            self._members_by_load = JavaQueue(members, self.task_counts.__getitem__)
+        member_id = self._members_by_load.poll()
+        count = self._add(member_id, task, is_active=is_active)
+        self._members_by_load.add(member_id)
+        return count

@@ -10,17 +10,18 @@ A member's share is the number of tasks that are left, divided by the members th
 their share. Standby tasks exist for subtopologies with stores only. There are fewer of them than
 asked for if there are fewer processes.
 
-Kafka: StickyTaskAssignor, the only assignor of Kafka 4.3. Where several processes are equally
-loaded, Kafka's choice depends on the order of a Java hash map, and may differ from this one.
+Kafka: StickyTaskAssignor, the only assignor of Kafka 4.3. Which of several equally loaded processes
+or members gets a task depends there on Java's hash maps and queues, and so it does here: a group
+that moves between the two brokers keeps its tasks.
 """
 
-import heapq
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import AssignorError
+from odradek.coordinator.java_hash import hash_map_order
+from odradek.coordinator.java_queue import JavaQueue
 
 from .configuration import ConfiguredSubtopology
 from .process_load import ProcessLoad, TaskId
@@ -71,16 +72,10 @@ class _Share:
 
 
 class _ByLoad:
-    """Processes, the least loaded first. Equally loaded ones take turns."""
+    """Processes, the least loaded first."""
 
     def __init__(self, processes: Iterable[ProcessLoad]) -> None:
-        self._turns = count()
-        self._heap: list[tuple[float, int, ProcessLoad]] = []
-        for process in processes:
-            self._push(process)
-
-    def _push(self, process: ProcessLoad) -> None:
-        heapq.heappush(self._heap, (process.load, next(self._turns), process))
+        self._queue = JavaQueue(processes, lambda process: process.load)
 
     def give(self, task: TaskId, *, is_active: bool) -> int | None:
         """Give a task to the least loaded process that does not have it.
@@ -88,13 +83,13 @@ class _ByLoad:
         Returns the number of tasks of the member that got it; None if all processes have it.
         """
         passed, got = [], None
-        while self._heap and got is None:
-            process = heapq.heappop(self._heap)[2]
+        while self._queue and got is None:
+            process = self._queue.poll()
             if task not in process.tasks:
                 got = process.add_to_least_loaded(task, is_active=is_active)
             passed.append(process)
-        for process in passed:
-            self._push(process)
+        for process in reversed(passed):
+            self._queue.add(process)
         return got
 
 
@@ -120,14 +115,15 @@ class _Assignment:
 
     def _add_members(self, members: Mapping[str, MemberSpec]) -> list[ProcessLoad]:
         processes: dict[str, ProcessLoad] = {}
-        for member_id, member in members.items():
+        for member_id in hash_map_order(members):
+            member = members[member_id]
             process = processes.setdefault(member.process_id, ProcessLoad())
             process.add_member(member_id)
             self._process_of[member_id] = process
             self._active_before.update(dict.fromkeys(_ids(member.target.active), member_id))
             for task in _ids(member.target.standby):
                 self._standby_before.setdefault(task, []).append(member_id)
-        return list(processes.values())
+        return [processes[each] for each in hash_map_order(processes, len(members))]
 
     def tasks_of(self, member_id: str) -> Tasks:
         """Return what a member has got."""
@@ -198,7 +194,10 @@ class _Assignment:
 
     def _keep_standby(self, task: TaskId) -> bool:
         """Give a copy to a member that had the task, if its process has none now."""
-        for member_id in (self._active_before.get(task), self._least_loaded_standby(task, task)):
+        for member_id in (
+            self._active_before.get(task),
+            self._least_loaded_standby(task, is_copy=True),
+        ):
             if member_id is not None and self._give_standby(member_id, task):
                 return True
         return False
@@ -210,17 +209,23 @@ class _Assignment:
         self._share.note(process.add(member_id, task, is_active=False))
         return True
 
-    def _least_loaded_standby(self, task: TaskId, copy_of: TaskId | None = None) -> str | None:
-        """Return the member with a standby of the task whose process has the least load.
+    def _least_loaded_standby(self, task: TaskId, *, is_copy: bool = False) -> str | None:
+        """Return a member that had a standby of the task and whose process has little load.
 
-        With `copy_of`, a member of a process that has this task already is not returned.
+        A copy is not for a process that has the task already. If that of the first member has it,
+        Kafka looks no further (StickyTaskAssignor.findPrevMemberWithLeastLoad).
         """
-        members = [
-            member_id
-            for member_id in self._standby_before.get(task, ())
-            if copy_of is None or copy_of not in self._process_of[member_id].tasks
-        ]
-        return min(members, key=self._load_of, default=None)
+        members = self._standby_before.get(task)
+        if members is None or (is_copy and task in self._process_of[members[0]].tasks):
+            return None
+        found = members[0]
+        load, tasks_of_member = self._load_of(found)
+        for member_id in members[1:]:
+            less_load, fewer_tasks = self._load_of(member_id)
+            has_task = is_copy and task in self._process_of[member_id].tasks
+            if less_load < load and fewer_tasks < tasks_of_member and not has_task:
+                found, load, tasks_of_member = member_id, less_load, fewer_tasks
+        return found
 
     def _load_of(self, member_id: str) -> tuple[float, int]:
         process = self._process_of[member_id]

@@ -12,6 +12,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -57,7 +58,7 @@ public class KafkaTaskAssignor {
     }
 
     private static ObjectNode answer(JsonNode question) {
-        Map<String, AssignmentMemberSpec> members = new LinkedHashMap<>();
+        Map<String, AssignmentMemberSpec> members = new HashMap<>(); // as TargetAssignmentBuilder;
         for (JsonNode member : question.get("members")) {
             members.put(member.get("id").asText(), new AssignmentMemberSpec(
                 Optional.empty(), Optional.empty(), tasks(member.get("active")), tasks(member.get("standby")),
