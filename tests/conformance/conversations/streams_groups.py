@@ -5,7 +5,6 @@ Targets are computed at once: the groups' `streams.assignment.interval.ms` and
 """
 
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,72 +33,24 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from odradek.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatEndpoint,
     StreamsGroupHeartbeatKeyValue,
-    StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatTaskOffset,
-    StreamsGroupHeartbeatTopology,
 )
 from tests.conformance.conversation import Conversation, patiently
+from tests.conformance.streams_member import (
+    COORDINATOR_LAG_S,
+    GROUP_RESOURCE,
+    ask,
+    beat,
+    configure,
+    describe,
+    join,
+    reading,
+)
 from tests.support.config_requests import alter_configs_request
 from tests.support.streams_members import internal, subtopology, task_list, topology
-
-GROUP_RESOURCE = 32
-# Kafka's coordinator may learn of a group's settings a little after the answer to their change.
-COORDINATOR_LAG_S = 0.3
-Owned = Mapping[str, Sequence[int]]
-
-
-def _beat(
-    group: str, member: str, epoch: int, *, owned: Owned | None = None, **words: Any
-) -> StreamsGroupHeartbeatRequest:
-    said = {
-        "active_tasks": task_list(owned),
-        "standby_tasks": None if owned is None else [],
-        "warmup_tasks": None if owned is None else [],
-        "endpoint_information_epoch": 0,
-        **words,
-    }
-    return StreamsGroupHeartbeatRequest(
-        group_id=group, member_id=member, member_epoch=epoch, **said
-    )
-
-
-def _join(
-    group: str, member: str, sent: StreamsGroupHeartbeatTopology | None, **words: Any
-) -> StreamsGroupHeartbeatRequest:
-    said = {
-        "topology": sent,
-        "rebalance_timeout_ms": 60_000,
-        "process_id": f"process-{member}",
-        "client_tags": [],
-        **words,
-    }
-    return _beat(group, member, 0, owned={}, **said)
-
-
-def _configure(talk: Conversation, group: str, **more: str) -> None:
-    """Have the group there, and its targets computed without delay."""
-    talk.wait_for_coordinator(group)
-    change = {
-        "streams.assignment.interval.ms": "0",
-        "streams.initial.rebalance.delay.ms": "0",
-        **{key.replace("_", "."): value for key, value in more.items()},
-    }
-    talk.silently(alter_configs_request(GROUP_RESOURCE, group, change), 1)
-
-
-def _ask(talk: Conversation, request: StreamsGroupHeartbeatRequest) -> Any:
-    return talk.ask(request, 0)
-
-
-def _describe(talk: Conversation, *groups: str) -> None:
-    request = StreamsGroupDescribeRequest(
-        group_ids=list(groups), include_authorized_operations=False
-    )
-    talk.ask(request, 0)
 
 
 def _wait_for_topics(talk: Conversation, *names: str) -> None:
@@ -108,53 +59,49 @@ def _wait_for_topics(talk: Conversation, *names: str) -> None:
         talk.wait_for_topic(name)
 
 
-def _plain(topic: str, epoch: int = 0) -> StreamsGroupHeartbeatTopology:
-    return topology(subtopology("0", topic), epoch=epoch)
-
-
 # -- requests that are refused ---------------------------------------------------------------------
 
 
 def streams_heartbeats_are_checked(talk: Conversation) -> None:
     group = "streams-checked"
     talk.create_topic("streams-source", 1)
-    _configure(talk, group)
-    plain = _plain("streams-source")
+    configure(talk, group)
+    plain = reading("streams-source")
     a_tag = StreamsGroupHeartbeatTaskOffset(subtopology_id="0", partition=0, offset=1)
     for wrong in (
-        _join("", "m", plain),
-        _join(" \t", "m", plain),
-        _join(group, "", plain),
-        _join(group, "m", plain, instance_id="i"),
-        _join(group, "m", plain, rack_id=" "),
-        _join(group, "m", plain, rebalance_timeout_ms=-1),
-        _join(group, "m", None),
-        _join(group, "m", plain, active_tasks=None),
-        _join(group, "m", plain, standby_tasks=None),
-        _join(group, "m", plain, warmup_tasks=None),
-        _join(group, "m", plain, active_tasks=task_list({"0": [0]})),
-        _join(group, "m", plain, warmup_tasks=task_list({"0": [0]})),
-        _join(group, "m", plain, task_offsets=[]),
-        _join(group, "m", plain, task_end_offsets=[a_tag]),
-        _join(group, "m", topology(subtopology("0", "__consumer_offsets"))),
-        _join(group, "m", topology(subtopology("0", "not a topic"))),
-        _join(
+        join("", "m", plain),
+        join(" \t", "m", plain),
+        join(group, "", plain),
+        join(group, "m", plain, instance_id="i"),
+        join(group, "m", plain, rack_id=" "),
+        join(group, "m", plain, rebalance_timeout_ms=-1),
+        join(group, "m", None),
+        join(group, "m", plain, active_tasks=None),
+        join(group, "m", plain, standby_tasks=None),
+        join(group, "m", plain, warmup_tasks=None),
+        join(group, "m", plain, active_tasks=task_list({"0": [0]})),
+        join(group, "m", plain, warmup_tasks=task_list({"0": [0]})),
+        join(group, "m", plain, task_offsets=[]),
+        join(group, "m", plain, task_end_offsets=[a_tag]),
+        join(group, "m", topology(subtopology("0", "__consumer_offsets"))),
+        join(group, "m", topology(subtopology("0", "not a topic"))),
+        join(
             group,
             "m",
             topology(subtopology("0", "streams-source", changelogs=[internal("log", 3)])),
         ),
-        _beat(group, "", 1),
-        _beat(group, "", -1),
-        _beat(group, "m", -2),
-        _beat(group, "m", -2, instance_id="i"),
-        _beat(group, "m", -3),
-        _beat(group, "m", 1),
-        _beat(group, "m", -1),
-        _beat(group, "m", 1, topology=plain),
-        _beat(group, "m", 1, owned={}, active_tasks=None),
-        _beat(group, "m", 1, owned={}, standby_tasks=None),
+        beat(group, "", 1),
+        beat(group, "", -1),
+        beat(group, "m", -2),
+        beat(group, "m", -2, instance_id="i"),
+        beat(group, "m", -3),
+        beat(group, "m", 1),
+        beat(group, "m", -1),
+        beat(group, "m", 1, topology=plain),
+        beat(group, "m", 1, owned={}, active_tasks=None),
+        beat(group, "m", 1, owned={}, standby_tasks=None),
     ):
-        _ask(talk, wrong)
+        ask(talk, wrong)
 
 
 def streams_topologies_that_cannot_work(talk: Conversation) -> None:
@@ -176,9 +123,9 @@ def streams_topologies_that_cannot_work(talk: Conversation) -> None:
     }
     for name, one in wrong.items():
         group = f"streams-wrong-{name}"
-        _configure(talk, group)
-        _ask(talk, _join(group, "m", one))
-        _describe(talk, group)
+        configure(talk, group)
+        ask(talk, join(group, "m", one))
+        describe(talk, group)
 
 
 # -- members and tasks -----------------------------------------------------------------------------
@@ -187,26 +134,26 @@ def streams_topologies_that_cannot_work(talk: Conversation) -> None:
 def a_streams_member_joins_goes_on_and_leaves(talk: Conversation) -> None:
     talk.create_topic("streams-one", 3)
     group, mine = "streams-one-member", {"0": [0, 1, 2]}
-    _configure(talk, group)
-    _ask(talk, _join(group, "me", _plain("streams-one"), client_tags=_tags(zone="a")))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "me", 2))
-    _ask(talk, _beat(group, "me", 2, owned=mine))
-    _ask(talk, _beat(group, "me", 2, owned={"0": [0]}))
-    _ask(talk, _beat(group, "me", 2, owned={"0": [3]}))
-    _ask(talk, _beat(group, "me", 2, owned={"1": [0]}))
+    configure(talk, group)
+    ask(talk, join(group, "me", reading("streams-one"), client_tags=_tags(zone="a")))
+    describe(talk, group)
+    ask(talk, beat(group, "me", 2))
+    ask(talk, beat(group, "me", 2, owned=mine))
+    ask(talk, beat(group, "me", 2, owned={"0": [0]}))
+    ask(talk, beat(group, "me", 2, owned={"0": [3]}))
+    ask(talk, beat(group, "me", 2, owned={"1": [0]}))
     for epoch in (1, 3, 99):
-        _ask(talk, _beat(group, "me", epoch, owned=mine))
-    _ask(talk, _beat(group, "stranger", 2))
-    _ask(talk, _beat(group, "me", 2, client_tags=_tags(zone="b")))
-    _ask(talk, _beat(group, "me", 3, owned=mine, process_id="another"))
-    _describe(talk, group)
-    _ask(talk, _join(group, "me", _plain("streams-one")))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "me", -1))
-    _ask(talk, _beat(group, "me", -1))
-    _ask(talk, _beat(group, "me", 5))
-    _describe(talk, group)
+        ask(talk, beat(group, "me", epoch, owned=mine))
+    ask(talk, beat(group, "stranger", 2))
+    ask(talk, beat(group, "me", 2, client_tags=_tags(zone="b")))
+    ask(talk, beat(group, "me", 3, owned=mine, process_id="another"))
+    describe(talk, group)
+    ask(talk, join(group, "me", reading("streams-one")))
+    describe(talk, group)
+    ask(talk, beat(group, "me", -1))
+    ask(talk, beat(group, "me", -1))
+    ask(talk, beat(group, "me", 5))
+    describe(talk, group)
 
 
 def _tags(**tags: str) -> list[StreamsGroupHeartbeatKeyValue]:
@@ -215,96 +162,96 @@ def _tags(**tags: str) -> list[StreamsGroupHeartbeatKeyValue]:
 
 def two_streams_processes_share_and_hand_over(talk: Conversation) -> None:
     talk.create_topic("streams-two", 4)
-    group, plain = "streams-two-members", _plain("streams-two")
+    group, plain = "streams-two-members", reading("streams-two")
     everything, half = {"0": [0, 1, 2, 3]}, {"0": [0, 1]}
-    _configure(talk, group)
-    _ask(talk, _join(group, "first", plain))
-    _ask(talk, _beat(group, "first", 2, owned=everything))
-    _ask(talk, _join(group, "second", plain))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "second", 3))
-    _ask(talk, _beat(group, "first", 2))
-    _ask(talk, _beat(group, "first", 2, owned=everything))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "second", 3, owned={}))
-    _ask(talk, _beat(group, "first", 2, owned=half))
-    _ask(talk, _beat(group, "first", 3, owned=half))
-    _ask(talk, _beat(group, "second", 3, owned={}))
-    _ask(talk, _beat(group, "second", 3, owned={"0": [2, 3]}))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "first", -1))
-    _ask(talk, _beat(group, "second", 3, owned={"0": [2, 3]}))
-    _describe(talk, group)
+    configure(talk, group)
+    ask(talk, join(group, "first", plain))
+    ask(talk, beat(group, "first", 2, owned=everything))
+    ask(talk, join(group, "second", plain))
+    describe(talk, group)
+    ask(talk, beat(group, "second", 3))
+    ask(talk, beat(group, "first", 2))
+    ask(talk, beat(group, "first", 2, owned=everything))
+    describe(talk, group)
+    ask(talk, beat(group, "second", 3, owned={}))
+    ask(talk, beat(group, "first", 2, owned=half))
+    ask(talk, beat(group, "first", 3, owned=half))
+    ask(talk, beat(group, "second", 3, owned={}))
+    ask(talk, beat(group, "second", 3, owned={"0": [2, 3]}))
+    describe(talk, group)
+    ask(talk, beat(group, "first", -1))
+    ask(talk, beat(group, "second", 3, owned={"0": [2, 3]}))
+    describe(talk, group)
 
 
 def streams_standby_tasks(talk: Conversation) -> None:
     talk.create_topic("streams-copied", 1)
     talk.create_topic("streams-copied-log", 1)
     group = "streams-copies"
-    _configure(talk, group, streams_num_standby_replicas="1")
+    configure(talk, group, streams_num_standby_replicas="1")
     time.sleep(COORDINATOR_LAG_S)
     sent = topology(subtopology("0", "streams-copied", changelogs=[internal("streams-copied-log")]))
-    _ask(talk, _join(group, "first", sent))
-    _ask(talk, _join(group, "second", sent))
-    _ask(talk, _beat(group, "first", 2, owned={"0": [0]}))
-    _ask(talk, _beat(group, "second", 3, owned={}))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "first", -1))
+    ask(talk, join(group, "first", sent))
+    ask(talk, join(group, "second", sent))
+    ask(talk, beat(group, "first", 2, owned={"0": [0]}))
+    ask(talk, beat(group, "second", 3, owned={}))
+    describe(talk, group)
+    ask(talk, beat(group, "first", -1))
     standby = task_list({"0": [0]})
-    _ask(talk, _beat(group, "second", 3, owned={}, standby_tasks=standby))
-    _ask(talk, _beat(group, "second", 3, owned={}))
-    _ask(talk, _beat(group, "second", 4, owned={}))
-    _describe(talk, group)
+    ask(talk, beat(group, "second", 3, owned={}, standby_tasks=standby))
+    ask(talk, beat(group, "second", 3, owned={}))
+    ask(talk, beat(group, "second", 4, owned={}))
+    describe(talk, group)
     talk.silently(
         alter_configs_request(GROUP_RESOURCE, group, {"streams.num.standby.replicas": "0"}), 1
     )
     time.sleep(COORDINATOR_LAG_S)
-    _ask(talk, _beat(group, "second", 4))
-    _describe(talk, group)
+    ask(talk, beat(group, "second", 4))
+    describe(talk, group)
 
 
 def a_streams_member_with_another_topology(talk: Conversation) -> None:
     talk.create_topic("streams-stale", 1)
     group = "streams-stale-topology"
-    _configure(talk, group)
-    _ask(talk, _join(group, "first", _plain("streams-stale", epoch=2)))
-    _ask(talk, _join(group, "older", _plain("streams-stale", epoch=1)))
-    _ask(talk, _beat(group, "older", 3))
-    _ask(talk, _join(group, "newer", _plain("streams-stale", epoch=3)))
-    _ask(talk, _join(group, "other", _plain("streams-stale-not", epoch=2)))
-    _describe(talk, group)
+    configure(talk, group)
+    ask(talk, join(group, "first", reading("streams-stale", epoch=2)))
+    ask(talk, join(group, "older", reading("streams-stale", epoch=1)))
+    ask(talk, beat(group, "older", 3))
+    ask(talk, join(group, "newer", reading("streams-stale", epoch=3)))
+    ask(talk, join(group, "other", reading("streams-stale-not", epoch=2)))
+    describe(talk, group)
 
 
 def a_streams_shutdown_is_told_to_all(talk: Conversation) -> None:
     talk.create_topic("streams-stopped", 2)
-    group, plain = "streams-stopping", _plain("streams-stopped")
-    _configure(talk, group)
-    _ask(talk, _join(group, "first", plain, shutdown_application=True))
-    _ask(talk, _beat(group, "first", 2))
-    _ask(talk, _join(group, "second", plain))
-    _ask(talk, _beat(group, "first", 2, shutdown_application=True))
-    _ask(talk, _beat(group, "second", 3))
-    _ask(talk, _beat(group, "first", -1))
-    _ask(talk, _beat(group, "second", 3, owned={}))
-    _ask(talk, _beat(group, "second", -1, shutdown_application=True))
-    _ask(talk, _join(group, "third", plain))
+    group, plain = "streams-stopping", reading("streams-stopped")
+    configure(talk, group)
+    ask(talk, join(group, "first", plain, shutdown_application=True))
+    ask(talk, beat(group, "first", 2))
+    ask(talk, join(group, "second", plain))
+    ask(talk, beat(group, "first", 2, shutdown_application=True))
+    ask(talk, beat(group, "second", 3))
+    ask(talk, beat(group, "first", -1))
+    ask(talk, beat(group, "second", 3, owned={}))
+    ask(talk, beat(group, "second", -1, shutdown_application=True))
+    ask(talk, join(group, "third", plain))
 
 
 def endpoints_of_streams_members(talk: Conversation) -> None:
     talk.create_topic("streams-queried", 2)
-    group, plain = "streams-queries", _plain("streams-queried")
-    _configure(talk, group)
+    group, plain = "streams-queries", reading("streams-queried")
+    configure(talk, group)
     first = StreamsGroupHeartbeatEndpoint(host="one", port=8080)
     second = StreamsGroupHeartbeatEndpoint(host="two", port=65535)
-    _ask(talk, _join(group, "first", plain, user_endpoint=first))
-    _ask(talk, _beat(group, "first", 2))
-    _ask(talk, _beat(group, "first", 2, endpoint_information_epoch=-1))
-    _ask(talk, _join(group, "second", plain, user_endpoint=second))
-    _ask(talk, _beat(group, "first", 2, owned={"0": [0, 1]}, endpoint_information_epoch=1))
-    _ask(talk, _beat(group, "first", 2, owned={"0": [0]}, endpoint_information_epoch=2))
-    _ask(talk, _beat(group, "second", 3, owned={}, endpoint_information_epoch=1))
-    _ask(talk, _beat(group, "second", 3, endpoint_information_epoch=3))
-    _describe(talk, group)
+    ask(talk, join(group, "first", plain, user_endpoint=first))
+    ask(talk, beat(group, "first", 2))
+    ask(talk, beat(group, "first", 2, endpoint_information_epoch=-1))
+    ask(talk, join(group, "second", plain, user_endpoint=second))
+    ask(talk, beat(group, "first", 2, owned={"0": [0, 1]}, endpoint_information_epoch=1))
+    ask(talk, beat(group, "first", 2, owned={"0": [0]}, endpoint_information_epoch=2))
+    ask(talk, beat(group, "second", 3, owned={}, endpoint_information_epoch=1))
+    ask(talk, beat(group, "second", 3, endpoint_information_epoch=3))
+    describe(talk, group)
 
 
 # -- topics ----------------------------------------------------------------------------------------
@@ -312,30 +259,30 @@ def endpoints_of_streams_members(talk: Conversation) -> None:
 
 def streams_source_topics_that_are_missing(talk: Conversation) -> None:
     group = "streams-missing"
-    _configure(talk, group)
+    configure(talk, group)
     sent = topology(subtopology("0", "streams-late", "streams-later"))
-    _ask(talk, _join(group, "m", sent))
-    _describe(talk, group)
-    _ask(talk, _beat(group, "m", 2, owned={}))
+    ask(talk, join(group, "m", sent))
+    describe(talk, group)
+    ask(talk, beat(group, "m", 2, owned={}))
     talk.create_topic("streams-late", 2)
     _wait_for_epoch(talk, group, "m", 3)
     talk.create_topic("streams-later", 3)
     _wait_for_epoch(talk, group, "m", 4)
-    _ask(talk, _beat(group, "m", 4, owned={"0": [0, 1, 2]}))
-    _describe(talk, group)
+    ask(talk, beat(group, "m", 4, owned={"0": [0, 1, 2]}))
+    describe(talk, group)
     wish = CreatePartitionsTopic(name="streams-late", count=4, assignments=None)
     talk.silently(CreatePartitionsRequest(topics=[wish], timeout_ms=9_000, validate_only=False), 3)
     _wait_for_epoch(talk, group, "m", 5)
-    _describe(talk, group)
+    describe(talk, group)
 
 
 def _wait_for_epoch(talk: Conversation, group: str, member: str, epoch: int) -> None:
     """Heartbeats until the member has an epoch: the coordinator learns of topics in its time."""
 
     def reached() -> bool | None:
-        answer = talk.silently(_beat(group, member, epoch - 1), 0)
+        answer = talk.silently(beat(group, member, epoch - 1), 0)
         if answer.error_code:  # its answer with the new epoch has come
-            answer = talk.silently(_beat(group, member, epoch), 0)
+            answer = talk.silently(beat(group, member, epoch), 0)
         return answer.member_epoch == epoch or None
 
     patiently(reached)
@@ -352,13 +299,13 @@ def streams_internal_topics_are_created(talk: Conversation) -> None:
         subtopology("1", reads=[internal(words)], changelogs=[internal(counts, 0, compacted)]),
         subtopology("2", reads=[internal(fixed, 5)], changelogs=[internal(sums)]),
     )
-    _configure(talk, group)
-    _ask(talk, _join(group, "m", sent))
-    _describe(talk, group)
+    configure(talk, group)
+    ask(talk, join(group, "m", sent))
+    describe(talk, group)
     _wait_for_topics(talk, *names)
     _wait_for_epoch(talk, group, "m", 3)
-    _ask(talk, _beat(group, "m", 3))
-    _describe(talk, group)
+    ask(talk, beat(group, "m", 3))
+    describe(talk, group)
     for name in names:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
         found = talk.silently(request, 12).topics[0]
@@ -369,10 +316,10 @@ def streams_internal_topics_of_another_size(talk: Conversation) -> None:
     talk.create_topic("streams-sized", 3)
     talk.create_topic("streams-sized-log", 2)
     group = "streams-sizes"
-    _configure(talk, group)
+    configure(talk, group)
     sent = topology(subtopology("0", "streams-sized", changelogs=[internal("streams-sized-log")]))
-    _ask(talk, _join(group, "m", sent))
-    _describe(talk, group)
+    ask(talk, join(group, "m", sent))
+    describe(talk, group)
 
 
 def streams_topics_that_are_joined(talk: Conversation) -> None:
@@ -406,13 +353,13 @@ def streams_topics_that_are_joined(talk: Conversation) -> None:
     }
     for name, sent in cases.items():
         group = f"streams-joins-{name}"
-        _configure(talk, group)
-        _ask(talk, _join(group, "m", sent))
-        _describe(talk, group)
+        configure(talk, group)
+        ask(talk, join(group, "m", sent))
+        describe(talk, group)
     _wait_for_topics(talk, "follow-repartition", "largest-a", "largest-b")
     for name in ("follow", "largest"):
         _wait_for_epoch(talk, f"streams-joins-{name}", "m", 3)
-        _describe(talk, f"streams-joins-{name}")
+        describe(talk, f"streams-joins-{name}")
 
 
 # -- offsets, other types of group, deletion -------------------------------------------------------
@@ -441,13 +388,13 @@ def streams_offsets_are_committed_with_epochs(talk: Conversation) -> None:
     talk.create_topic(topic, 2)
     talk.create_topic("streams-elsewhere", 1)
     group = "streams-committing"
-    _configure(talk, group)
+    configure(talk, group)
     talk.ask(_commit(group, "m", 2, topic, 0), 9)
-    _ask(talk, _join(group, "m", _plain(topic)))
+    ask(talk, join(group, "m", reading(topic)))
     for version in (8, 9):
         for member, epoch in (("m", 2), ("m", 1), ("m", 3), ("", -1), ("stranger", 2)):
             talk.ask(_commit(group, member, epoch, topic, 0), version)
-    _ask(talk, _beat(group, "m", 2, client_tags=_tags(zone="a")))
+    ask(talk, beat(group, "m", 2, client_tags=_tags(zone="a")))
     for name, partition in ((topic, 0), (topic, 1), (topic, 9), ("streams-elsewhere", 0)):
         talk.ask(_commit(group, "m", 2, name, partition), 9)
     for member, epoch in (("m", 3), ("m", 2), ("stranger", 3), (None, -1), ("", -1)):
@@ -463,7 +410,7 @@ def streams_offsets_are_committed_with_epochs(talk: Conversation) -> None:
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=0)]
         )
         talk.ask(OffsetDeleteRequest(group_id=group, topics=[wish]), 0)
-    _ask(talk, _beat(group, "m", -1))
+    ask(talk, beat(group, "m", -1))
     talk.ask(_commit(group, "", -1, topic, 1), 9)
 
 
@@ -472,10 +419,10 @@ def streams_groups_and_other_types(talk: Conversation) -> None:
     talk.create_topic(topic, 1)
     streams, classic = "streams-typed-group", "streams-was-classic"
     for group in (streams, classic):
-        _configure(talk, group)
-    _ask(talk, _join(streams, "m", _plain(topic)))
+        configure(talk, group)
+    ask(talk, join(streams, "m", reading(topic)))
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
-    join = JoinGroupRequest(
+    classic_join = JoinGroupRequest(
         group_id=streams,
         session_timeout_ms=9_000,
         rebalance_timeout_ms=9_000,
@@ -483,30 +430,30 @@ def streams_groups_and_other_types(talk: Conversation) -> None:
         protocol_type="consumer",
         protocols=[protocol],
     )
-    talk.ask(join, 5)
+    talk.ask(classic_join, 5)
     talk.ask(HeartbeatRequest(group_id=streams, generation_id=1, member_id="m"), 4)
     talk.ask(_commit(classic, "", -1, topic, 0), 9)
-    _describe(talk, classic, "streams-nowhere", "")
-    _ask(talk, _join(classic, "m", _plain(topic)))
-    _describe(talk, classic)
+    describe(talk, classic, "streams-nowhere", "")
+    ask(talk, join(classic, "m", reading(topic)))
+    describe(talk, classic)
 
 
 def streams_groups_are_listed_and_deleted(talk: Conversation) -> None:
     topic = "streams-listed"
     talk.create_topic(topic, 1)
     group = "streams-deleted"
-    _configure(talk, group)
-    _ask(talk, _join(group, "m", _plain(topic)))
+    configure(talk, group)
+    ask(talk, join(group, "m", reading(topic)))
     for states in (["Stable"], ["Empty"], ["NotReady"], ["not_ready"]):
         talk.ask(ListGroupsRequest(states_filter=states, types_filter=["streams"]), 5, _only(group))
         if states == ["Stable"]:
             talk.ask(DeleteGroupsRequest(groups_names=[group]), 2)
-            _ask(talk, _beat(group, "m", -1))
+            ask(talk, beat(group, "m", -1))
     talk.ask(DeleteGroupsRequest(groups_names=[group]), 2)
-    _describe(talk, group)
+    describe(talk, group)
     talk.ask(DeleteGroupsRequest(groups_names=[group]), 2)
-    _ask(talk, _join(group, "m", _plain(topic)))
-    _describe(talk, group)
+    ask(talk, join(group, "m", reading(topic)))
+    describe(talk, group)
 
 
 def _only(group: str) -> Any:
