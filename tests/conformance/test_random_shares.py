@@ -1,6 +1,7 @@
 """Random conversations of a share group's members: Apache Kafka and odradek deliver alike.
 
-Members fetch, acknowledge what they have or have not, and leave; records are written meanwhile.
+Members fetch, acknowledge what they have or have not, and leave; records are written and deleted
+meanwhile.
 What a member does next follows from the answers so far. A difference is reported with the number
 of its conversation, which `ODRADEK_TEST_SEED` repeats.
 """
@@ -11,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.conformance.conversation import Conversation, advertised_versions
@@ -86,6 +92,7 @@ class RandomShares:
         self._has: dict[str, set[int]] = {reader.member: set() for reader in self._readers}
         self._steps = 0
         self._end = 0
+        self._ends = [0]
 
     def _ask(self, request: Any, version: int) -> Any:
         """The number of the step in its title says where a difference begins."""
@@ -97,7 +104,8 @@ class RandomShares:
         self._fetch(self._readers[0])
         steps = [self._write, self._acknowledge, self._acknowledge, self._fetch_on, self._fetch_on]
         for self._steps in range(1, STEPS):
-            self._chance.choice([*steps, self._leave] if self._steps % 5 == 0 else steps)()
+            seldom = [self._leave, self._delete] if self._steps % 5 == 0 else []
+            self._chance.choice([*steps, *seldom])()
 
     def _write(self) -> None:
         for _ in range(self._chance.randint(1, 3)):
@@ -105,6 +113,7 @@ class RandomShares:
             records = [Record(None, b"%d" % each, NOW_MS) for each in range(count)]
             self._talk.silently(produce_request(self._topic, bytes(build_batch(records))), 9)
             self._end += count
+            self._ends.append(self._end)
 
     def _fetch_on(self) -> None:
         reader = self._chance.choice(self._readers)
@@ -152,6 +161,16 @@ class RandomShares:
             has.difference_update(range(first, last + 1))
             after = last + 1
         return drawn
+
+    def _delete(self) -> None:
+        """Delete the oldest batches, whoever has them.
+
+        If a part of a batch is deleted, Kafka delivers its beginning and then nothing for good.
+        """
+        offset = self._chance.choice(self._ends)
+        partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+        topic = DeleteRecordsTopic(name=self._topic, partitions=[partition])
+        self._talk.silently(DeleteRecordsRequest(topics=[topic], timeout_ms=9_000), 2)
 
     def _leave(self) -> None:
         reader = self._chance.choice(self._readers)
