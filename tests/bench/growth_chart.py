@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import vl_convert
+
 from tests.bench.figures import KAFKA, ODRADEK, Figures, Results
 from tests.bench.growth import SIZES
 from tests.bench.report import number
 from tests.bench.svg import COLOURS, legend, picture, text
 
-PICTURE = Path(__file__).parents[2] / "docs" / "growth.svg"
+PICTURE = Path(__file__).parents[2] / "docs" / "growth.png"
 ROWS = {"growth_of_partitions": "partitions", "growth_of_connections": "connections"}
 COLUMNS = {
     "per_s": "records per second",
@@ -31,7 +33,7 @@ def is_measured(results: Mapping[str, Results]) -> bool:
 def write(results: Mapping[str, Results]) -> None:
     """Write the picture, if its figures are there."""
     if is_measured(results):
-        PICTURE.write_text(drawn(results))
+        PICTURE.write_bytes(vl_convert.svg_to_png(drawn(results), scale=2))
 
 
 def drawn(results: Mapping[str, Results]) -> str:

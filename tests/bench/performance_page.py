@@ -72,7 +72,7 @@ _GROWTH = """
 Each number has a fresh pair of brokers with one round to warm up. So Kafka's JVM has compiled less
 of its code than in the table above. Cores: {machine}.
 
-![Throughput, CPU and memory by partitions and connections](growth.svg)
+![Throughput, CPU and memory by partitions and connections](growth.png)
 """
 _FIRST_VERSION = """
 ## The first version
