@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from . import JobError
 
@@ -31,10 +31,20 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ProcessTasks:
-    """A TaskRunner whose parts run in worker processes, by default one for each core."""
+    """A TaskRunner whose parts run in worker processes, by default one for each core.
+
+    Leaving it as a context manager ends the processes; the next run uses those that are idle.
+    """
 
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes or _available_cores()
+        self._idle: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _end(self._idle)
 
     @property
     def parallelism(self) -> int:
@@ -45,11 +55,17 @@ class ProcessTasks:
         self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
     ) -> Generator[tuple[int, list[Result]], None, None]:
         """See TaskRunner. A part runs once; it is not tried again when it fails."""
+        workers: list[_Worker] = []
         try:
-            with _started_workers(min(self._processes, len(items))) as workers:
-                yield from _results(workers, work, items)
+            count = min(self._processes, len(items))
+            workers += (self._idle.pop() if self._idle else _Worker() for _ in range(count))
+            yield from _results(workers, work, items)
+            self._idle += workers
+            workers = []
         except _PartError as error:
             raise JobError(f"{description}: {error}") from error
+        finally:
+            _end(workers)  # they may be working, or have died
 
 
 class _PartError(Exception):
@@ -86,17 +102,11 @@ def _results(
         yield from ended
 
 
-@contextmanager
-def _started_workers(count: int) -> Iterator[list["_Worker"]]:
-    workers: list[_Worker] = []
-    try:
-        workers += (_Worker() for _ in range(count))
-        yield workers
-    finally:
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.close()
+def _end(workers: Sequence["_Worker"]) -> None:
+    for worker in workers:
+        worker.kill()
+    for worker in workers:
+        worker.close()
 
 
 class _Worker:

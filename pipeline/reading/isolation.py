@@ -15,7 +15,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .index_lookup import position_before
 from .markers import markers_in
-from .open_transactions import newest_open_transactions
+from .open_transactions import NONE_OPEN, OpenTransactions, newest_open_transactions
 from .partitions import LogDirectories
 from .pieces import read_pieces
 
@@ -25,18 +25,32 @@ def last_stable_offset(directories: LogDirectories, partition: TopicPartition, e
 
     Raises FileNotFoundError, CorruptRecordError.
     """
-    return directories.retry(partition, lambda reader: _last_stable_offset(reader, end))
+    return open_transactions(directories, partition, end).last_stable_offset
 
 
-def _last_stable_offset(reader: LogReader, end: int) -> int:
-    start, first_offsets = newest_open_transactions(reader.files, reader.directory, end)
+def open_transactions(
+    directories: LogDirectories,
+    partition: TopicPartition,
+    end: int,
+    known: OpenTransactions = NONE_OPEN,
+) -> OpenTransactions:
+    """Return the transactions that are open at `end`; what is `known` is not read again.
+
+    Raises FileNotFoundError, CorruptRecordError.
+    """
+    return directories.retry(partition, lambda reader: _open_transactions(reader, end, known))
+
+
+def _open_transactions(reader: LogReader, end: int, known: OpenTransactions) -> OpenTransactions:
+    newest = newest_open_transactions(reader.files, reader.directory, end)
+    start, first_offsets = max(newest, known, key=lambda each: each.offset)
     begun = dict(first_offsets)
     segments = reader.segments()
     for segment, following in zip_longest(segments, segments[1:]):
         is_before = following is not None and following.base_offset <= start
         if not is_before and segment.base_offset < end:
             _follow(begun, reader.open(segment), start, end)
-    return min([end, *begun.values()])
+    return OpenTransactions(max(start, end), begun)
 
 
 def _follow(begun: dict[int, int], segment: OpenSegment, start: int, end: int) -> None:

@@ -20,6 +20,14 @@ class OpenTransactions(NamedTuple):
     offset: int
     first_offsets: FirstOffsets
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Where the oldest one begins; `offset` if none is open."""
+        return min([self.offset, *self.first_offsets.values()])
+
+
+NONE_OPEN = OpenTransactions(0, {})
+
 
 def newest_open_transactions(files: Files, directory: Path, end: int) -> OpenTransactions:
     """Return those of the newest readable snapshot up to `end`; offset 0 without one."""
@@ -29,7 +37,7 @@ def newest_open_transactions(files: Files, directory: Path, end: int) -> OpenTra
             first_offsets = _read(files, directory, offset)
             if first_offsets is not None:
                 return OpenTransactions(offset, first_offsets)
-    return OpenTransactions(0, {})
+    return NONE_OPEN
 
 
 def open_transactions_at(files: Files, directory: Path, offset: int) -> FirstOffsets:

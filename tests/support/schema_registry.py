@@ -1,6 +1,7 @@
 """A schema registry for tests: the part of Confluent's REST API that readers use, over HTTP."""
 
 import base64
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import fastavro
 
 
 class SchemaRegistry:
@@ -87,3 +90,15 @@ def framed(schema_id: int, value: bytes) -> bytes:
 def serialized(file: bytes) -> str:
     """A serialized Protobuf file as a registry gives it."""
     return base64.b64encode(file).decode()
+
+
+def record(*fields: dict[str, Any], name: str = "Order") -> str:
+    """A schema of Avro."""
+    return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": fields})
+
+
+def avro(schema: str, value: Any) -> bytes:
+    """A value in Avro, without the header of the registry's wire format."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(schema)), value)
+    return out.getvalue()

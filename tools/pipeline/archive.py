@@ -1,22 +1,33 @@
 """`odradek pipeline archive`: writes closed segments to a Delta table, each record exactly once."""
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import (
+    Archive,
     Conf,
+    DropValue,
     DryRun,
+    Isolation,
     LogDirs,
     Master,
     Place,
     Processes,
+    Registry,
+    RegistryConf,
+    Schema,
     Storage,
     Topic,
     Topics,
+    ValueFormat,
+    ValueOptions,
+    ValueSubject,
+    VerifyCrc,
     archive_location,
+    archive_settings,
     log_directories,
     place_of,
 )
@@ -27,35 +38,20 @@ if TYPE_CHECKING:
 
 def command(  # noqa: PLR0913 - one parameter per option
     *,
-    archive: Annotated[
-        str,
-        typer.Argument(metavar="ARCHIVE", help="The directory or URL (s3://…) of the table."),
-    ],
+    archive: Archive,
     path: LogDirs,
     topic: Topic = None,
     topics: Topics = None,
     until_end: Annotated[
         bool, typer.Option("--until-end", help="Archive the active segment, too.")
     ] = False,
-    isolation: Annotated[
-        Literal["read_committed", "read_uncommitted"],
-        typer.Option(
-            "--isolation",
-            help="Whether to archive records of open and aborted transactions (read_uncommitted).",
-        ),
-    ] = "read_committed",
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema",
-            metavar="FILE",
-            help="Values are JSON objects: write their fields as columns, as this file describes. "
-            "Records that do not match have the reason in the column error.",
-        ),
-    ] = None,
-    drop_value: Annotated[
-        bool, typer.Option("--drop-value", help="With --schema: do not keep the original value.")
-    ] = False,
+    isolation: Isolation = "read_committed",
+    schema: Schema = None,
+    value_format: ValueFormat = None,
+    registry: Registry = None,
+    registry_conf: RegistryConf = None,
+    value_subject: ValueSubject = "",
+    drop_value: DropValue = False,
     compact: Annotated[
         bool,
         typer.Option(
@@ -63,9 +59,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             help="Afterwards merge small files, and delete files that were replaced a week ago.",
         ),
     ] = False,
-    verify_crc: Annotated[
-        bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
-    ] = True,
+    verify_crc: VerifyCrc = True,
     storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
@@ -77,26 +71,30 @@ def command(  # noqa: PLR0913 - one parameter per option
     Archives the records of closed segments that are not in ARCHIVE yet. Each record is archived
     exactly once, however often the command is run or killed. A broker may be running.
     """
-    if drop_value and schema is None:
-        raise typer.BadParameter("needs --schema", param_hint="--drop-value")
+    values = ValueOptions(
+        schema=schema,
+        format=value_format,
+        registry=registry,
+        registry_conf=registry_conf,
+        subject=value_subject,
+        drop_value=drop_value,
+    )
     directories, place = log_directories(path), place_of(processes, master, conf)
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.archive.job import ArchiveSettings
-        from odradek.pipeline.jobs.archive.json_schema import read_json_schema
-        from odradek.pipeline.jobs.topic_choice import TopicChoice
-
-        settings = ArchiveSettings(
-            log_directories=directories,
-            archive=archive_location(archive, storage),
-            topics=TopicChoice(names=topic or (), pattern=topics),
+        settings = replace(
+            archive_settings(
+                archive_location(archive, storage),
+                directories,
+                values,
+                topic=topic,
+                topics=topics,
+                isolation=isolation,
+                verify_crc=verify_crc,
+            ),
             until_end=until_end,
-            committed_only=isolation == "read_committed",
-            values=None if schema is None else read_json_schema(schema),
-            keep_value=not drop_value,
             compact=compact,
-            verify_crc=verify_crc,
         )
         return _planned(settings) if dry_run else _run(settings, place)
 

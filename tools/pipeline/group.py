@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JOBS = ("archive", "migrate-archive", "replay", "verify", "stats", "etl")
+JOBS = ("archive", "tables", "migrate-archive", "replay", "verify", "stats", "etl")
 
 
 class JobGroup(TyperGroup):

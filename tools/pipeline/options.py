@@ -1,16 +1,18 @@
 """Command-line options that several jobs share."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
+    from odradek.pipeline.jobs.archive.job import ArchiveSettings
     from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 
 _WHERE = "Where it runs"
+_REGISTRY_CONF = "--registry-conf"
 Processes = Annotated[
     int | None,
     typer.Option(
@@ -58,6 +60,66 @@ LogDirs = Annotated[
         metavar="DIR",
         help="The log directories of a node (log.dirs): comma-separated, or given several times.",
     ),
+]
+Archive = Annotated[
+    str,
+    typer.Argument(metavar="ARCHIVE", help="The directory or URL (s3://…) of the table."),
+]
+Isolation = Annotated[
+    Literal["read_committed", "read_uncommitted"],
+    typer.Option(
+        "--isolation",
+        help="Whether to archive records of open and aborted transactions (read_uncommitted).",
+    ),
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="Values are JSON objects: write their fields as columns, as this file describes. "
+        "Records that do not match have the reason in the column error.",
+    ),
+]
+ValueFormat = Annotated[
+    Literal["avro", "protobuf", "json-schema"] | None,
+    typer.Option(
+        "--value-format",
+        help="Values were written with a schema registry: write their fields as columns, as the "
+        "latest schema of the subject says. Values that cannot be decoded have the reason in the "
+        "column error.",
+    ),
+]
+Registry = Annotated[
+    str | None, typer.Option("--registry", metavar="URL", help="The schema registry.")
+]
+RegistryConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        _REGISTRY_CONF,
+        metavar="KEY=VALUE",
+        help="A setting of the registry's client, like basic.auth.user.info; may be given several "
+        "times.",
+    ),
+]
+ValueSubject = Annotated[
+    str,
+    typer.Option(
+        "--value-subject",
+        metavar="SUBJECT",
+        help="The subject of all values.  \\[default: TOPIC-value]",
+        show_default=False,
+    ),
+]
+DropValue = Annotated[
+    bool,
+    typer.Option(
+        "--drop-value",
+        help="With --schema or --value-format: do not keep the original value.",
+    ),
+]
+VerifyCrc = Annotated[
+    bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
 ]
 Storage = Annotated[
     list[str] | None,
@@ -112,6 +174,10 @@ class Place:
     master: str | None
     conf: dict[str, str]
 
+    def with_one_process(self) -> "Place":
+        """Return the place for work beside the job; on Spark it is the same."""
+        return self if self.is_spark else replace(self, processes=1)
+
 
 def place_of(processes: int | None, master: str | None, conf: list[str] | None) -> Place:
     """Return the place that the options name. Raises BadParameter."""
@@ -138,3 +204,58 @@ def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
         return ArchiveLocation(text.rstrip("/"), options)
     path = f"/{rest.lstrip('/')}" if separator else text.removeprefix("file:")
     return ArchiveLocation(str(Path(path).absolute()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueOptions:
+    """How values become columns, if they do."""
+
+    schema: Path | None
+    format: Literal["avro", "protobuf", "json-schema"] | None
+    registry: str | None
+    registry_conf: list[str] | None
+    subject: str
+    drop_value: bool
+
+    def __post_init__(self) -> None:
+        """Raise BadParameter if options contradict each other, or one needs another."""
+        if self.drop_value and self.schema is None and self.format is None:
+            raise typer.BadParameter("needs --schema or --value-format", param_hint="--drop-value")
+        if self.format is None and (self.registry or self.registry_conf or self.subject):
+            raise typer.BadParameter("needs --value-format", param_hint="--registry")
+        if self.format is not None and self.registry is None:
+            raise typer.BadParameter("needs --registry", param_hint="--value-format")
+        if self.format is not None and self.schema is not None:
+            raise typer.BadParameter("excludes --value-format", param_hint="--schema")
+
+
+def archive_settings(
+    location: "ArchiveLocation",
+    directories: list[Path],
+    values: ValueOptions,
+    *,
+    topic: list[str] | None,
+    topics: str | None,
+    isolation: str,
+    verify_crc: bool,
+) -> "ArchiveSettings":
+    """Return what to archive. Raises JobError if the schema cannot be read."""
+    from odradek.pipeline.jobs.archive.job import ArchiveSettings
+    from odradek.pipeline.jobs.archive.json_schema import read_json_schema
+    from odradek.pipeline.jobs.archive.topic_schemas import RegistryChoice
+    from odradek.pipeline.jobs.topic_choice import TopicChoice
+
+    registry = None
+    if values.format is not None:
+        client = {"url": str(values.registry), **settings_of(values.registry_conf, _REGISTRY_CONF)}
+        registry = RegistryChoice(format=values.format, client=client, subject=values.subject)
+    return ArchiveSettings(
+        log_directories=directories,
+        archive=location,
+        topics=TopicChoice(names=topic or (), pattern=topics),
+        committed_only=isolation == "read_committed",
+        values=None if values.schema is None else read_json_schema(values.schema),
+        registry=registry,
+        keep_value=not values.drop_value,
+        verify_crc=verify_crc,
+    )

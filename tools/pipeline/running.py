@@ -10,7 +10,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
@@ -84,7 +84,7 @@ def runner_for(job: str, place: Place) -> "AbstractContextManager[TaskRunner]":
         return SparkOnDemand(job, place.master, place.conf)
     from odradek.pipeline.jobs.process_tasks import ProcessTasks
 
-    return nullcontext(ProcessTasks(place.processes))
+    return ProcessTasks(place.processes)
 
 
 def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> "SparkSession":

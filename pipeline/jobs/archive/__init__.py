@@ -22,5 +22,6 @@ identifies the batches at the ends of its ranges, so that the next run finds thi
 and repairs the table (repair).
 
 Reading order: storage, state, parquet_format, dated_files, table_format, reading, merging,
-table, batch_marks, plan, value_schema, writing, repair, summary, job; migration from version 0.1.
+table, batch_marks, stable_offsets, plan, value_schema, value_splitting, topic_schemas, writing,
+repair, summary, job, following; migration from version 0.1.
 """

@@ -33,11 +33,13 @@ from .plan import (
 )
 from .reading import DataFile
 from .repair import Repair
+from .stable_offsets import StableOffsets
 from .state import ArchiveState
 from .storage import ArchiveLocation
 from .summary import ArchiveSummary
 from .table import ArchiveTable
 from .table_format import create_table, is_archive
+from .topic_schemas import RegistryChoice, TopicSchemas
 from .value_schema import ValueSchema
 from .writing import WritingWork, WrittenRange
 
@@ -48,8 +50,9 @@ _COMMIT_EVERY_S = 5.0
 class ArchiveSettings:
     """What to archive, and how.
 
-    `until_end`: the active segment too. `values` is the schema of values that are JSON objects;
-    without `keep_value`, the bytes of such values are not archived. `max_split_bytes` is the size
+    `until_end`: the active segment too. `values` is the schema of values that are JSON objects,
+    `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
+    values are not archived. `max_split_bytes` is the size
     of the part of a log that goes into one file, at most.
     """
 
@@ -59,14 +62,16 @@ class ArchiveSettings:
     until_end: bool = False
     committed_only: bool = True
     values: pa.StructType | None = None
+    registry: RegistryChoice | None = None
     keep_value: bool = True
     compact: bool = False
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
 
-    def value_schema(self) -> ValueSchema | None:
-        """Return how to parse values, or None. Raises JobError."""
-        return None if self.values is None else ValueSchema(self.values, self.keep_value)
+    def schemas(self) -> TopicSchemas:
+        """Return what finds the schemas of values. Raises JobError if that of JSON is invalid."""
+        given = None if self.values is None else ValueSchema(self.values, self.keep_value)
+        return TopicSchemas(given, self.registry, keep_value=self.keep_value)
 
 
 def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[PartitionPlan]:
@@ -76,14 +81,17 @@ def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[
     refuse_manifest(settings.archive)
     if is_archive(settings.archive):
         state = ArchiveTable(settings.archive, files).state
-    planner = _planner(settings, files, state)
+    planner = _planner(settings, files, state, StableOffsets())
     return [planner.plan(each) for each in settings.topics.partitions(planner.directories)]
 
 
-def _planner(settings: ArchiveSettings, files: Files, state: ArchiveState) -> Planner:
+def _planner(
+    settings: ArchiveSettings, files: Files, state: ArchiveState, stable_offsets: StableOffsets
+) -> Planner:
     return Planner(
         directories=LogDirectories(settings.log_directories, files),
         state=state,
+        stable_offsets=stable_offsets,
         until_end=settings.until_end,
         committed_only=settings.committed_only,
     )
@@ -96,37 +104,48 @@ def run_archive(
     files: Files | None = None,
 ) -> ArchiveSummary:
     """Bring an archive up to date. Raises JobError, OSError."""
-    value_schema = settings.value_schema()  # raises for an invalid schema before anything is done
-    files = files or Files()
-    refuse_manifest(settings.archive)
-    create_table(settings.archive)
-    table = ArchiveTable(settings.archive, files)
-    if value_schema is not None:
-        table.add_columns(value_schema.schema)
-    run = _Run(runner, settings, progress, table)
+    run = ArchiveRun(runner, settings, progress, files)
     run.read()
     if settings.compact:
         run.compact()
     return run.summary
 
 
-class _Run:
-    """Reads what is missing, and commits it."""
+class ArchiveRun:
+    """Reads what is missing, and commits it. `summary` counts what was done."""
 
     def __init__(
         self,
         runner: TaskRunner,
         settings: ArchiveSettings,
-        progress: Progress,
-        table: ArchiveTable,
+        progress: Progress = NO_PROGRESS,
+        files: Files | None = None,
     ) -> None:
+        """Open the table, which is created if there is none. Raises JobError, OSError."""
+        self._schemas = settings.schemas()  # an invalid one is refused before anything is done
+        self._files = files or Files()
+        refuse_manifest(settings.archive)
+        create_table(settings.archive)
+        self._table = ArchiveTable(settings.archive, self._files)
+        if self._schemas.given is not None:
+            self._table.add_columns(self._schemas.given.schema)
         self._runner = runner
         self._settings = settings
         self._progress = progress
-        self._table = table
-        self._files = table.files.files
+        self._stable_offsets = StableOffsets()
         self._written: list[WrittenRange] = []
         self.summary = ArchiveSummary()
+
+    def read_again(self) -> ArchiveSummary:
+        """Read what has been missing since the last time; return what was done this time.
+
+        Raises JobError, OSError.
+        """
+        self.summary = ArchiveSummary()
+        self._table.refresh()
+        self._schemas = self._settings.schemas()  # a registry may have newer ones
+        self.read()
+        return self.summary
 
     def read(self) -> None:
         """Read all that is missing. What was committed stays committed if an error is raised."""
@@ -170,14 +189,26 @@ class _Run:
 
     def _plans(self) -> list[PartitionPlan]:
         """Plan all partitions. Those that have diverged are repaired before."""
-        planner = _planner(self._settings, self._files, self._table.state)
-        plans: list[PartitionPlan] = []
-        for partition in self._settings.topics.partitions(planner.directories):
-            plan = planner.plan(partition)
-            if plan.diverged:
-                plan = self._repaired(planner, partition)
-            plans.append(plan)
-        return plans
+        planner = _planner(self._settings, self._files, self._table.state, self._stable_offsets)
+        partitions = self._settings.topics.partitions(planner.directories)
+        return [self._plan(planner, partition) for partition in partitions]
+
+    def _plan(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:
+        plan = planner.plan(partition)
+        if not (plan.ranges or plan.diverged):
+            return plan
+        try:
+            self._prepare_columns(partition.topic)
+        except JobError as error:
+            return PartitionPlan(partition, problem=str(error))
+        return self._repaired(planner, partition) if plan.diverged else plan
+
+    def _prepare_columns(self, topic: str) -> None:
+        """Have columns for the fields of the topic's values. Raises JobError."""
+        is_new = topic not in self._schemas.known
+        schema = self._schemas.of(topic)
+        if schema is not None and is_new:
+            self._table.add_columns(schema.schema)
 
     def _repaired(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:
         repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
@@ -213,7 +244,7 @@ class _Run:
         return WritingWork(
             log_directories=tuple(path.absolute() for path in self._settings.log_directories),
             location=self._settings.archive,
-            value_schema=self._settings.value_schema(),
+            value_schemas=self._schemas.known,
             verify_crc=self._settings.verify_crc,
             files=self._files,
         )

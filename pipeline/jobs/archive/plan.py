@@ -6,13 +6,12 @@ lost. Offsets before the log start at a partition's first run are not counted as
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import NamedTuple
 
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
-from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.reading.splits import split_if_readable
@@ -21,6 +20,7 @@ from odradek.storage.log_reader import SegmentFile
 from odradek.storage.topic_partition import TopicPartition
 
 from .batch_marks import has_diverged
+from .stable_offsets import StableOffsets
 from .state import ArchivedRange, ArchiveState, PartitionKey
 
 MAX_PART_BYTES = 128 << 20
@@ -51,6 +51,7 @@ class Planner:
 
     directories: LogDirectories
     state: ArchiveState
+    stable_offsets: StableOffsets = field(default_factory=StableOffsets)
     until_end: bool = False
     committed_only: bool = True
 
@@ -78,7 +79,8 @@ class Planner:
             return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
         end = closed
         if self.committed_only:  # markers in the active segment count, even if it is not archived
-            end = min(end, last_stable_offset(self.directories, partition, bounds.end))
+            stable = self.stable_offsets.of(self.directories, partition, key, bounds.end)
+            end = min(end, stable)
         missing = archived.missing(Span(begin, end))
         ranges = [
             OffsetRange(

@@ -71,7 +71,7 @@ class Repair:
             return common
         ranges = self._ranges(partition, archived.before(common, marks), archived.end)
         end = max((each.end for each in ranges), default=common)
-        plain = replace(self.work, value_schema=None)
+        plain = replace(self.work, value_schemas={})
         logged = (table for each in ranges for table in _tables(plain.reading(each)))
         there = self.table.rows(PartitionRows(archived, common), _COMPARED)
         was_cleaned = partial(is_cleaned, self.planner.directories, partition)

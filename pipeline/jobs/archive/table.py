@@ -191,7 +191,7 @@ class ArchiveTable:
             try:
                 act(_properties(number))
             except (DeltaError, OSError) as error:
-                self._refresh()
+                self.refresh()
                 if self._number == number:  # it was committed, and the answer was lost
                     break
                 if not left:
@@ -199,7 +199,7 @@ class ArchiveTable:
                 if self._number == before:
                     time.sleep(_RETRY_S)
             else:
-                self._refresh()
+                self.refresh()
                 break
         self._sync_log()
         if before is not None and before != self._number:
@@ -220,7 +220,7 @@ class ArchiveTable:
         """Sync the files that the table's library writes meanwhile: it does not."""
         before = set(self.delta.file_uris())
         yield
-        self._refresh()
+        self.refresh()
         root = f"{self.location.uri.rstrip('/')}/"
         added = set(self.delta.file_uris()) - before
         self.files.sync(unquote(uri.removeprefix(root)) for uri in added)
@@ -235,7 +235,8 @@ class ArchiveTable:
             self.files.sync(f"{_LOG_DIRECTORY}/{name}" for name in new)
             self._synced = names - {_LAST_CHECKPOINT}
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Read what other processes have committed. Raises JobError, OSError."""
         try:
             self.delta.update_incremental()
             self._number, self.state = self._read_state()

@@ -34,8 +34,12 @@ TABLE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-# Of other columns readers would use no statistics.
-_CONFIGURATION = {"delta.dataSkippingStatsColumns": "partition,offset,timestamp"}
+_CONFIGURATION = {
+    # Of other columns readers would use no statistics.
+    "delta.dataSkippingStatsColumns": "partition,offset,timestamp",
+    # Vacuum deletes what earlier versions need. A table that is followed has thousands a day.
+    "delta.logRetentionDuration": "interval 7 days",
+}
 _US_PER_S = 1_000_000
 
 

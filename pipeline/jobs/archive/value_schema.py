@@ -1,23 +1,17 @@
-"""Parses values that are JSON objects into columns, without a Python object for each record.
-
-Arrow's JSON reader parses all values of a batch at once. It reads a sequence of objects and does
-not know which record each is from. So each value is wrapped in an object with its number, and in a
-list: then no value can shift the others or count twice, whatever it contains. If the reader fails,
-the batch is halved repeatedly until the records that make it fail are found.
-"""
+"""The columns that values become: the fields of JSON objects, or of a schema of a registry."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from odradek.pipeline.jobs import JobError
 
 from .parquet_format import RECORD_SCHEMA
+
+if TYPE_CHECKING:
+    from odradek.pipeline.registry.values import ValueSchema as RegistrySchema
 
 DEAD_LETTER_SCHEMA = RECORD_SCHEMA.append(pa.field("error", pa.string()))
 _RESERVED = frozenset(
@@ -28,10 +22,14 @@ _NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # Parquet files of a Delta table
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """Parses values into the columns of `kind`. Raises JobError for names of other columns."""
+    """Values become the columns of `kind`. They are JSON objects, or of a schema of a registry.
+
+    Raises JobError for names of other columns.
+    """
 
     kind: pa.StructType
     keep_value: bool = True
+    registry: "RegistrySchema | None" = None
 
     def __post_init__(self) -> None:
         names = [field.name.lower() for field in self.kind]  # columns differ in more than case
@@ -48,108 +46,8 @@ class ValueSchema:
         kept = [field for field in RECORD_SCHEMA if self.keep_value or field.name != "value"]
         return pa.schema([*kept, *(field.with_nullable(True) for field in self.kind)])
 
-    def split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        """Return the valid records with their columns, and the invalid ones with an error each."""
-        parsed: list[pa.StructArray] = []
-        valid: list[pa.RecordBatch] = []
-        invalid: list[pa.RecordBatch] = []
-        for part, values, error in self._parts(batch):
-            if values is None:
-                errors = pa.array([error] * part.num_rows, pa.string())
-                invalid.append(pa.record_batch([*part.columns, errors], schema=DEAD_LETTER_SCHEMA))
-            else:
-                valid.append(part)
-                parsed.append(values)
-        return self._with_columns(valid, parsed), _concatenated(
-            invalid, DEAD_LETTER_SCHEMA
-        ) if invalid else None
-
-    def _with_columns(
-        self, valid: list[pa.RecordBatch], parsed: list[pa.StructArray]
-    ) -> pa.RecordBatch:
-        records = _concatenated(valid, RECORD_SCHEMA)
+    def with_columns(self, records: pa.RecordBatch, values: pa.StructArray) -> pa.RecordBatch:
+        """Return records of which each has its value's fields in columns."""
         if not self.keep_value:
             records = records.drop_columns(["value"])
-        parsed = parsed or [pa.array([], self.kind)]
-        fields = pa.concat_arrays(parsed).flatten()
-        return pa.record_batch([*records.columns, *fields], schema=self.schema)
-
-    def _parts(
-        self, batch: pa.RecordBatch
-    ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray | None, str]]:
-        """Yield the records in order, in parts: with values, or a single one with an error."""
-        waiting = [batch] if batch.num_rows else []
-        while waiting:
-            part = waiting.pop()
-            try:
-                yield part, self._parse(part["value"]), ""
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
-                if part.num_rows == 1:
-                    yield part, None, _message(error)
-                    continue
-                half = part.num_rows // 2
-                waiting += [part.slice(half), part.slice(0, half)]
-
-    def _parse(self, values: pa.BinaryArray) -> pa.StructArray:
-        """Return one object per value; null for null. Raises ArrowInvalid."""
-        reader_type = _reader_type(self.kind)
-        lines = _json_lines(values)
-        table = pj.read_json(
-            pa.BufferReader(lines),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(
-                    [pa.field("number", pa.int64()), pa.field("value", pa.list_(reader_type))]
-                ),
-                unexpected_field_behavior="ignore",
-            ),
-        ).combine_chunks()
-        numbers = table["number"].combine_chunks()
-        objects = table["value"].combine_chunks()
-        is_single = pc.all(pc.equal(objects.value_lengths(), 1)).as_py()
-        if not is_single or not numbers.equals(pa.array(np.arange(len(values)))):
-            raise pa.ArrowInvalid("the value is not one JSON object")
-        parsed = objects.flatten().cast(_nullable(self.kind))
-        self._check_required(parsed, values)
-        return parsed
-
-    def _check_required(self, parsed: pa.StructArray, values: pa.BinaryArray) -> None:
-        for field, column in zip(self.kind, parsed.flatten(), strict=True):
-            if not field.nullable and column.null_count > values.null_count:
-                raise pa.ArrowInvalid(f"the field {field.name} is missing or null")
-
-
-def _json_lines(values: pa.BinaryArray) -> memoryview:
-    """Return a line for each value. A line break in a value can only be white space in JSON."""
-    texts = pc.fill_null(values, b"null").cast(pa.string())  # raises for invalid UTF-8
-    numbers = pa.array(np.arange(len(values))).cast(pa.string())
-    lines = pc.binary_join_element_wise(
-        '{"number":', numbers, ',"value":[', pc.replace_substring(texts, "\n", " "), "]}\n", ""
-    )
-    # The buffer of a string array is the concatenated lines.
-    offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset :]
-    data = lines.buffers()[2]
-    return memoryview(data)[int(offsets[0]) : int(offsets[len(lines)])]
-
-
-def _reader_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type to read with: the reader parses no dates, so they are cast afterwards."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _reader_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", _reader_type(kind.value_type)))
-    return pa.string() if pa.types.is_date(kind) else kind
-
-
-def _nullable(kind: pa.StructType) -> pa.StructType:
-    return pa.struct([field.with_nullable(True) for field in kind])
-
-
-def _concatenated(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
-
-
-def _message(error: Exception) -> str:
-    return str(error).removesuffix(" in row 0").replace("/value/[]", "")
+        return pa.record_batch([*records.columns, *values.flatten()], schema=self.schema)

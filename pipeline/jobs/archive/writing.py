@@ -6,7 +6,7 @@ are deleted by the table's vacuum.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from .plan import partition_key
 from .state import ArchivedRange
 from .storage import ArchiveFiles, ArchiveLocation
 from .value_schema import ValueSchema
+from .value_splitting import splitter_for
 
 
 class WrittenRange(NamedTuple):
@@ -48,7 +49,7 @@ class WritingWork:
 
     log_directories: tuple[Path, ...]
     location: ArchiveLocation
-    value_schema: ValueSchema | None = None
+    value_schemas: Mapping[str, ValueSchema] = field(default_factory=dict)  # by topic
     verify_crc: bool = True
     files: Files = field(default_factory=Files)
 
@@ -83,6 +84,7 @@ class RangeReading:
     def __init__(self, work: WritingWork, wanted: OffsetRange) -> None:
         self._work = work
         self._wanted = wanted
+        self._schema = work.value_schemas.get(wanted.partition.topic)
         self._directories = LogDirectories(work.log_directories, work.files)
         # Before the records: if the log is replaced meanwhile, the next run finds that out.
         self._mark = mark_before(self._directories, wanted.partition, wanted.end)
@@ -96,18 +98,19 @@ class RangeReading:
 
         Ends before a damaged batch. Raises OSError.
         """
+        splitter = None if self._schema is None else splitter_for(self._schema)
         try:
             for batch in self._batches():
                 valid, invalid = batch, None
-                if self._work.value_schema is not None:
-                    valid, invalid = self._work.value_schema.split(batch)
+                if splitter is not None:
+                    valid, invalid = splitter.split(batch)
                 yield self._with_id(valid), None if invalid is None else self._with_id(invalid)
         except CorruptRecordError as error:
             self._end, self.error = self._next_offset, str(error)
 
     def archived(self, files: Iterable[WrittenFile] = ()) -> ArchivedRange:
         """Return what was read, after the last record."""
-        schema = self._work.value_schema
+        schema = self._schema
         records = {True: 0, False: 0}
         for file in files:
             records[file.is_dead_letters] += file.records

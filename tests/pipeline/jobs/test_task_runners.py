@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +32,10 @@ def numbers(item: int) -> Iterator[int]:
 def die(item: int) -> Iterator[int]:
     os.kill(os.getpid(), item)
     yield item
+
+
+def own_pid(_: int) -> Iterator[int]:
+    yield os.getpid()
 
 
 class RunnerCases:
@@ -75,8 +80,25 @@ class RunnerCases:
 
 class TestProcesses(RunnerCases):
     @pytest.fixture
-    def runner(self) -> TaskRunner:
-        return ProcessTasks(2)
+    def runner(self) -> Iterator[TaskRunner]:
+        with ProcessTasks(2) as tasks:
+            yield tasks
+
+    def test_the_next_run_has_the_same_processes(self, runner: TaskRunner) -> None:
+        def pids() -> set[int]:
+            return {pid for _, [pid] in runner.run(own_pid, [0, 1, 2, 3], "test")}
+
+        first = pids()
+        assert pids() <= first
+        with pytest.raises(JobError):
+            list(runner.run(die, [signal.SIGKILL, signal.SIGKILL], "test"))
+        assert not pids() & first
+
+    def test_the_processes_end_with_the_runner(self) -> None:
+        with ProcessTasks(1) as tasks:
+            [(_, [pid])] = tasks.run(own_pid, [0], "test")
+            assert Path(f"/proc/{pid}").exists()
+        assert not Path(f"/proc/{pid}").exists()
 
     def test_the_error_says_how_a_process_died(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError) as raised:

@@ -5,6 +5,7 @@ import pickle
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.json_schema import parse_json_schema, read_json_schema
 from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
 from odradek.pipeline.jobs.archive.value_schema import ValueSchema
+from odradek.pipeline.jobs.archive.value_splitting import splitter_for
 
 ORDER = {
     "id": "long",
@@ -38,14 +40,14 @@ def records(values: list[bytes | None]) -> pa.RecordBatch:
     return pa.record_batch(rows, schema=RECORD_SCHEMA)
 
 
-def value_schema(schema: object = ORDER, **more: bool) -> ValueSchema:
+def value_schema(schema: object = ORDER, **more: Any) -> ValueSchema:
     return ValueSchema(parse_json_schema(json.dumps(schema)), **more)
 
 
 def test_fields_become_columns_beside_those_of_the_record() -> None:
     value = {"id": 1, "tags": ["a"], "customer": {"name": "x", "born": "2020-02-03"}, "price": 1.25}
     value["unknown"] = [1]
-    sound, bad = value_schema().split(records([json.dumps(value, indent=1).encode()]))
+    sound, bad = splitter_for(value_schema()).split(records([json.dumps(value, indent=1).encode()]))
     assert bad is None
     (row,) = sound.to_pylist()
     assert row["value"] == json.dumps(value, indent=1).encode()
@@ -56,7 +58,7 @@ def test_fields_become_columns_beside_those_of_the_record() -> None:
 
 
 def test_a_tombstone_and_missing_fields_are_nulls() -> None:
-    sound, bad = value_schema().split(records([None, b"{}", b'{"id": null}']))
+    sound, bad = splitter_for(value_schema()).split(records([None, b"{}", b'{"id": null}']))
     assert bad is None
     assert sound["id"].to_pylist() == sound["customer"].to_pylist() == [None] * 3
 
@@ -82,7 +84,7 @@ BAD = [
 
 @pytest.mark.parametrize("value", BAD)
 def test_a_bad_value_is_a_dead_letter_and_shifts_no_other(value: bytes) -> None:
-    sound, bad = value_schema().split(records([b'{"id": 10}', value, b'{"id": 12}']))
+    sound, bad = splitter_for(value_schema()).split(records([b'{"id": 10}', value, b'{"id": 12}']))
     assert bad is not None
     assert sound["id"].to_pylist() == [10, 12]
     assert sound["offset"].to_pylist() == [0, 2]
@@ -95,7 +97,7 @@ def test_a_bad_value_is_a_dead_letter_and_shifts_no_other(value: bytes) -> None:
 @given(st.lists(st.one_of(st.integers(0, 99), st.sampled_from(BAD), st.none()), max_size=40))
 def test_every_record_comes_out_once(drawn: list[int | bytes | None]) -> None:
     values = [b'{"id": %d}' % each if isinstance(each, int) else each for each in drawn]
-    sound, bad = value_schema().split(records(values))
+    sound, bad = splitter_for(value_schema()).split(records(values))
     expected = [(n, each) for n, each in enumerate(drawn) if not isinstance(each, bytes)]
     columns = (sound["offset"].to_pylist(), sound["id"].to_pylist())
     assert list(zip(*columns, strict=True)) == expected
@@ -108,14 +110,16 @@ def test_a_required_field_must_be_there() -> None:
         "type": "struct",
         "fields": [{"name": "id", "type": "long", "nullable": False, "metadata": {}}],
     }
-    sound, bad = value_schema(schema).split(records([b'{"id": 1}', b"{}", b'{"id": null}', None]))
+    sound, bad = splitter_for(value_schema(schema)).split(
+        records([b'{"id": 1}', b"{}", b'{"id": null}', None])
+    )
     assert bad is not None
     assert sound["offset"].to_pylist() == [0, 3]
     assert set(bad["error"].to_pylist()) == {"the field id is missing or null"}
 
 
 def test_values_can_be_dropped_where_columns_are_enough() -> None:
-    sound, bad = value_schema(keep_value=False).split(records([b'{"id": 1}', b"x"]))
+    sound, bad = splitter_for(value_schema(keep_value=False)).split(records([b'{"id": 1}', b"x"]))
     assert "value" not in sound.schema.names
     assert bad is not None
     assert bad["value"].to_pylist() == [b"x"]

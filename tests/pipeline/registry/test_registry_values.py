@@ -1,6 +1,5 @@
 """Values of a schema registry as Arrow columns. The registry is a stub with a real HTTP server."""
 
-import io
 import json
 import pickle
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2, wrappers_pb2
@@ -16,7 +14,14 @@ from google.protobuf.message_factory import GetMessageClass
 
 from odradek.pipeline.registry.formats import RegistryFormat
 from odradek.pipeline.registry.values import RegistryError, ValueSchema, find_schema
-from tests.support.schema_registry import SchemaRegistry, framed, schema_registry, serialized
+from tests.support.schema_registry import (
+    SchemaRegistry,
+    avro,
+    framed,
+    record,
+    schema_registry,
+    serialized,
+)
 
 SUBJECT = "orders-value"
 AT = datetime(2026, 11, 25, 12, 30, 1, 123000, UTC)
@@ -30,16 +35,6 @@ def registry() -> Iterator[SchemaRegistry]:
 
 def found_schema(registry: SchemaRegistry, format_: RegistryFormat = "avro") -> ValueSchema:
     return find_schema(format_, SUBJECT, {"url": registry.url, "max.retries": 0})
-
-
-def record(*fields: dict[str, Any], name: str = "Order") -> str:
-    return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": fields})
-
-
-def avro(schema: str, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(schema)), value)
-    return out.getvalue()
 
 
 def decoded(schema: ValueSchema, values: Sequence[bytes | None]) -> tuple[list[Any], list[Any]]:

@@ -1,0 +1,105 @@
+"""Implements `odradek pipeline tables`: keeps an archive a few seconds behind a broker.
+
+Each round archives what has been written since the last one, to the log's end. A round that has
+much to do takes longer, and the next one has more to do: rounds never overlap, and memory is
+bounded by the size of a task. Small files are merged beside the rounds by a thread with processes
+of its own; commits of both may come in any order (table).
+
+After an error a round is tried again, after pauses that grow: a store that is away for an hour
+costs nothing but the delay. What was committed stays.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.storage.files import Files
+
+from .job import ArchiveRun, ArchiveSettings
+from .summary import ArchiveSummary
+
+_MAX_PAUSE_S = 60.0
+
+
+class Round(NamedTuple):
+    """What a round has done, and how long it took: so much the table was behind at its end.
+
+    `error` is why it failed, or why merging did.
+    """
+
+    summary: ArchiveSummary
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds between the begins of two rounds, and between two merges of small files."""
+
+    round_s: float = 5.0
+    merge_s: float = 600.0
+
+
+class FollowingArchive:
+    """Archives round by round until it is told to stop. `report` is called after each round."""
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        merging_runner: TaskRunner,
+        settings: ArchiveSettings,
+        report: Callable[[Round], None],
+        *,
+        pace: Pace | None = None,
+        files: Files | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Open the table, which is created if there is none. Raises JobError, OSError."""
+        self._settings = replace(settings, until_end=True)
+        self._run = ArchiveRun(runner, self._settings, files=files)
+        self._merging_runner = merging_runner
+        self._report = report
+        self._pace = pace or Pace()
+        self._files = files
+        self._clock = clock
+        self._merging: threading.Thread | None = None
+        self._merge_error = ""
+
+    def run(self, stop: threading.Event) -> None:
+        """Archive until `stop` is set."""
+        pause_s = self._pace.round_s
+        merged_at = self._clock()
+        while not stop.is_set():
+            began = self._clock()
+            done = self._round(began)
+            self._report(done)
+            if self._clock() - merged_at >= self._pace.merge_s:
+                merged_at = self._clock()
+                self._begin_merge()
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S) if done.error else self._pace.round_s
+            stop.wait(max(0.0, began + pause_s - self._clock()))
+        if self._merging is not None:
+            self._merging.join()
+
+    def _round(self, began: float) -> Round:
+        error, self._merge_error = self._merge_error, ""
+        try:
+            summary = self._run.read_again()
+        except (JobError, OSError) as failure:
+            error, summary = str(failure), self._run.summary
+        return Round(summary, self._clock() - began, error)
+
+    def _begin_merge(self) -> None:
+        if self._merging is None or not self._merging.is_alive():
+            self._merging = threading.Thread(target=self._merge, daemon=True)
+            self._merging.start()
+
+    def _merge(self) -> None:
+        try:
+            ArchiveRun(self._merging_runner, self._settings, files=self._files).compact()
+        except (JobError, OSError) as failure:
+            self._merge_error = f"small files were not merged: {failure}"
