@@ -4,10 +4,10 @@ An index is active or closed, like its segment:
 
 - *active*: after `create`, or `become_active` for an existing file. The file has its full size, as
   Kafka preallocates it; the unused part is a hole. The entries are in memory, in two arrays, and a
-  lookup is one bisect. New entries are written by pwrite when the index is flushed or trimmed. So
-  an append to the log cannot fail half way because of its index, and an idle index holds no
-  descriptor. (Kafka writes through a memory mapping. There a full disk would raise SIGBUS, which
-  ends the process.)
+  lookup is one bisect. New entries are written by pwrite now and then, and when the index is
+  flushed or trimmed. So an append to the log cannot fail half way because of its index, and an
+  idle index holds no descriptor. (Kafka writes through a memory mapping. There a full disk would
+  raise SIGBUS, which ends the process.)
 - *closed*: `trim` truncates the file to its entries and drops them from memory. The first lookup
   opens the file, which stays open until `release`. A lookup halves the range by preads until it
   fits a block, and bisects that block. The block is kept, because readers go on: the next lookup

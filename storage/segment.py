@@ -34,6 +34,7 @@ from .time_index import TimeIndex, TimestampOffset
 from .txn_index import AbortedTransaction, TxnIndex
 
 _logger = logging.getLogger(__name__)
+_ENTRIES_AT_ONCE = 128  # are written to an index of the active segment
 
 FILE_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
 
@@ -365,9 +366,10 @@ class Segment:
             offsets.append(last_offset, self.size_bytes)
             times.maybe_append(newest.timestamp_ms, newest.offset)
             self._index_room -= 1
-            if offsets.entries == 1:
+            if offsets.entries % _ENTRIES_AT_ONCE == 1:
+                # By them, those who read the files beside the broker find the end of the log. And
                 # Kafka's dump tool takes zeros as the end of an index, but not as its first entry.
-                # If the write fails, the next flush tries again.
+                # If the write fails, the next one or the next flush tries again.
                 with suppress(OSError):
                     offsets.write_out()
                     times.write_out()

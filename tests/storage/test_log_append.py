@@ -2,6 +2,7 @@
 
 import errno
 import os
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.append import EndMarker
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import AppendOrigin, PartitionLog
+from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import (
     NOW_MS,
     LogBox,
@@ -255,6 +257,43 @@ def test_new_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:
     assert code_of(log, batch_of(b"v" * 50)) is ErrorCode.MESSAGE_TOO_LARGE
     put(log, b"w")
     assert bases(log) == [0, 1]
+
+
+# --- indexes of the active segment
+
+
+def index_on_disk(box: LogBox) -> list[tuple[int, int]]:
+    """Offset and position of the entries in the file; what follows them in it is zeros."""
+    data = box.path(0, ".index").read_bytes()
+    return [pair for pair in struct.iter_unpack(">II", data) if pair != (0, 0)]
+
+
+def test_the_index_on_disk_is_not_far_behind_the_log(tmp_path: Path) -> None:
+    """Without a sync: who reads the files beside the broker does not scan the whole segment."""
+    box = LogBox(tmp_path, index_interval_bytes=0)
+    log = box.open()
+    for number in range(300):
+        put(log, b"%d" % number)
+    on_disk = index_on_disk(box)
+    assert 150 < len(on_disk) < 300
+    log.close(NOW_MS)
+    assert index_on_disk(box)[: len(on_disk)] == on_disk
+    assert len(index_on_disk(box)) == 299
+
+
+def test_an_index_that_cannot_be_written_fails_no_append(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    box = LogBox(tmp_path, files=files, index_interval_bytes=0)
+    log = box.open()
+    put(log, b"first")
+    files.fail(lambda kind, path: kind == "pwrite" and path.suffix in (".index", ".timeindex"))
+    for number in range(299):
+        put(log, b"%d" % number)
+    assert index_on_disk(box) == []
+    files.heal()
+    log.close(NOW_MS)
+    assert len(index_on_disk(box)) == 299
+    assert len(values_from(box.open(clean=True))) == 300
 
 
 # --- failures
