@@ -1,6 +1,7 @@
 """Segments are deleted by log start, size and age: whole ones, the oldest first."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from odradek.storage.deletions import remove_paths
@@ -96,3 +97,24 @@ def test_deleted_files_are_renamed_at_once_and_removed_later(tmp_path: Path) -> 
     assert box.deletions.take_due(NOW_MS + 999) == []
     remove_paths(Files(), box.deletions.take_due(NOW_MS + 1000))
     assert box.names(".deleted") == []
+
+
+def removed_but_open(directory: Path) -> list[str]:
+    """Files of a directory that this process has open, although they were removed."""
+    links = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one by which they are listed
+            links.append(str(link.readlink()))
+    return [each for each in links if each.startswith(str(directory)) and "(deleted)" in each]
+
+
+def test_a_removed_file_gives_its_space_back(tmp_path: Path) -> None:
+    """An open descriptor would keep it until the next removal."""
+    box = LogBox(tmp_path, segment_bytes=2 * SIZE, file_delete_delay_ms=0)
+    log = two_per_segment(box, [20, 20, 9, 9, 0])
+    assert len(values_from(log)) == 5  # which opens the files
+    assert delete_old_segments(log, NOW_MS) == 2
+    removed = box.deletions.take_due(NOW_MS)
+    assert remove_paths(Files(), removed) == {}
+    assert not any(path.exists() for path in removed)
+    assert removed_but_open(tmp_path) == []
