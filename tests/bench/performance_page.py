@@ -60,7 +60,9 @@ _SHORT = """
   do not share. Kafka needs 6.5 µs in all once the JVM has compiled its code.
 - **`beside_writers`**: one event loop serves all. A request of 512 KiB takes about a millisecond
   of it, two thirds of that in the kernel's write, and a small request may have to wait for one of
-  them. Kafka has eight threads for requests.
+  them. Kafka has eight threads for requests. Until the end of November 2026 the loop also closed
+  the files of removed segments, which took up to a second on a fast disk: the 99.9th percentile was
+  12 times Kafka's there, and is 0.97 of it since.
 - **After a kill**, a start recovers logs of up to 64 MiB together, the smallest first, before it
   answers; the others are recovered while those are served. With records of 1 KiB these are 600 logs
   and 60,000 batches. Each log's files are opened and its indexes made again, and the checksum of
