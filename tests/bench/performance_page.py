@@ -76,6 +76,12 @@ of its code than in the table above. Cores: {machine}.
 
 ![Throughput, CPU and memory by partitions and connections](growth.png)
 """
+_OTHERS = """
+## Other workloads
+
+Measured by name (`--only`). Cores: {machine}.
+
+"""
 _FIRST_VERSION = """
 ## The first version
 
@@ -133,7 +139,21 @@ def _figures(kept: Kept) -> str:
         for line in lines(name, *(run.results[name] for run in kept.runs))
     ]
     growth = _growth(kept.others) if growth_chart.is_measured(kept.others.results) else ""
-    return f"{_RUNS}{about}\n{table(HEAD, shown)}{_SHORT}{growth}{_FIRST_VERSION}"
+    table_of_runs = f"{_RUNS}{about}\n{table(HEAD, shown)}"
+    return f"{table_of_runs}{_SHORT}{growth}{_others(kept.others)}{_FIRST_VERSION}"
+
+
+def _others(run: Run) -> str:
+    """The kept workloads that are neither in the table nor of growth."""
+    names = sorted(set(run.results) - set(GROWTH))
+    if not names:
+        return ""
+    works = {**SHARED, **OWN}
+    what = table(
+        ("workload", "what it does"), [(code(name), text_of(works[name])) for name in names]
+    )
+    shown = [line.cells for name in names for line in lines(name, run.results[name])]
+    return f"{_OTHERS.format(machine=run.machine['cores'])}{what}\n{table(HEAD, shown)}"
 
 
 def _growth(run: Run) -> str:
