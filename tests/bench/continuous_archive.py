@@ -66,6 +66,7 @@ def continuous_archive(scratch: Path, share: int) -> Figures:
     finally:
         broker.stop()
         shutil.rmtree(archive, ignore_errors=True)
+        shutil.rmtree(broker.directory)
 
 
 def _tables(broker: BrokerProcess, archive: Path) -> "subprocess.Popen[bytes]":
