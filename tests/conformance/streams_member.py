@@ -8,7 +8,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatTopology,
 )
-from tests.conformance.conversation import Conversation
+from tests.conformance.conversation import Change, Conversation
 from tests.support.config_requests import alter_configs_request
 from tests.support.streams_members import subtopology, task_list, topology
 
@@ -64,12 +64,12 @@ def ask(talk: Conversation, request: StreamsGroupHeartbeatRequest) -> Any:
     return talk.ask(request, 0)
 
 
-def describe(talk: Conversation, *groups: str) -> None:
-    """Write down what the groups are."""
+def describe(talk: Conversation, *groups: str, change: Change | None = None) -> None:
+    """Write down what the groups are; `change` takes from the answer what may differ."""
     request = StreamsGroupDescribeRequest(
         group_ids=list(groups), include_authorized_operations=False
     )
-    talk.ask(request, 0)
+    talk.ask(request, 0, change)
 
 
 def reading(topic: str, epoch: int = 0) -> StreamsGroupHeartbeatTopology:

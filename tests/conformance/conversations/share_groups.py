@@ -136,6 +136,7 @@ def start_offsets_of_share_groups_are_administered(talk: Conversation) -> None:
     talk.ask(_delete("share-starts-none", "share-starts"), 0)
     talk.ask(_delete("", "share-starts"), 0)
     talk.ask(_join(group, "m", "share-starts"), V1)
+    patiently(lambda: _has_offsets(talk, group, partitions=2))
     talk.ask(_alter(group, {"share-starts": {0: 5}}), 0)
     talk.ask(_delete(group, "share-starts"), 0)
     talk.ask(DeleteGroupsRequest(groups_names=[group]), 2)
@@ -269,10 +270,11 @@ def _offsets(talk: Conversation, group: str, topics: dict[str, list[int]] | None
         talk.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), version)
 
 
-def _has_offsets(talk: Conversation, group: str) -> bool | None:
+def _has_offsets(talk: Conversation, group: str, partitions: int = 1) -> bool | None:
+    """Whether so many partitions have a state: Kafka makes it some time after a member has come."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     [found] = talk.silently(DescribeShareGroupOffsetsRequest(groups=[asked]), 1).groups
-    return bool(found.topics) or None
+    return sum(len(topic.partitions) for topic in found.topics) >= partitions or None
 
 
 def _alter(group: str, offsets: dict[str, dict[int, int]]) -> AlterShareGroupOffsetsRequest:
