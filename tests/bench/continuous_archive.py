@@ -4,13 +4,11 @@ What was produced when, and what each commit of the table has added, tell how ol
 was that the table lacked, right before each commit.
 """
 
-import itertools
 import json
 import shutil
 import signal
 import statistics
 import subprocess
-import sys
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -21,13 +19,10 @@ from deltalake import DeltaTable
 
 from tests.bench.figures import Figures
 from tests.bench.spark_costs import CpuMeter
-from tests.bench.spark_topics import DISTINCT_BATCHES, IN_FLIGHT, PARTITIONS, TOPICS, made_batches
-from tests.bench.spark_topics import check as check_answer
-from tests.support.broker_process import BrokerProcess
-from tests.support.bystander import PRODUCE_VERSION, produce_request
+from tests.bench.spark_topics import PARTITIONS, writing
+from tests.support.broker_process import SERVE, BrokerProcess
 from tests.support.process_tree import PeakMemory
 from tests.support.topics import create_topic
-from tests.support.wire import WireClient, request_frame
 
 RECORDS = 10_000_000
 PER_SECOND = 100_000
@@ -70,37 +65,17 @@ def continuous_archive(scratch: Path, share: int) -> Figures:
 
 
 def _tables(broker: BrokerProcess, archive: Path) -> "subprocess.Popen[bytes]":
-    program = "from odradek.tools.cli import main; main()"
-    command = [sys.executable, "-W", "ignore", "-c", program, "pipeline", "tables", str(archive)]
+    command = [SERVE[0], "pipeline", "tables", str(archive)]
     options = ["--path", str(broker.data), "--every", EVERY_S, "--merge-every", MERGE_EVERY_S]
     return subprocess.Popen([*command, *options])
 
 
 def _produce(broker: BrokerProcess, records: int) -> Iterator[Produced]:
     """Write at an even rate; a client that is late writes faster."""
-    batches = list(itertools.islice(made_batches(TOPICS[TOPIC]), DISTINCT_BATCHES))
-    frames = [
-        request_frame(
-            produce_request(TOPIC, batch, partitions=PARTITIONS, acks=1),
-            PRODUCE_VERSION,
-            1,
-            "bench",
-        )
-        for batch, _ in batches
-    ]
-    written, began = 0, time.monotonic()
-    with WireClient(broker.port) as client:
-        for number in itertools.count():
-            if written >= records:
-                break
-            client.send(frames[number % len(frames)])
-            written += batches[number % len(frames)][1] * PARTITIONS
-            yield Produced(written, time.time())
-            if number >= IN_FLIGHT:
-                check_answer(client.read_frame())
-            time.sleep(max(0.0, began + written / PER_SECOND - time.monotonic()))
-        for _ in range(min(IN_FLIGHT, number)):
-            check_answer(client.read_frame())
+    began = time.monotonic()
+    for written in writing(broker, TOPIC, records):
+        yield Produced(written, time.time())
+        time.sleep(max(0.0, began + written / PER_SECOND - time.monotonic()))
 
 
 def _await(archive: Path, records: int) -> list[Produced]:

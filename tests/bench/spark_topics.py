@@ -47,9 +47,17 @@ TOPICS: Mapping[str, Topic] = {
 
 
 def fill(kafka: BrokerProcess, name: str, records: int) -> int:
-    """Write about so many records, batch after batch to all partitions; how many they are."""
+    """Create a topic, and write about so many records; how many they are."""
     create_topic(kafka.bootstrap, name, PARTITIONS)
     await_topic(kafka, name)
+    return max(writing(kafka, name, records))
+
+
+def writing(kafka: BrokerProcess, name: str, records: int) -> Iterator[int]:
+    """Write about so many records, batch after batch to all partitions; how many were sent so far.
+
+    The caller may take its time between two requests.
+    """
     batches = list(itertools.islice(made_batches(TOPICS[name]), DISTINCT_BATCHES))
     frames = [
         request_frame(
@@ -64,11 +72,11 @@ def fill(kafka: BrokerProcess, name: str, records: int) -> int:
                 break
             client.send(frames[number % len(frames)])
             written += batches[number % len(frames)][1] * PARTITIONS
+            yield written
             if number >= IN_FLIGHT:
                 check(client.read_frame())
         for _ in range(min(IN_FLIGHT, number)):
             check(client.read_frame())
-    return written
 
 
 def check(frame: memoryview) -> None:

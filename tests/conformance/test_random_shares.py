@@ -19,8 +19,8 @@ from odradek.protocol.messages.delete_records import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.conformance.conversation import Conversation, advertised_versions
-from tests.conformance.conversations import Talk
+from tests.conformance.conversation import Conversation
+from tests.conformance.random_talks import compare
 from tests.conformance.share_reader import (
     ACCEPT,
     AT_ONCE,
@@ -31,11 +31,10 @@ from tests.conformance.share_reader import (
     ShareReader,
 )
 from tests.conformance.stored_states import await_share_coordinator
-from tests.conformance.test_same_answers import report, transcript_of
 from tests.support.broker_process import BrokerProcess
 from tests.support.bystander import produce_request
 from tests.support.config_requests import alter_configs_request
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import by_length
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -50,25 +49,7 @@ KAFKAS_LAG_S = 0.1
 def test_members_at_random_get_what_kafka_delivers(
     kafka: BrokerProcess, broker: BrokerProcess
 ) -> None:
-    versions = advertised_versions(kafka.port)
-    for number in range(SEED, SEED + CONVERSATIONS):
-        talk = conversation(number)
-        expected = transcript_of(talk, kafka.port, versions)
-        found = transcript_of(talk, broker.port, versions)
-        count = min(len(expected.lines), len(found.lines))  # what follows a difference may differ
-        del expected.lines[count:], found.lines[count:]
-        lines = report(expected, found)
-        if lines:
-            pytest.fail("\n".join([f"conversation {number}", *lines]), pytrace=False)
-
-
-def conversation(number: int) -> Talk:
-    """The conversation of a number."""
-
-    def talk(talk: Conversation) -> None:
-        RandomShares(talk, number).hold()
-
-    return talk
+    compare(kafka, broker, RandomShares, CONVERSATIONS)
 
 
 class RandomShares:

@@ -24,8 +24,8 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatTaskOffset,
     StreamsGroupHeartbeatTopology,
 )
-from tests.conformance.conversation import Conversation, advertised_versions
-from tests.conformance.conversations import Talk
+from tests.conformance.conversation import Conversation
+from tests.conformance.random_talks import compare
 from tests.conformance.streams_member import (
     COORDINATOR_LAG_S,
     GROUP_RESOURCE,
@@ -34,10 +34,9 @@ from tests.conformance.streams_member import (
     describe,
     join,
 )
-from tests.conformance.test_same_answers import report, transcript_of
 from tests.support.broker_process import BrokerProcess
 from tests.support.config_requests import alter_configs_request
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import by_length
 from tests.support.streams_members import internal, subtopology, tasks_of, topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -51,25 +50,7 @@ Tasks = dict[str, list[int]]
 def test_members_at_random_are_assigned_what_kafka_assigns(
     kafka: BrokerProcess, broker: BrokerProcess
 ) -> None:
-    versions = advertised_versions(kafka.port)
-    for number in range(SEED, SEED + CONVERSATIONS):
-        talk = conversation(number)
-        expected = transcript_of(talk, kafka.port, versions)
-        found = transcript_of(talk, broker.port, versions)
-        count = min(len(expected.lines), len(found.lines))  # what follows a difference may differ
-        del expected.lines[count:], found.lines[count:]
-        lines = report(expected, found)
-        if lines:
-            pytest.fail("\n".join([f"conversation {number}", *lines]), pytrace=False)
-
-
-def conversation(number: int) -> Talk:
-    """The conversation of a number."""
-
-    def talk(talk: Conversation) -> None:
-        RandomStreams(talk, number).hold()
-
-    return talk
+    compare(kafka, broker, RandomStreams, CONVERSATIONS)
 
 
 class Member:

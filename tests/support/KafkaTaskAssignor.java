@@ -58,7 +58,7 @@ public class KafkaTaskAssignor {
     }
 
     private static ObjectNode answer(JsonNode question) {
-        Map<String, AssignmentMemberSpec> members = new HashMap<>(); // as TargetAssignmentBuilder;
+        Map<String, AssignmentMemberSpec> members = new HashMap<>(); // as TargetAssignmentBuilder
         for (JsonNode member : question.get("members")) {
             members.put(member.get("id").asText(), new AssignmentMemberSpec(
                 Optional.empty(), Optional.empty(), tasks(member.get("active")), tasks(member.get("standby")),

@@ -71,12 +71,15 @@ public class ShareWorkers {
 
     /** All are settled, or nothing comes any more: then some acknowledgements were taken, and not confirmed. */
     private static synchronized boolean done() {
-        Set<String> seen = new HashSet<>(SETTLED);
-        if (seen.size() == records) {
+        if (SETTLED.size() == records) {
             return true;
         }
+        if (System.nanoTime() - lastRecord <= QUIET_NANOS) {
+            return false;
+        }
+        Set<String> seen = new HashSet<>(SETTLED);
         seen.addAll(UNKNOWN);
-        return seen.size() == records && System.nanoTime() - lastRecord > QUIET_NANOS;
+        return seen.size() == records;
     }
 
     private static void step(KafkaShareConsumer<String, String> consumer, Random chance) {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from odradek.pipeline.registry.formats import RegistryFormat
+
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
     from odradek.pipeline.jobs.archive.storage import ArchiveLocation
@@ -82,7 +84,7 @@ Schema = Annotated[
     ),
 ]
 ValueFormat = Annotated[
-    Literal["avro", "protobuf", "json-schema"] | None,
+    RegistryFormat | None,
     typer.Option(
         "--value-format",
         help="Values were written with a schema registry: write their fields as columns, as the "
@@ -211,7 +213,7 @@ class ValueOptions:
     """How values become columns, if they do."""
 
     schema: Path | None
-    format: Literal["avro", "protobuf", "json-schema"] | None
+    format: RegistryFormat | None
     registry: str | None
     registry_conf: list[str] | None
     subject: str

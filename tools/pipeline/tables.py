@@ -106,7 +106,6 @@ def command(  # noqa: PLR0913 - one parameter per option
 
 def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
     from odradek.pipeline.jobs.archive.following import FollowingArchive
-    from odradek.tools.tables import number
 
     from .running import EXIT_DONE, EXIT_LOST, runner_for
 
@@ -118,7 +117,7 @@ def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
         following = FollowingArchive(runner, merging_runner, settings, report.show, pace=pace)
         typer.echo(f"archiving into {settings.archive}")
         following.run(_stopped_by_signals())
-    typer.echo(f"stopped; {number(report.records) or 0} records were archived")
+    typer.echo(f"stopped; {report.records:,} records were archived")
     return EXIT_LOST if report.lost else EXIT_DONE
 
 

@@ -172,8 +172,7 @@ class ArchiveRun:
         """Merge small files, and delete those that nobody has read for a week."""
         archived = sorted({key.topic for key in self._table.state.partitions})
         topics = self._settings.topics.select(archived)
-        files = [file for topic in topics for file in self._table.data_files(topic)]
-        groups = list(files_to_merge(files))
+        groups = list(files_to_merge(self._table.data_files(*topics)))
         if groups:
             self._merge(groups)
         self._table.vacuum()

@@ -70,10 +70,11 @@ class ArchiveTable:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def data_files(self, topic: str) -> list[DataFile]:
-        """Return the files with records of a topic. Raises OSError."""
+    def data_files(self, *topics: str) -> list[DataFile]:
+        """Return the files with records of these topics. Raises OSError."""
         actions = pa.table(self.delta.get_add_actions(flatten=True))
-        return DataFile.all_of(actions.filter(pc.equal(actions["partition.topic"], topic)))
+        wanted = pa.array(topics, actions["partition.topic"].type)
+        return DataFile.all_of(actions.filter(pc.is_in(actions["partition.topic"], wanted)))
 
     def rows(self, wanted: PartitionRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows of a partition in order of offset. Raises OSError."""

@@ -3,7 +3,6 @@
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import SERVE, BrokerProcess
 from tests.support.lengths import SEED, by_length
 from tests.support.topics import create_topic
 
@@ -72,9 +71,8 @@ class Writing(threading.Thread):
 
 
 def started(broker: BrokerProcess, archive: Path) -> "subprocess.Popen[str]":
-    program = "from odradek.tools.cli import main; main()"
     options = ["--path", str(broker.data), "--every", "0.2", "--merge-every", "1"]
-    command = [sys.executable, "-W", "ignore", "-c", program, "pipeline", "tables", str(archive)]
+    command = [SERVE[0], "pipeline", "tables", str(archive)]
     return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
 
 
