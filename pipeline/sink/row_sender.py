@@ -1,5 +1,8 @@
 """A producer of rows that reports the first one that failed.
 
+With `as_columns` rows are sent by thousands if they can be (column_sender.py). Then the first one
+that failed is not reported: the transaction cannot be committed.
+
 A row without a partition is sent to the one that Java's producers choose: by murmur2 of the key.
 """
 
@@ -12,9 +15,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from odradek.pipeline.client_config import PRODUCER_SETTINGS
 
 from .client_errors import reason_of
-from .rows import OutgoingRow, WriteError
+from .column_sender import can_send_columns, send_columns
+from .rows import OutgoingBatch, OutgoingRow, WriteError
 
 _POLL_EVERY = 5000
+_CONNECT_S = 5.0
 _FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 )
@@ -29,8 +34,10 @@ class FencedError(WriteError):
 class RowSender:
     """Sends rows. Methods raise WriteError, and FencedError."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], *, as_columns: bool = False) -> None:
         self._refusals = _Refusals()
+        self._as_columns = as_columns and can_send_columns()
+        self._connected_topics: set[str | None] = set()
         self.producer = Producer(
             {
                 **PRODUCER_SETTINGS,
@@ -41,6 +48,31 @@ class RowSender:
                 "on_delivery": self._refusals,
             }
         )
+
+    def connect(self, topic: str) -> None:
+        """Return when the producer is connected. If it cannot, the next call says why.
+
+        What librdkafka cannot do yet, it tries again after 0.5 s. Its first answer tells it the
+        broker's name, with which it connects anew. So two answers are awaited.
+        """
+        with suppress(KafkaException):
+            for _ in range(2):
+                found = self.producer.list_topics(topic, _CONNECT_S).topics[topic]
+            if found.error is None:
+                self._connected_topics.add(topic)
+
+    def send_batch(self, batch: OutgoingBatch) -> None:
+        """Queue all rows of the batch for sending."""
+        # Rows for a topic that is missing fail. Sent one by one, they fail with the reason.
+        if not (
+            self._as_columns and batch.has_only_columns and batch.topic in self._connected_topics
+        ):
+            self.send(batch.rows())
+            return
+        self._poll(0)
+        refused = send_columns(self.producer, batch, lambda: self._poll(0.05))
+        if refused is not None:
+            self.raise_reason(KafkaException(refused))
 
     def send(self, rows: Iterable[OutgoingRow]) -> None:
         """Queue the rows for sending."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -34,20 +35,37 @@ class WriteError(RuntimeError):
 OutgoingRow = tuple[str, bytes | None, bytes | None, int, int, Headers | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutgoingBatch:
     """Rows as records, part by part. A part is None if no row has it.
 
-    `topics` is None if all rows go to `topic`.
+    `topics` is None if all rows go to `topic`. `value_column` and `key_column` are binary.
     """
 
     topic: str | None
     topics: Sequence[str] | None
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None
+    value_column: pa.Array
+    key_column: pa.Array | None
     partitions: Sequence[int] | None
     timestamps_ms: Sequence[int] | None
     headers: Sequence[Headers | None] | None
+
+    @cached_property
+    def values(self) -> Sequence[bytes | None]:
+        """The value of each row."""
+        found: list[bytes | None] = self.value_column.to_pylist()
+        return found
+
+    @cached_property
+    def keys(self) -> Sequence[bytes | None] | None:
+        """The key of each row."""
+        return None if self.key_column is None else self.key_column.to_pylist()
+
+    @property
+    def has_only_columns(self) -> bool:
+        """Whether the rows have keys and values only, and go to one topic."""
+        others = (self.topics, self.partitions, self.timestamps_ms, self.headers)
+        return all(each is None for each in others)
 
     def rows(self) -> Iterator[OutgoingRow]:
         """Return the rows one by one."""
@@ -90,8 +108,8 @@ def outgoing_batch(
     return OutgoingBatch(
         topic=topic,
         topics=_topics(columns["topic"]) if topic is None else None,
-        values=_bytes(columns["value"]),
-        keys=_bytes(columns["key"]) if has("key") else None,
+        value_column=_binary(columns["value"]),
+        key_column=_binary(columns["key"]) if has("key") else None,
         partitions=_partitions(columns["partition"]) if has("partition") else None,
         timestamps_ms=_timestamps_ms(columns["timestamp"]) if with_timestamp else None,
         headers=list(headers_of(columns["headers"])) if has("headers") else None,
@@ -112,14 +130,13 @@ def _topics(column: pa.Array) -> Sequence[str]:
     return topics
 
 
-def _bytes(column: pa.Array) -> Sequence[bytes | None]:
+def _binary(column: pa.Array) -> pa.Array:
     """Return the column as bytes. Arrow's text is UTF-8 already."""
     if pa.types.is_string(column.type):
-        column = column.cast(pa.binary())
-    elif pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_binary())
-    found: list[bytes | None] = column.to_pylist()
-    return found
+        return column.cast(pa.binary())
+    if pa.types.is_large_string(column.type):
+        return column.cast(pa.large_binary())
+    return column
 
 
 def _partitions(column: pa.Array) -> Sequence[int]:

@@ -25,7 +25,7 @@ class RowsDigest:
 
     def add(self, batch: OutgoingBatch) -> None:
         """Add rows. A part of a record is hashed with the hash of the parts before it as seed."""
-        hashes: Iterable[int] = repeat(0, len(batch.values))
+        hashes: Iterable[int] = repeat(0, len(batch.value_column))
         for part in (batch.values, batch.keys):
             if part is not None:
                 hashes = map(xxh3, _without_null(part), hashes)
@@ -33,7 +33,7 @@ class RowsDigest:
             if others is not None:
                 hashes = map(xxh3, map(str.encode, map(repr, others)), hashes)
         self._sum = (self._sum + sum(hashes)) % _MODULUS
-        self.rows += len(batch.values)
+        self.rows += len(batch.value_column)
 
     def text(self) -> str:
         """Return the hash as 16 hexadecimal digits."""

@@ -8,35 +8,43 @@ from confluent_kafka import KafkaError, KafkaException
 
 from .marks import Mark, MarkGroup
 from .row_sender import RowSender
-from .rows import OutgoingRow, WriteError
+from .rows import OutgoingBatch, OutgoingRow, WriteError
 from .turns import Clock
 
 # How long a transaction may take: the broker's default of transaction.max.timeout.ms.
 _TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 120.0
-# If init_transactions is called before librdkafka has a broker, it retries only after 0.5 s.
-_CONNECTING_S = 0.05
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 
 
 class TaskTransaction:
-    """The transactions of one attempt of a task, under a transactional id.
+    """The transactions of one attempt of a task, under the transactional id `name`.
+
+    `topic` is one that rows are written to.
 
     Methods raise WriteError; FencedError if another attempt has taken over the id.
     """
 
-    def __init__(self, client: Mapping[str, Any], name: str, clock: Clock) -> None:
-        self._name = name
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        name: str,
+        topic: str,
+        clock: Clock,
+        *,
+        as_columns: bool = False,
+    ) -> None:
+        self._topic = topic
         self._clock = clock
         settings = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **client}
         self.timeout_s = int(settings["transaction.timeout.ms"]) / 1000
-        self._sender = RowSender({**settings, "transactional.id": name})
+        self._sender = RowSender({**settings, "transactional.id": name}, as_columns=as_columns)
         self._began_at = clock.now()
 
     def take_over(self) -> None:
         """Fence other attempts, and end their transaction."""
+        self._sender.connect(self._topic)
         producer = self._sender.producer
-        producer.poll(_CONNECTING_S)
         self._do(lambda: producer.init_transactions(_TIMEOUT_S))
 
     def begin(self) -> None:
@@ -47,6 +55,10 @@ class TaskTransaction:
     def send(self, rows: Iterable[OutgoingRow]) -> None:
         """Queue the rows for sending."""
         self._sender.send(rows)
+
+    def send_batch(self, batch: OutgoingBatch) -> None:
+        """Queue all rows of the batch for sending."""
+        self._sender.send_batch(batch)
 
     def commit(self, group: MarkGroup, marks: Iterable[Mark]) -> None:
         """Commit the rows that were sent, and the marks."""

@@ -88,7 +88,9 @@ class _Writing:
         turns: Turns | None = None
         # An attempt of a batch that is written must not fence those of the next batch.
         while not self._is_written(marks := self._marks()) and self.rows.count:
-            transaction = TaskTransaction(self.options.client, self.task.name, self.clock)
+            transaction = TaskTransaction(
+                self.options.client, self.task.name, self.places[0][0], self.clock, as_columns=True
+            )
             turns = turns or Turns(transaction.timeout_s, self.clock)
             try:
                 self._write(transaction)
@@ -114,7 +116,7 @@ class _Writing:
             digest = RowsDigest()
             for batch in _outgoing(self.options, self.rows):
                 digest.add(batch)
-                transaction.send(batch.rows())
+                transaction.send_batch(batch)
             written = CommittedBatch(self.task.batch_id, digest.rows, digest.text())
             transaction.commit(self.group, written.as_marks(self.places))
         except FencedError:
@@ -161,8 +163,10 @@ def _send(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     count = 0
     with closing(RowSender(options.client)) as sender:
         for batch in _outgoing(options, batches):
-            sender.send(batch.rows())
-            count += len(batch.values)
+            if not count and len(batch.value_column):
+                sender.connect(batch.topic or next(batch.rows())[0])
+            sender.send_batch(batch)
+            count += len(batch.value_column)
         sender.flush()
     return count
 

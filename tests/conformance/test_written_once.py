@@ -234,7 +234,7 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
     def take_long() -> None:
         waits.clock.sleep(1.1)
         # A second producer sees the transaction ended, as the broker would do it in a while.
-        transaction = TaskTransaction(to.client, "slow-0", waits.clock)
+        transaction = TaskTransaction(to.client, "slow-0", str(to.topic), waits.clock)
         transaction.take_over()
         transaction.close()
 

@@ -148,7 +148,8 @@ def _begin(
     if settings.delivery is Delivery.AT_LEAST_ONCE:
         group.commit(marks)
     else:
-        with closing(TaskTransaction(settings.client, group.name, Clock())) as transaction:
+        target, _ = next(iter(plan.sources))
+        with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
             transaction.take_over()
             transaction.begin()
             transaction.commit(group, marks)

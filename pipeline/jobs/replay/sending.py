@@ -74,8 +74,9 @@ class PlainWriter:
 
     timeout_s = 0.0
 
-    def __init__(self, client: Mapping[str, Any], clock: Clock) -> None:
+    def __init__(self, client: Mapping[str, Any], topic: str, clock: Clock) -> None:
         self._sender = RowSender(client)
+        self._sender.connect(topic)
         self._clock = clock
         self._began_at = clock.now()
         self.send = self._sender.send
@@ -125,10 +126,10 @@ class SendingWork:
     def writer(self, place: Place) -> PartWriter:
         """Return a writer for one partition."""
         if self.delivery is Delivery.AT_LEAST_ONCE:
-            return PlainWriter(self.client, self.clock)
+            return PlainWriter(self.client, place[0], self.clock)
         name = f"{ID_PREFIX}{self.job_id}-{place[0]}-{place[1]}"
         client = {"transaction.timeout.ms": _TIMEOUT_MS, **self.client}
-        return TaskTransaction(client, name, self.clock)
+        return TaskTransaction(client, name, place[0], self.clock)
 
 
 class _Sending:

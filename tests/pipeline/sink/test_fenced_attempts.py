@@ -52,7 +52,7 @@ def places(to: WriteOptions) -> list[Place]:
 def rival_begins(to: WriteOptions, task: TaskName) -> TaskTransaction:
     """Another attempt takes over, and has sent a row."""
     assert to.topic is not None
-    rival = TaskTransaction(to.client, task.name, Clock())
+    rival = TaskTransaction(to.client, task.name, to.topic, Clock())
     rival.take_over()
     rival.begin()
     rival.send([(to.topic, b"of the rival", None, -1, 0, None)])
