@@ -9,14 +9,17 @@ import polars as pl
 import pytest
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
+from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
+from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
-from tests.support.archives import archive_here, logged, rows_of, seen
+from tests.support.archives import InThisProcess, archive_here, logged, rows_of, seen
+from tests.support.broker_process import running_broker
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.failing_proxy import NO_ANSWER
 from tests.support.lengths import by_length
-from tests.support.log_box import NOW_MS, LogBox
+from tests.support.log_box import NOW_MS, TOPIC, LogBox
 from tests.support.object_store import ObjectStore, running_object_store
 
 pytestmark = pytest.mark.slow
@@ -88,3 +91,24 @@ def test_a_commit_whose_answer_never_comes_is_made_once(tmp_path: Path, store: O
     store.fail(method="PUT", suffix="/_delta_log/00000000000000000001.json", fault=NO_ANSWER)
     archive_here(settings, QUICK)
     assert rows_of(seen(settings.archive)) == logged(box.directory)
+
+
+def test_an_archive_in_an_object_store_is_replayed_while_requests_fail(
+    tmp_path: Path, store: ObjectStore
+) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path, store)
+    archive_here(settings, QUICK)
+    with running_broker(tmp_path / "broker") as broker:
+        store.fail(seed=1, rate=0.1)
+        replay = ReplaySettings(
+            archive=settings.archive,
+            client={"bootstrap.servers": broker.bootstrap},
+            job_id="replay",
+            topics=TopicChoice(names=[TOPIC]),
+            to_topic="copy",
+            create=True,
+        )
+        run_replay(InThisProcess(), replay)
+        sent = logged(broker.data / "copy-0")
+    assert [row[3:] for row in sent] == [row[3:] for row in logged(box.directory)]
