@@ -45,7 +45,7 @@ def continuous_archive(scratch: Path, share: int) -> Figures:
     try:
         create_topic(broker.bootstrap, TOPIC, PARTITIONS)
         with _tables(broker, archive) as tables:
-            meter, memory = CpuMeter(tables.pid), PeakMemory(tables.pid)
+            meter, memory = CpuMeter([tables.pid]), PeakMemory(tables.pid)
             memory.start()
             produced = list(_produce(broker, RECORDS // share))
             committed = _await(archive, produced[-1].records)

@@ -1,6 +1,6 @@
 """docs/performance.md: what is measured and how, the targets, and the figures that were kept."""
 
-from tests.bench import growth_chart
+from tests.bench import growth_chart, spark_page
 from tests.bench.figures import KAFKA, ODRADEK
 from tests.bench.growth import SIZES
 from tests.bench.kept import Kept, Run, load
@@ -60,9 +60,9 @@ _SHORT = """
   do not share. Kafka needs 6.5 µs in all once the JVM has compiled its code.
 - **`beside_writers`**: one event loop serves all. A request of 512 KiB takes about a millisecond
   of it, two thirds of that in the kernel's write, and a small request may have to wait for one of
-  them. Kafka has eight threads for requests. Until the end of November 2026 the loop also closed
-  the files of removed segments, which took up to a second on a fast disk: the 99.9th percentile was
-  12 times Kafka's there, and is 0.97 of it since.
+  them. Kafka has eight threads for requests. In run 2 the loop also closed the files of removed
+  segments, which took up to a second: the 99.9th percentile was 12 times Kafka's. Since then each
+  is closed when its log gives it up.
 - **After a kill**, a start recovers logs of up to 64 MiB together, the smallest first, before it
   answers; the others are recovered while those are served. With records of 1 KiB these are 600 logs
   and 60,000 batches. Each log's files are opened and its indexes made again, and the checksum of
@@ -140,12 +140,13 @@ def _figures(kept: Kept) -> str:
     ]
     growth = _growth(kept.others) if growth_chart.is_measured(kept.others.results) else ""
     table_of_runs = f"{_RUNS}{about}\n{table(HEAD, shown)}"
-    return f"{table_of_runs}{_SHORT}{growth}{_others(kept.others)}{_FIRST_VERSION}"
+    spark = spark_page.spark_section(kept.others.results, kept.others.machine.get("cores", ""))
+    return f"{table_of_runs}{_SHORT}{growth}{_others(kept.others)}{spark}{_FIRST_VERSION}"
 
 
 def _others(run: Run) -> str:
-    """The kept workloads that are neither in the table nor of growth."""
-    names = sorted(set(run.results) - set(GROWTH))
+    """The kept workloads that are neither in the table, nor of growth, nor of Spark."""
+    names = sorted(set(run.results) - set(GROWTH) - set(spark_page.WORKLOADS))
     if not names:
         return ""
     works = {**SHARED, **OWN}

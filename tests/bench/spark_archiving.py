@@ -24,10 +24,20 @@ from typing import NamedTuple
 
 from odradek.pipeline.jobs.archive.parquet_format import ZSTD_LEVEL
 from tests.bench.spark_archives import by_connector, by_odradek
-from tests.bench.spark_costs import MASTERS, SOURCES, Cost, Figures, compared, costs_of, growth
+from tests.bench.spark_costs import (
+    MASTERS,
+    SOURCES,
+    Cost,
+    Figures,
+    MeteredSpark,
+    compared,
+    costs_of,
+    growth,
+    running_spark,
+)
 from tests.bench.spark_topics import PARTITIONS, RECORDS, fill
 from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
-from tests.support.spark_process import SparkProcess, why_no_connector
+from tests.support.spark_process import why_no_connector
 
 TOPICS = ("plain", "keyed", "zstd")
 SEGMENT_BYTES = 16 << 20
@@ -63,7 +73,7 @@ def spark_archiving(scratch: Path, rounds: int, share: int) -> Figures:
         for name in TOPICS:
             fill(kafka, name, RECORDS // share)
         for master in MASTERS:
-            with SparkProcess(scratch, SPARK, master) as spark:
+            with running_spark(scratch, SPARK, master) as spark:
                 for name in TOPICS:
                     bench = _Bench(kafka, spark, name, scratch / "archive")
                     figures |= bench.figures(f"{master}_{name}", rounds)
@@ -76,7 +86,7 @@ class _Bench:
     """Archives one topic both ways, again and again."""
 
     def __init__(
-        self, kafka: BrokerProcess, spark: SparkProcess, topic: str, archive: Path
+        self, kafka: BrokerProcess, spark: MeteredSpark, topic: str, archive: Path
     ) -> None:
         self._kafka = kafka
         self._spark = spark
@@ -111,7 +121,7 @@ class _Bench:
 
     def _job(self) -> Callable[[], tuple[float, None]]:
         data, archive = str(self._kafka.data), str(self._archive)
-        return functools.partial(self._spark.do, by_odradek, data, self._topic, archive)
+        return functools.partial(self._spark.process.do, by_odradek, data, self._topic, archive)
 
     def _connector(self, files: int) -> Callable[[], tuple[float, None]]:
         source = {
@@ -120,7 +130,9 @@ class _Bench:
             "endingOffsets": json.dumps({self._topic: self._ends}),
             "minPartitions": str(files),
         }
-        return functools.partial(self._spark.do, by_connector, source, PARQUET, str(self._archive))
+        return functools.partial(
+            self._spark.process.do, by_connector, source, PARQUET, str(self._archive)
+        )
 
 
 def active_segments(data: Path, topic: str) -> Mapping[int, int]:

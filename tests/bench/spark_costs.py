@@ -6,16 +6,20 @@ The CPU is that of Spark and all its Python workers, and of the broker where it 
 
 import statistics
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.process_tree import children_of, own_cpu_seconds
+from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_process import SparkProcess
 
 PAUSE_SECONDS = 0.05
-MASTERS = ("local[1]", "local[2]")
+CLUSTER = "cluster"  # a master and two workers of one core each, on this machine
+MASTERS = ("local[1]", "local[2]", CLUSTER)
 SOURCES = ("kafka", "odradek")
 Figures = dict[str, float]
 Answer = TypeVar("Answer")
@@ -28,16 +32,38 @@ class Cost(NamedTuple):
     cpu_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class MeteredSpark:
+    """A session, and the processes that work for it, without their children."""
+
+    process: SparkProcess
+    pids: Sequence[int]
+
+
+@contextmanager
+def running_spark(scratch: Path, conf: Mapping[str, str], master: str) -> Iterator[MeteredSpark]:
+    """A session on one of MASTERS."""
+    with ExitStack() as running:
+        pids: Sequence[int] = ()
+        if master == CLUSTER:
+            directory = scratch / "cluster"
+            directory.mkdir(exist_ok=True)
+            cluster = running.enter_context(SparkCluster(directory))
+            master, pids = cluster.master, cluster.pids
+        process = running.enter_context(SparkProcess(scratch, conf, master))
+        yield MeteredSpark(process, [process.pid, *pids])
+
+
 def costs_of(
     kafka: BrokerProcess,
-    spark: SparkProcess,
+    spark: MeteredSpark,
     work: Callable[[], tuple[float, Answer]],
     *,
     with_broker: bool,
 ) -> tuple[Cost, Answer]:
     """`work` tells its seconds, and what else there is to know."""
     of_broker = kafka.cpu_seconds()
-    meter = CpuMeter(spark.pid)
+    meter = CpuMeter(spark.pids)
     seconds, answer = work()
     used = meter.end()
     if with_broker:
@@ -46,15 +72,15 @@ def costs_of(
 
 
 class CpuMeter(threading.Thread):
-    """The CPU that a process and its children use from now on, looked at again and again.
+    """The CPU that processes and their children use from now on, looked at again and again.
 
     Not a difference of two sums: Spark ends Python workers that have had nothing to do for a
     minute, and nobody waits for them, so their time is in no sum behind that.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pids: Sequence[int]) -> None:
         super().__init__(name="cpu-meter", daemon=True)
-        self._pid = pid
+        self._pids = pids
         self._ended = threading.Event()
         self._last: dict[int, float] = {}
         self._look()
@@ -73,9 +99,10 @@ class CpuMeter(threading.Thread):
         return sum(self._last.values()) - self._before
 
     def _look(self) -> None:
-        for pid in [self._pid, *children_of(self._pid)]:
-            with suppress(OSError):  # it has just ended
-                self._last[pid] = own_cpu_seconds(pid)
+        for root in self._pids:
+            for pid in [root, *children_of(root)]:
+                with suppress(OSError):  # it has just ended
+                    self._last[pid] = own_cpu_seconds(pid)
 
 
 def compared(label: str, records: int, costs: Mapping[str, list[Cost]]) -> Figures:
@@ -97,7 +124,7 @@ def compared(label: str, records: int, costs: Mapping[str, list[Cost]]) -> Figur
 
 def growth(figures: Figures) -> Figures:
     """How many times faster each piece of work is with the second core."""
-    one, two = (f"{master}_" for master in MASTERS)
+    one, two = (f"{master}_" for master in MASTERS[:2])
     return {
         f"two_cores_{name.removeprefix(one).removesuffix('_krec_s')}_x": figures[
             two + name.removeprefix(one)

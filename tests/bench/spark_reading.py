@@ -9,11 +9,21 @@ import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench.spark_costs import MASTERS, SOURCES, Cost, Figures, compared, costs_of, growth
+from tests.bench.spark_costs import (
+    MASTERS,
+    SOURCES,
+    Cost,
+    Figures,
+    MeteredSpark,
+    compared,
+    costs_of,
+    growth,
+    running_spark,
+)
 from tests.bench.spark_queries import COUNTED, run
 from tests.bench.spark_topics import RECORDS, fill
 from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
-from tests.support.spark_process import SparkProcess, why_no_connector
+from tests.support.spark_process import why_no_connector
 
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "plain": ("all", "value", COUNTED, "aggregate"),
@@ -36,7 +46,7 @@ def spark_reading(scratch: Path, rounds: int, share: int) -> Figures:
         sizes = {name: fill(kafka, name, RECORDS // share) for name in QUERIES}
         for master in MASTERS:
             settings = {"spark.driver.memory": "2g"}
-            with SparkProcess(scratch, settings, master) as spark:
+            with running_spark(scratch, settings, master) as spark:
                 for (name, query), costs in measure(kafka, spark, sizes, rounds).items():
                     label = f"{master}_{name}_{query}"
                     figures |= compared(label, sizes[name], costs)
@@ -46,7 +56,7 @@ def spark_reading(scratch: Path, rounds: int, share: int) -> Figures:
 
 
 def measure(
-    kafka: BrokerProcess, spark: SparkProcess, sizes: Mapping[str, int], rounds: int
+    kafka: BrokerProcess, spark: MeteredSpark, sizes: Mapping[str, int], rounds: int
 ) -> dict[tuple[str, str], dict[str, list[Cost]]]:
     """The costs of each source for every topic and query; a first round warms both up."""
     found: dict[tuple[str, str], dict[str, list[Cost]]] = {}
@@ -61,7 +71,7 @@ def measure(
 
 
 def read_once(
-    kafka: BrokerProcess, spark: SparkProcess, topic: str, query: str, source: str
+    kafka: BrokerProcess, spark: MeteredSpark, topic: str, query: str, source: str
 ) -> tuple[Cost, object]:
     """One read, and what the query answers."""
     where = {
@@ -69,7 +79,7 @@ def read_once(
         "odradek": {"path": str(kafka.data), "mode": "files"},
     }
     options = {**where[source], "subscribe": topic}
-    work = functools.partial(spark.do, run, source, options, query)
+    work = functools.partial(spark.process.do, run, source, options, query)
     return costs_of(kafka, spark, work, with_broker=source == "kafka")
 
 

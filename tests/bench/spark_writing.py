@@ -12,10 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipeline.sink.write_options import Delivery
-from tests.bench.spark_costs import MASTERS, Cost, Figures, compared, costs_of
+from tests.bench.spark_costs import (
+    MASTERS,
+    Cost,
+    Figures,
+    MeteredSpark,
+    compared,
+    costs_of,
+    running_spark,
+)
 from tests.bench.spark_topics import PARTITIONS, VALUE_BYTES
 from tests.support.broker_process import BrokerProcess, WarmedKafkaProcess
-from tests.support.spark_process import SparkProcess, why_no_connector
+from tests.support.spark_process import why_no_connector
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -41,7 +49,7 @@ def spark_writing(scratch: Path, rounds: int, share: int) -> Figures:
         for name in ROWS:
             create_topic(kafka.bootstrap, name, PARTITIONS)
         for master in MASTERS:
-            with SparkProcess(scratch, SPARK, master) as spark:
+            with running_spark(scratch, SPARK, master) as spark:
                 for name in ROWS:
                     costs = _costs(kafka, spark, name, rounds, RECORDS // share)
                     for delivery in DELIVERIES:
@@ -54,7 +62,7 @@ def spark_writing(scratch: Path, rounds: int, share: int) -> Figures:
 
 
 def _costs(
-    kafka: BrokerProcess, spark: SparkProcess, topic: str, rounds: int, rows: int
+    kafka: BrokerProcess, spark: MeteredSpark, topic: str, rounds: int, rows: int
 ) -> Mapping[str, list[Cost]]:
     """By the connector and by each delivery of ours. A first round warms all up."""
     sinks = {"kafka": ("kafka", {})} | {
@@ -64,7 +72,7 @@ def _costs(
     for number in range(rounds + 1):
         for name, (sink, more) in sinks.items():
             options = {"kafka.bootstrap.servers": kafka.bootstrap, "topic": topic, **more}
-            work = functools.partial(spark.do, write, rows, ROWS[topic], sink, options)
+            work = functools.partial(spark.process.do, write, rows, ROWS[topic], sink, options)
             cost, _ = costs_of(kafka, spark, work, with_broker=True)
             if number:
                 costs[name].append(cost)

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import chart, growth_chart, kept
+from tests.bench import chart, growth_chart, kept, spark_page
 from tests.bench.figures import BARE, KAFKA, ODRADEK, Results, compared, latencies, ratio_to
 from tests.bench.growth import SIZES
 from tests.bench.report import HEAD, as_text, lines
+from tests.bench.spark_costs import MASTERS
 from tests.bench.targets import TARGETS, in_words, is_met
 from tests.bench.with_workers import limit_of
 from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
@@ -107,6 +108,15 @@ def test_other_figures_of_another_machine_are_forgotten(
     assert kept.load().others.results.keys() == {"one", "two"}
     kept.keep_other("three", {ODRADEK: {"s": 3.0}}, MACHINE | {"cores": "4"})
     assert kept.load().others.results.keys() == {"three"}
+
+
+def test_spark_is_shown_beside_its_connector() -> None:
+    ends = {"_odradek_krec_s": 1234.0, "_krec_s_x": 1.5, "_krec_cpu_s_x": 2.0}
+    figures = {f"{master}_lz4_all{end}": each for master in MASTERS for end, each in ends.items()}
+    shown = spark_page.spark_section({"spark_reading": {ODRADEK: figures}}, "2")
+    cells = " | ".join(["1,234 · 1.50 · 2.00"] * len(MASTERS))
+    assert f"| lz4, all | {cells} |" in shown
+    assert spark_page.spark_section({}, "2") == ""
 
 
 def test_the_pictures_are_drawn_from_results() -> None:

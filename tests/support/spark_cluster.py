@@ -58,6 +58,11 @@ class SparkCluster:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
+    @property
+    def pids(self) -> list[int]:
+        """The master and the workers; the executors are the workers' children."""
+        return [process.pid for process in self._processes]
+
     def log_text(self) -> str:
         """What master and workers wrote so far."""
         logs = sorted(self._scratch.glob("*.log"))
