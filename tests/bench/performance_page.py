@@ -52,9 +52,10 @@ _SHORT = """
 - **CPU of large batches** (`producer_perf`, `produce_large_batches`): three fifths are what the
   bare loop needs, too: the kernel's copies of the bytes in and out, and the checksum.
   `consumer_perf` has smaller answers than `fetch_warm`, so requests weigh more.
-- **Requests of one record** (`tail`, `produce_200`, `produce_beside_idle`): a read, a write and a
-  send, of which the send costs most, and about 6 µs of Python. Kafka's code runs compiled, and on
-  both cores.
+- **Requests of one record** (`tail`, `tail_of_100`, `produce_200`, `produce_beside_idle`): a read,
+  a write and a send, of which the send costs most, and about 6 µs of Python. Kafka's code runs
+  compiled, and on both cores. odradek's one process is busy all the time with 100 producers or
+  more, and is the limit. Which of the two brokers is faster differs by machine.
 - **`produce_2000_partitions`**: a write for each record, about 2.5 µs, and more than that in Python
   to check it, to find its log and to answer. Much of it is waiting for memory, which two partitions
   do not share. Kafka needs 6.5 µs in all once the JVM has compiled its code.
