@@ -1,15 +1,16 @@
 """The reader of a batch query: plans ranges in the driver and reads one range per task."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.range_reader import OffsetRange
 
+from .filters import UNBOUNDED, PushedFilters
 from .options import ReadOptions
 from .origin import Origin
 from .planning import plan_batch
@@ -19,23 +20,29 @@ from .task import TimesMs, read_range, reads_files
 if TYPE_CHECKING:
     from odradek.pipeline.registry.values import ValueSchema
 
-    from .filters import PushedFilters
-
 
 class OdradekReader(DataSourceReader):
-    """Reads all rows that the options select, unless a subclass sets `pushed`."""
+    """Reads without filters: if pushdown is off, Spark refuses a reader with `pushFilters`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.rows = Rows(options, schema)
-        self.pushed: PushedFilters | None = None
+        self.pushed = PushedFilters()
 
     def partitions(self) -> Sequence[InputPartition]:
         parts = plan_batch(make_origin(self.options), self.options, self.pushed)
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.rows.read(partition, self.pushed.narrowed_times_ms if self.pushed else None)
+        times_ms = None if self.pushed.times_ms == UNBOUNDED else self.pushed.times_ms
+        return self.rows.read(partition, times_ms)
+
+
+class FilteringReader(OdradekReader):
+    """Also applies the conditions that filters.py can."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        return self.pushed.push(filters, batch_view=self.options.batch_view)
 
 
 def make_origin(options: ReadOptions, *, split_by_bytes: bool = True) -> Origin:

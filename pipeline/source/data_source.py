@@ -5,7 +5,6 @@ from it directly: a copy in a plain dictionary would have lower-case keys.
 """
 
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -13,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
 
-from .batch_reader import OdradekReader, value_schema
+from .batch_reader import FilteringReader, OdradekReader, value_schema
 from .options import read_options
 from .row_schema import full_schema
 from .stream_reader import OdradekStreamReader
@@ -41,24 +40,11 @@ class OdradekDataSource(DataSource):
         return full_schema(options, found.type if found else None)
 
     def reader(self, schema: StructType) -> OdradekReader:
-        options = read_options(self.options, streaming=False)
-        if _PUSHING_MODULE not in sys.modules:
-            return OdradekReader(options, schema)
-        from .filtering_reader import (
-            FilteringReader,
-        )  # a Spark that pushes filters has what it needs
-
-        return FilteringReader(options, schema)
+        kind = FilteringReader if _PUSHING_MODULE in sys.modules else OdradekReader
+        return kind(read_options(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> OdradekStreamReader:  # noqa: N802 - Spark's name
-        options = read_options(self.options, streaming=True)
-        if find_spec("pyspark.sql.streaming.datasource") is None:
-            if options.max_offsets_per_trigger or options.min_offsets_per_trigger:
-                raise OptionError("maxOffsetsPerTrigger, minOffsetsPerTrigger: need Spark 4.2")
-            return OdradekStreamReader(options, schema)
-        from .limited_stream_reader import LimitedStreamReader
-
-        return LimitedStreamReader(options, schema)
+        return OdradekStreamReader(read_options(self.options, streaming=True), schema)
 
     # sink/ is imported late: it needs confluent-kafka, reading files does not.
 
