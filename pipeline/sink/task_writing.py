@@ -1,9 +1,14 @@
-"""Writes the rows of a task once, however often the task runs. Does not depend on Spark."""
+"""Writes the rows of a task once, however often the task runs. Does not depend on Spark.
+
+A task with many rows begins its transaction before the last has arrived, so that rows are made and
+sent at the same time. If another attempt fences it, or if the rest is slow, it collects all rows
+and then begins another transaction.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -17,6 +22,10 @@ from .rows_digest import RowsDigest
 from .task_transaction import TaskTransaction
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
+
+_MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
+# How long a transaction waits for rows: it holds back readers of committed records.
+_OPEN_AT_MOST_S: Final = 30.0
 
 
 class TaskName(NamedTuple):
@@ -37,34 +46,44 @@ class Written(NamedTuple):
     topics: frozenset[str]
 
 
-class CompleteRows(Protocol):
-    """All rows of a task: their number, and their batches."""
+class TaskRows(Protocol):
+    """All rows of a task, in batches: see CollectedRows."""
 
     @property
     def count(self) -> int: ...
 
+    @property
+    def are_complete(self) -> bool: ...
+
+    def collect(self) -> None: ...
+
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
-def write_rows(options: WriteOptions, task: TaskName, batches: Iterable[pa.RecordBatch]) -> Written:
+def write_rows(
+    options: WriteOptions,
+    task: TaskName,
+    batches: Iterable[pa.RecordBatch],
+    clock: Clock = Clock(),  # noqa: B008 - a value
+) -> Written:
     """Write all rows. Raises WriteError, and what the iterator raises."""
     if options.delivery is Delivery.AT_LEAST_ONCE:
         return Written(_send(options, batches), frozenset())
     with CollectedRows(batches) as rows:
-        return write_complete(options, task, rows)
+        if options.topic is None:
+            rows.collect()
+        else:
+            rows.collect(_MANY_BYTES)
+        return write_once(options, task, rows, clock)
 
 
-def write_complete(
+def write_once(
     options: WriteOptions,
     task: TaskName,
-    rows: CompleteRows,
+    rows: TaskRows,
     clock: Clock = Clock(),  # noqa: B008 - a value
 ) -> Written:
-    """Write rows that are known to be complete, unless another attempt has. Raises WriteError.
-
-    The attempt that begins a transaction fences the others. So an attempt that may not be able to
-    finish, because some of its rows have not arrived, must not begin.
-    """
+    """Write the rows, unless another attempt has. Raises WriteError, and what makes the rows."""
     topics = _topics(options, rows)
     if topics:
         with MarkGroup(options.client, task.name) as group:
@@ -78,7 +97,7 @@ class _Writing:
 
     options: WriteOptions
     task: TaskName
-    rows: CompleteRows
+    rows: TaskRows
     clock: Clock
     group: MarkGroup
     places: Sequence[Place]
@@ -92,29 +111,38 @@ class _Writing:
                 self.options.client, self.task.name, self.places[0][0], self.clock, as_columns=True
             )
             turns = turns or Turns(transaction.timeout_s, self.clock)
+            were_complete = self.rows.are_complete
             try:
-                self._write(transaction)
+                if self._write(transaction):
+                    return
+                self.rows.collect()
             except FencedError:
-                transaction.check_timeout()
+                if were_complete:
+                    transaction.check_timeout()
                 if turns.are_over:
                     raise
-                turns.has_changed(self._marks, marks, turns.next_wait_s(transaction.open_for_s))
-            else:
-                return
+                wait_s = turns.next_wait_s(transaction.open_for_s)
+                self.rows.collect()
+                turns.has_changed(self._marks, marks, wait_s)
             finally:
                 transaction.close()
 
-    def _write(self, transaction: TaskTransaction) -> None:
-        """Write the batch in one transaction, unless it has been written in the meantime."""
+    def _write(self, transaction: TaskTransaction) -> bool:
+        """Return whether the batch is written now; else its rows are slow, or a mark may say so."""
+        open_at_most_s = min(_OPEN_AT_MOST_S, transaction.timeout_s / 2)
         try:
             transaction.take_over()
             transaction.begin()
-            if self._is_written(self._marks()):
-                return transaction.abort()
+            if self._has_passed(last_batch(self._marks())):
+                transaction.abort()
+                return False
             if self.task.query:
                 check_not_ended(self.options.client, self.task.query, self.places)
             digest = RowsDigest()
             for batch in _outgoing(self.options, self.rows):
+                if not self.rows.are_complete and transaction.open_for_s > open_at_most_s:
+                    transaction.abort()
+                    return False
                 digest.add(batch)
                 transaction.send_batch(batch)
             written = CommittedBatch(self.task.batch_id, digest.rows, digest.text())
@@ -124,6 +152,7 @@ class _Writing:
         except BaseException:
             transaction.abort()
             raise
+        return True
 
     def _marks(self) -> list[Mark]:
         return self.group.read(self.places, optional=PLACE_IN_0_1)
@@ -131,7 +160,7 @@ class _Writing:
     def _is_written(self, marks: Iterable[Mark]) -> bool:
         """Whether a mark says so. Raises WriteError if it was not the same batch."""
         last, task = last_batch(marks), self.task
-        if last is None or last.batch_id < task.batch_id:
+        if last is None or not self._has_passed(last):
             return False
         if last.batch_id > task.batch_id:
             raise WriteError(
@@ -150,8 +179,11 @@ class _Writing:
             )
         return True
 
+    def _has_passed(self, last: CommittedBatch | None) -> bool:
+        return last is not None and last.batch_id >= self.task.batch_id
 
-def _topics(options: WriteOptions, rows: CompleteRows) -> set[str]:
+
+def _topics(options: WriteOptions, rows: TaskRows) -> set[str]:
     """Return the topics that the rows are written to."""
     if options.topic is not None:
         return {options.topic}

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SLOW_SECONDS = 60.0
 
 
-def write_failing(spark: "SparkSession", rows: int, options: Mapping[str, str], seen: str) -> None:
+def write_failing(
+    spark: "SparkSession", rows: int, size: int, options: Mapping[str, str], seen: str
+) -> None:
     """What makes a task's rows fails in its first attempt, when most of them are made."""
 
     def failing(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -22,13 +24,11 @@ def write_failing(spark: "SparkSession", rows: int, options: Mapping[str, str], 
             raise OSError("the first attempt fails")
 
     frame = spark.range(0, rows, 1, 2).mapInArrow(failing, "id long")
-    frame.selectExpr("cast(id as string) as value").write.format("odradek").mode("append").options(
-        **options
-    ).save()
+    write_padded(frame, size, options)
 
 
 def write_overtaken(
-    spark: "SparkSession", rows: int, options: Mapping[str, str], seen: str
+    spark: "SparkSession", rows: int, size: int, options: Mapping[str, str], seen: str
 ) -> None:
     """The first attempt of the second task is slow until another one has begun beside it."""
 
@@ -36,13 +36,17 @@ def write_overtaken(
         attempt = note_attempt(seen)
         for number, batch in enumerate(batches):
             yield batch
-            if number == 0 and attempt == 0 and is_second():
+            if number == 6 and attempt == 0 and is_second():
                 wait_for(Path(seen) / "1-1")
 
     frame = spark.range(0, rows, 1, 2).mapInArrow(slow, "id long")
-    frame.selectExpr("cast(id as string) as value").write.format("odradek").mode("append").options(
-        **options
-    ).save()
+    write_padded(frame, size, options)
+
+
+def write_padded(frame: "DataFrame", size: int, options: Mapping[str, str]) -> None:
+    """Write the column `id` as values of that many bytes."""
+    padded = frame.selectExpr(f"lpad(cast(id as string), {size}, '0') as value")
+    padded.write.format("odradek").mode("append").options(**options).save()
 
 
 def note_attempt(seen: str) -> int:

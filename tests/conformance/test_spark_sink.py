@@ -22,6 +22,8 @@ from tests.support.topics import create_topic
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 ROWS = 20_000
+# Of small rows a task has all when it begins its transaction, of large ones it has not.
+SIZES = pytest.mark.parametrize("size", [8, 1000])
 IN_SMALL_BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"}
 TWO_EXECUTORS = {
     "spark.driver.host": "127.0.0.1",
@@ -55,8 +57,8 @@ def written_to(kafka: ApacheKafkaProcess, topic: str) -> dict[str, str]:
     return {"kafka.bootstrap.servers": kafka.bootstrap, "topic": topic, "delivery": "exactly-once"}
 
 
-def all_once() -> list[bytes]:
-    return sorted(b"%d" % number for number in range(ROWS))
+def all_once(size: int) -> list[bytes]:
+    return [b"%0*d" % (size, number) for number in range(ROWS)]
 
 
 def groups(kafka: ApacheKafkaProcess) -> list[str]:
@@ -66,20 +68,23 @@ def groups(kafka: ApacheKafkaProcess) -> list[str]:
     return [each.group_id for each in answer.valid]
 
 
+@SIZES
 def test_tasks_that_fail_and_run_again_write_their_rows_once(
-    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
+    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:
+    known = set(groups(kafka))
     options = written_to(kafka, topic)
     with spark_on("local[2,2]", tmp_path) as spark:
-        spark.do(jobs.write_failing, ROWS, options, str(tmp_path))
+        spark.do(jobs.write_failing, ROWS, size, options, str(tmp_path))
     assert {path.name for path in tmp_path.glob("?-?")} == {"0-0", "0-1", "1-0", "1-1"}
-    assert committed_values(kafka.bootstrap, topic, 2) == all_once()
-    (left,) = [name for name in groups(kafka) if name.startswith("odradek-")]
+    assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
+    (left,) = [name for name in set(groups(kafka)) - known if name.startswith("odradek-")]
     assert left.count("-") == 5, "the group of a task, odradek-UUID-0, and not of the query"
 
 
+@SIZES
 def test_of_two_attempts_at_a_time_one_writes(
-    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
+    kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:
     options = written_to(kafka, topic)
     # Spark does not begin a second attempt on the machine of the first.
@@ -87,9 +92,9 @@ def test_of_two_attempts_at_a_time_one_writes(
         SparkCluster(tmp_path) as cluster,
         spark_on(cluster.master, tmp_path, **SPECULATING, **TWO_EXECUTORS) as spark,
     ):
-        spark.do(jobs.write_overtaken, ROWS, options, str(tmp_path))
+        spark.do(jobs.write_overtaken, ROWS, size, options, str(tmp_path))
     assert {"0-0", "1-0", "1-1"} <= {path.name for path in tmp_path.glob("?-?")}
-    assert committed_values(kafka.bootstrap, topic, 2) == all_once()
+    assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
 
 
 def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(

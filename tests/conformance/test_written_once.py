@@ -15,7 +15,7 @@ from odradek.pipeline.sink.committed_batches import last_batch, places_of
 from odradek.pipeline.sink.marks import Mark, MarkGroup, delete_groups
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, write_complete, write_rows
+from odradek.pipeline.sink.task_writing import TaskName, write_once, write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
@@ -77,7 +77,7 @@ def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
 ) -> None:
     to, task = options(), TaskName("dies-0", 4)
     with pytest.raises(OSError, match="the executor is gone"):
-        write_complete(to, task, Rows(rows("a", "b"), rows("c"), between=(fail,)))
+        write_once(to, task, Rows(rows("a", "b"), rows("c"), between=(fail,)))
     assert marks_of(to, task.name) == []
     write_rows(to, task, [rows("a", "b")])
     assert committed(to) == ["a", "b"]
@@ -95,7 +95,7 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
         assert write_rows(to, task, [first, rest]).rows == 3
 
     waits = Waits()
-    assert write_complete(to, task, Rows(first, rest, between=(overtake,)), waits.clock).rows == 3
+    assert write_once(to, task, Rows(first, rest, between=(overtake,)), waits.clock).rows == 3
     assert waits.total_s == 0
     assert committed(to) == ["a", "b", "c"]
 
@@ -115,7 +115,7 @@ def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
 
     waits = Waits()
     slow = Rows(rows("a"), rows("b"), between=(fail_beside,))
-    assert write_complete(to, task, slow, waits.clock).rows == 2
+    assert write_once(to, task, slow, waits.clock).rows == 2
     assert waits.total_s == 0
     assert committed(to) == ["a", "b"]
 
@@ -127,10 +127,10 @@ def test_an_attempt_that_is_overtaken_by_one_that_dies_takes_over(
 
     def overtake_and_die() -> None:
         with pytest.raises(OSError, match="gone"):
-            write_complete(to, task, Rows(*both, between=(fail,)))
+            write_once(to, task, Rows(*both, between=(fail,)))
 
     waits = Waits()
-    assert write_complete(to, task, Rows(*both, between=(overtake_and_die,)), waits.clock).rows == 2
+    assert write_once(to, task, Rows(*both, between=(overtake_and_die,)), waits.clock).rows == 2
     assert 0 < waits.total_s <= 10
     assert committed(to) == ["a", "b"]
 
@@ -240,7 +240,7 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
 
     slow = Rows(rows("a"), rows("b"), between=(take_long,))
     with pytest.raises(WriteError, match="took longer than"):
-        write_complete(to, TaskName("slow-0", 0), slow, waits.clock)
+        write_once(to, TaskName("slow-0", 0), slow, waits.clock)
     assert committed(to) == []
 
 
@@ -253,5 +253,5 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
     def overtake() -> None:
         write_rows(to, task, [many, many])
 
-    assert write_complete(to, task, Rows(many, many, between=(overtake,))).rows == 300_000
+    assert write_once(to, task, Rows(many, many, between=(overtake,))).rows == 300_000
     assert len(committed(to)) == 300_000

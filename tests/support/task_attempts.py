@@ -16,6 +16,11 @@ class Rows:
         self._batches = batches
         self._between = list(between)
 
+    are_complete = True
+
+    def collect(self) -> None:
+        """Do nothing: they are complete."""
+
     @property
     def count(self) -> int:
         return sum(batch.num_rows for batch in self._batches)

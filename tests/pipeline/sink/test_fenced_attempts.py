@@ -1,12 +1,12 @@
 """Attempts of a task that fence each other: rows are written once, and nobody waits for long."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from typing import Any
 
+import pyarrow as pa
 import pytest
-
-pytest.importorskip("pyarrow")
+from confluent_kafka import Consumer, TopicPartition
 
 from odradek.pipeline.sink.committed_batches import CommittedBatch, places_of
 from odradek.pipeline.sink.ended_queries import end_query
@@ -15,13 +15,14 @@ from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError, outgoing_batch
 from odradek.pipeline.sink.rows_digest import RowsDigest
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, write_complete
+from odradek.pipeline.sink.task_writing import TaskName, write_once, write_rows
 from odradek.pipeline.sink.turns import Clock
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import BrokerProcess
 from tests.support.committed import committed_values
-from tests.support.task_attempts import Rows, Waits, rows
+from tests.support.task_attempts import Hook, Rows, Waits, rows
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +65,7 @@ def test_an_attempt_goes_on_soon_if_the_one_that_fenced_it_has_died(
 ) -> None:
     waits = Waits()
     dying = Rows(A, B, between=(lambda: rival_begins(to, task).close(),))
-    assert write_complete(to, task, dying, waits.clock).rows == 2
+    assert write_once(to, task, dying, waits.clock).rows == 2
     assert committed(to) == [b"a", b"b"]
     assert 0 < waits.total_s <= 10
 
@@ -84,7 +85,7 @@ def test_a_fenced_attempt_writes_nothing_if_the_other_commits_while_it_waits(
                 rival.commit(group, written.as_marks(places(to)))
 
     fenced = Rows(A, B, between=(lambda: begun.append(rival_begins(to, task)),))
-    assert write_complete(to, task, fenced, Waits(on_sleep=commit).clock).rows == 2
+    assert write_once(to, task, fenced, Waits(on_sleep=commit).clock).rows == 2
     assert committed(to) == [b"of the rival"]
 
 
@@ -98,7 +99,7 @@ def test_attempts_that_fence_each_other_wait_longer_each_time(
         at.append(waits.total_s)
         rival_begins(to, task).close()
 
-    assert write_complete(to, task, Rows(A, B, between=(fence,) * 3), waits.clock).rows == 2
+    assert write_once(to, task, Rows(A, B, between=(fence,) * 3), waits.clock).rows == 2
     assert committed(to) == [b"a", b"b"]
     first, second, third = at[1] - at[0], at[2] - at[1], waits.total_s - at[2]
     assert second >= 2 * first
@@ -111,7 +112,7 @@ def test_an_attempt_gives_up_after_a_wait_as_long_as_a_transaction_may_take(
     waits = Waits()
     fences = (lambda: rival_begins(to, task).close(),) * 20
     with pytest.raises(FencedError):
-        write_complete(to, task, Rows(A, B, between=fences), waits.clock)
+        write_once(to, task, Rows(A, B, between=fences), waits.clock)
     assert 40 <= waits.total_s <= 2 * 40
     assert committed(to) == []
 
@@ -119,13 +120,13 @@ def test_an_attempt_gives_up_after_a_wait_as_long_as_a_transaction_may_take(
 def test_an_attempt_of_a_batch_that_is_written_does_not_fence_the_next_batch(
     to: WriteOptions, task: TaskName
 ) -> None:
-    write_complete(to, task, Rows(A))
+    write_once(to, task, Rows(A))
     waits = Waits()
-    next_batch = Rows(B, rows("c"), between=(lambda: write_complete(to, task, Rows(A)),))
-    assert write_complete(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    next_batch = Rows(B, rows("c"), between=(lambda: write_once(to, task, Rows(A)),))
+    assert write_once(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
     assert waits.total_s == 0
     with pytest.raises(WriteError, match="already written batch 1, which is later than batch 0"):
-        write_complete(to, task, Rows(A))
+        write_once(to, task, Rows(A))
     assert committed(to) == [b"a", b"b", b"c"]
 
 
@@ -133,7 +134,7 @@ def test_a_batch_goes_on_if_an_attempt_of_the_batch_before_fences_it_after_all(
     to: WriteOptions, task: TaskName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempt has read the mark before its batch was written, and begins long after that."""
-    write_complete(to, task, Rows(A))
+    write_once(to, task, Rows(A))
     read = MarkGroup.read
 
     def zombie() -> None:
@@ -143,13 +144,13 @@ def test_a_batch_goes_on_if_an_attempt_of_the_batch_before_fences_it_after_all(
             return seen_early.pop() if seen_early else read(group, places, **more)
 
         monkeypatch.setattr(MarkGroup, "read", late)
-        write_complete(to, task, Rows(A))
+        write_once(to, task, Rows(A))
         assert not seen_early
         monkeypatch.setattr(MarkGroup, "read", read)
 
     waits = Waits()
     next_batch = Rows(B, rows("c"), between=(zombie,))
-    assert write_complete(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    assert write_once(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
     assert committed(to) == [b"a", b"b", b"c"]
     assert 0 < waits.total_s <= 10
 
@@ -158,12 +159,12 @@ def test_a_late_attempt_of_a_batch_query_that_has_ended_writes_nothing(
     to: WriteOptions, task: TaskName
 ) -> None:
     task = task._replace(query=task.name.removesuffix("-0"))
-    write_complete(to, task, Rows(A))
+    write_once(to, task, Rows(A))
     end_query(to.client, task.query, [task.name], [to.topic or ""])
     with MarkGroup(to.client, task.name) as group:
         assert group.read(places(to)) == []
     with pytest.raises(WriteError, match="has ended: this attempt is late"):
-        write_complete(to, task, Rows(A))
+        write_once(to, task, Rows(A))
     assert committed(to) == [b"a"]
 
 
@@ -172,8 +173,80 @@ def test_a_batch_that_release_0_1_has_written_is_not_written_again(
 ) -> None:
     with MarkGroup(to.client, task.name) as group:
         group.commit([Mark("__consumer_offsets", 0, 1, '{"rows": 1}')])
-    assert write_complete(to, task, Rows(A)).rows == 1
+    assert write_once(to, task, Rows(A)).rows == 1
     assert committed(to) == []
-    write_complete(to, task._replace(batch_id=1), Rows(B))
-    assert write_complete(to, task._replace(batch_id=1), Rows(B)).rows == 1
+    write_once(to, task._replace(batch_id=1), Rows(B))
+    assert write_once(to, task._replace(batch_id=1), Rows(B)).rows == 1
     assert committed(to) == [b"b"]
+
+
+# -- a task with many rows begins before the last has arrived -------------------------------------
+
+MANY = rows(*(f"{number:1000}" for number in range(6000)))
+SORTED = sorted(value.encode() for value in [*MANY.column("value").to_pylist(), "z"])
+
+
+def arriving(between: Hook) -> Iterator[pa.RecordBatch]:
+    yield MANY
+    between()
+    yield rows("z")
+
+
+def end_offset(to: WriteOptions, isolation: str) -> int:
+    settings = {"bootstrap.servers": to.client["bootstrap.servers"], "group.id": "none"}
+    with closing(Consumer({**settings, "isolation.level": isolation})) as consumer:
+        _, end = consumer.get_watermark_offsets(TopicPartition(str(to.topic), 0), timeout=5)
+        return int(end)
+
+
+def test_many_rows_are_sent_before_the_last_arrives(to: WriteOptions, task: TaskName) -> None:
+    def wait_for_rows() -> None:
+        wait_until(lambda: end_offset(to, "read_uncommitted") >= MANY.num_rows)
+        assert end_offset(to, "read_committed") == 0
+
+    assert write_rows(to, task, arriving(wait_for_rows)).rows == len(SORTED)
+    assert committed(to) == SORTED
+    assert write_rows(to, task, arriving(lambda: None)).rows == len(SORTED)
+    assert committed(to) == SORTED
+
+
+def test_an_attempt_that_is_fenced_before_its_last_row_writes_all_rows_once(
+    to: WriteOptions, task: TaskName
+) -> None:
+    waits = Waits()
+    batches = arriving(lambda: rival_begins(to, task).close())
+    assert write_rows(to, task, batches, waits.clock).rows == len(SORTED)
+    assert committed(to) == SORTED
+    assert 0 < waits.total_s <= 10
+
+
+def test_a_transaction_does_not_wait_for_long_until_rows_arrive(
+    to: WriteOptions, task: TaskName
+) -> None:
+    waits = Waits()
+
+    def take_long() -> None:
+        waits.clock.sleep(21)
+
+    def more() -> Iterator[pa.RecordBatch]:
+        yield from arriving(take_long)
+        # The rows that were sent are aborted by now, so what others have written can be read.
+        assert 0 < end_offset(to, "read_uncommitted") == end_offset(to, "read_committed")
+
+    assert write_rows(to, task, more(), waits.clock).rows == len(SORTED)
+    assert waits.total_s == 21
+    assert committed(to) == SORTED
+
+
+def test_nothing_is_written_of_many_rows_that_do_not_all_come(
+    to: WriteOptions, task: TaskName
+) -> None:
+    def fail() -> None:
+        raise OSError("what makes the rows has failed")
+
+    with pytest.raises(OSError, match="has failed"):
+        write_rows(to, task, arriving(fail))
+    waits = Waits()
+    assert write_rows(to, task, [rows("a")], waits.clock).rows == 1
+    assert committed(to) == [b"a"]
+    assert waits.total_s == 0
