@@ -46,7 +46,7 @@ _JAVA_ONLY = frozenset(
 )
 # For a producer that sends much. Only the broker limits the size of a record.
 PRODUCER_SETTINGS: Mapping[str, str | int] = {
-    "linger.ms": 20,
+    "linger.ms": 100,  # larger batches; a flush does not wait for it
     "reconnect.backoff.ms": 10,  # a producer lives for one task, and connects twice
     "log_level": 3,
     "message.max.bytes": 1_000_000_000,

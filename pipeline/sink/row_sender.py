@@ -6,7 +6,7 @@ that failed is not reported: the transaction cannot be committed.
 A row without a partition is sent to the one that Java's producers choose: by murmur2 of the key.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -94,9 +94,9 @@ class RowSender:
 
     def flush(self) -> None:
         """Wait until all rows are acknowledged."""
-        while len(self.producer):
-            self._poll(0.5)
-        self._poll(0)
+        # While it flushes, librdkafka sends what it would otherwise hold back for linger.ms.
+        while self._serve(self.producer.flush, 0.5):
+            pass
 
     def raise_reason(self, error: Exception) -> NoReturn:
         """Raise the error of the first row that failed, or else the reason of `error`."""
@@ -127,13 +127,17 @@ class RowSender:
             self.producer.poll(0)
 
     def _poll(self, wait_s: float) -> None:
+        self._serve(self.producer.poll, wait_s)
+
+    def _serve(self, wait: Callable[[float], int], wait_s: float) -> int:
         try:
-            self.producer.poll(wait_s)
+            result = wait(wait_s)
         except (KafkaException, SystemError) as error:
             # confluent-kafka raises SystemError if a callback ran during a fatal error.
             self.raise_reason(error)
         if self._refusals.first is not None:
             self.raise_reason(KafkaException(self._refusals.first))
+        return result
 
 
 class _Refusals:
