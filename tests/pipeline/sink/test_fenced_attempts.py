@@ -199,9 +199,13 @@ def end_offset(to: WriteOptions, isolation: str) -> int:
         return int(end)
 
 
+def wait_for_many(to: WriteOptions) -> None:
+    wait_until(lambda: end_offset(to, "read_uncommitted") >= MANY.num_rows)
+
+
 def test_many_rows_are_sent_before_the_last_arrives(to: WriteOptions, task: TaskName) -> None:
     def wait_for_rows() -> None:
-        wait_until(lambda: end_offset(to, "read_uncommitted") >= MANY.num_rows)
+        wait_for_many(to)
         assert end_offset(to, "read_committed") == 0
 
     assert write_rows(to, task, arriving(wait_for_rows)).rows == len(SORTED)
@@ -226,6 +230,7 @@ def test_a_transaction_does_not_wait_for_long_until_rows_arrive(
     waits = Waits()
 
     def take_long() -> None:
+        wait_for_many(to)
         waits.clock.sleep(21)
 
     def more() -> Iterator[pa.RecordBatch]:
