@@ -10,6 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
 	[ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 2000000 ] && echo TMPDIR=/dev/shm)
 
+ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
+	tests/conformance/test_spark_sink.py tests/conformance/test_spark_reads_kafkas_files.py
+
 .PHONY: help run check test long bench docs clean
 
 help:
@@ -17,6 +20,7 @@ help:
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
 	@echo "make test   check, then every other test at short length (12 minutes)"
 	@echo "make long   crash, model, exchange and soak tests at full length"
+	@echo "make spark-4.0  the tests of the pipeline with another Spark, in .venv-spark-4.0"
 	@echo "make bench  odradek and Apache Kafka side by side (30 minutes)"
 	@echo "make docs   the generated pages of the documentation, and the site in site/"
 
@@ -45,6 +49,11 @@ test: check
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra
+
+spark-%:
+	$(MAKE) VENV=.venv-$@ .venv-$@/.dev
+	.venv-$@/bin/pip install --quiet --disable-pip-version-check 'pyspark[sql,connect]==$*.*'
+	.venv-$@/bin/pytest -q -ra -n 2 --dist loadfile $(ON_SPARK)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench

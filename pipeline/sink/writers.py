@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
+
+from odradek.pipeline.spark_versions import StreamArrowWriter
 
 from .complete_input import require_complete
 from .ended_queries import end_query
@@ -57,7 +55,7 @@ class OdradekWriter(DataSourceArrowWriter):
             end_query(self.options.client, self.query, [each.name for each in done], topics)
 
 
-class OdradekStreamWriter(DataSourceStreamArrowWriter):
+class OdradekStreamWriter(StreamArrowWriter):
     """Writes the batches of a stream. Spark keeps the query's id across restarts."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -74,6 +72,9 @@ class OdradekStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         """Do nothing: each task has committed its rows."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Do nothing: the batch will run again."""
 
 
 def _write(options: WriteOptions, task: TaskName, rows: Iterator[pa.RecordBatch]) -> TaskDone:

@@ -1,48 +1,42 @@
 """The reader of a batch query: plans ranges in the driver and reads one range per task."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.spark_versions import to_arrow_schema
 
-from .filters import UNBOUNDED, PushedFilters
 from .options import ReadOptions
 from .origin import Origin
 from .planning import plan_batch
-from .row_schema import arrow_schema, cast_to_schema, chosen_columns
+from .row_schema import cast_to_schema, chosen_columns
 from .task import TimesMs, read_range, reads_files
 
 if TYPE_CHECKING:
     from odradek.pipeline.registry.values import ValueSchema
 
+    from .filters import PushedFilters
+
 
 class OdradekReader(DataSourceReader):
-    """Reads without filters: if pushdown is off, Spark refuses a reader with `pushFilters`."""
+    """Reads all rows that the options select, unless a subclass sets `pushed`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.rows = Rows(options, schema)
-        self.pushed = PushedFilters()
+        self.pushed: PushedFilters | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         parts = plan_batch(make_origin(self.options), self.options, self.pushed)
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        times_ms = None if self.pushed.times_ms == UNBOUNDED else self.pushed.times_ms
-        return self.rows.read(partition, times_ms)
-
-
-class FilteringReader(OdradekReader):
-    """Also applies the conditions that filters.py can."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        return self.pushed.push(filters, batch_view=self.options.batch_view)
+        return self.rows.read(partition, self.pushed.narrowed_times_ms if self.pushed else None)
 
 
 def make_origin(options: ReadOptions, *, split_by_bytes: bool = True) -> Origin:
@@ -70,11 +64,13 @@ class Rows:
         value_type = self._values.type if self._values else None
         self._columns = chosen_columns(schema, options, value_type)
 
-    def read(self, partition: InputPartition, times_ms: TimesMs = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, partition: InputPartition | None, times_ms: TimesMs = None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task; nothing for the partition of an empty plan."""
-        if partition.value is None:
+        if partition is None or partition.value is None:
             return
-        schema = arrow_schema(self._schema)
+        schema = to_arrow_schema(self._schema)
         for batch in self._batches(partition.value, times_ms):
             yield cast_to_schema(batch, schema)
 

@@ -11,8 +11,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.spark_versions import CAN_LIMIT_BATCHES
 
-from .batch_reader import FilteringReader, OdradekReader, value_schema
+from .batch_reader import OdradekReader, value_schema
 from .options import read_options
 from .row_schema import full_schema
 from .stream_reader import OdradekStreamReader
@@ -40,11 +41,22 @@ class OdradekDataSource(DataSource):
         return full_schema(options, found.type if found else None)
 
     def reader(self, schema: StructType) -> OdradekReader:
-        kind = FilteringReader if _PUSHING_MODULE in sys.modules else OdradekReader
-        return kind(read_options(self.options, streaming=False), schema)
+        options = read_options(self.options, streaming=False)
+        if _PUSHING_MODULE not in sys.modules:
+            return OdradekReader(options, schema)
+        from .filtering_reader import FilteringReader
+
+        return FilteringReader(options, schema)
 
     def streamReader(self, schema: StructType) -> OdradekStreamReader:  # noqa: N802 - Spark's name
-        return OdradekStreamReader(read_options(self.options, streaming=True), schema)
+        options = read_options(self.options, streaming=True)
+        if not CAN_LIMIT_BATCHES:
+            if options.max_offsets_per_trigger or options.min_offsets_per_trigger:
+                raise OptionError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2")
+            return OdradekStreamReader(options, schema)
+        from .limited_stream_reader import LimitedStreamReader
+
+        return LimitedStreamReader(options, schema)
 
     # sink/ is imported late: it needs confluent-kafka, reading files does not.
 

@@ -71,6 +71,11 @@ class PushedFilters:
             _is_true(each, partition.partition) for each in self.partition_filters
         )
 
+    @property
+    def narrowed_times_ms(self) -> Interval | None:
+        """The timestamps that are selected, if not all are."""
+        return None if self.times_ms == UNBOUNDED else self.times_ms
+
     def narrow(self, start: int, end: int) -> Interval:
         """Return the selected part of the offsets [start, end)."""
         return _intersection((start, end), self.offsets)

@@ -5,7 +5,6 @@ Spark does not tell a Python data source which columns a query needs. A schema w
 """
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -22,6 +21,7 @@ from pyspark.sql.types import (
 from odradek.pipeline.decoding.batch_decoder import BATCH_COLUMN_TYPES
 from odradek.pipeline.decoding.columns import COLUMN_TYPES
 from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.spark_versions import from_arrow_type
 
 from .options import ReadOptions
 
@@ -79,11 +79,6 @@ def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects for a schema."""
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _known_types(options: ReadOptions, value_type: pa.DataType | None) -> dict[str, DataType]:

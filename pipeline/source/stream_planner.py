@@ -71,6 +71,14 @@ class StreamPlanner:
         """Exclude records that are written from now on (trigger AvailableNow)."""
         self._final_ends = self.current_ends()
 
+    def all_ends(self) -> Offsets:
+        """Return where a batch ends if neither its beginning nor a limit is known."""
+        self._initial = None
+        seen = self.last_ends
+        ends = self.current_ends()
+        self._fail_on_loss(seen, ends)
+        return ends
+
     def next_end(self, start: Offsets, at_most: int | None, *, may_wait: bool) -> Offsets:
         """Return where a batch from `start` ends: after about `at_most` offsets, or all."""
         self._initial = None

@@ -24,6 +24,7 @@ from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.lengths import LONG, SEED, by_length
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_process import SparkProcess
+from tests.support.spark_versions import needs_limits
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -116,6 +117,7 @@ def test_spark_reads_what_a_consumer_does(
     check_same(engine.do(spark_reads.read, options), expected[isolation])
 
 
+@needs_limits
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_a_stream_reads_what_a_consumer_does(
     kafka: ApacheKafkaProcess,

@@ -17,6 +17,7 @@ from tests.support.lengths import SEED, by_length
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_process import ROOT, SparkProcess
+from tests.support.spark_versions import needs_limits
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -97,6 +98,7 @@ def test_of_two_attempts_at_a_time_one_writes(
     assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
 
 
+@needs_limits
 def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
 ) -> None:

@@ -30,6 +30,8 @@ _SETTINGS = {
     # After a kill, a checkpoint may contain half of its first file, and Spark would refuse it as
     # another query's. checkpoint_owner.py has checked the owner already.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
+    # Until Spark 4.1, AvailableNow would read Python's sources in one batch, and not close windows.
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
 }
 
 

@@ -17,11 +17,11 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.registry.formats import REGISTRY_FORMATS
+from odradek.pipeline.spark_versions import from_arrow_type, to_arrow_type
 
 from .job_model import DecodingSpec, EtlJob, Source
 from .spark_reports import SOURCE, explain, first_line
@@ -227,7 +227,7 @@ def _with_registry(frame: DataFrame, name: str, schema: "ValueSchema") -> DataFr
     decoded = StructField(decoded_column(name), from_arrow_type(schema.type))
     error = StructField(error_column(name), StringType())
     wanted = StructType([*frame.schema.fields, decoded, error])
-    kind = to_arrow_type(decoded.dataType, timezone="UTC")
+    kind = to_arrow_type(decoded.dataType)
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = schema.decoder()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from odradek.pipeline.decoding.columns import ALL_COLUMNS
 from odradek.pipeline.source.batch_reader import make_origin
-from odradek.pipeline.source.filters import PushedFilters
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
 from odradek.pipeline.source.task import read_range
@@ -28,7 +27,7 @@ def read_directly(data: Path, name: str, isolation: str, **more: str) -> list[Ro
         streaming=False,
     )
     rows: list[Row] = []
-    for wanted in plan_batch(make_origin(options), options, PushedFilters()):
+    for wanted in plan_batch(make_origin(options), options):
         for batch in read_range(options, wanted, ALL_COLUMNS, None):
             columns = {name: batch.column(name) for name in ALL_COLUMNS}
             columns["timestamp"] = columns["timestamp"].cast("int64")

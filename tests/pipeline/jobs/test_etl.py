@@ -31,6 +31,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.lengths import LONG
 from tests.support.quick_spark import quick_java_options
 from tests.support.schema_registry import framed, schema_registry
+from tests.support.spark_versions import needs_limits
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -475,6 +476,7 @@ def leave_as_a_kill_in_its_first_batch(checkpoint: Path) -> None:
     (checkpoint / "offsets" / ".0.6f1c.tmp").write_text("v1")
 
 
+@needs_limits
 def test_a_job_that_is_stopped_has_written_what_it_has_counted(
     spark: "SparkSession", topics: Topics, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark.sql.worker.data_source_pushdown_filters", reason="Spark 4.1")
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark.sql.worker.data_source_pushdown_filters", reason="Spark 4.1")
 
 from hypothesis import given
 from hypothesis import strategies as st

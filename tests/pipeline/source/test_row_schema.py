@@ -19,11 +19,11 @@ from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.source.options import ReadOptions, read_options
 from odradek.pipeline.source.row_schema import (
-    arrow_schema,
     cast_to_schema,
     chosen_columns,
     full_schema,
 )
+from odradek.pipeline.spark_versions import to_arrow_schema
 
 
 def options(**given: str) -> ReadOptions:
@@ -43,9 +43,9 @@ def test_the_schema_is_that_of_sparks_kafka_source() -> None:
 
 def test_sparks_arrow_schema_is_that_of_the_decoder() -> None:
     with_headers = full_schema(options(includeHeaders="true"))
-    assert arrow_schema(with_headers).equals(schema_of(ALL_COLUMNS))
+    assert to_arrow_schema(with_headers).equals(schema_of(ALL_COLUMNS))
     batch_view = full_schema(options(view="batches"))
-    assert arrow_schema(batch_view).equals(batch_schema_of(BATCH_COLUMN_TYPES))
+    assert to_arrow_schema(batch_view).equals(batch_schema_of(BATCH_COLUMN_TYPES))
 
 
 def test_columns_come_in_the_order_of_the_schema_and_headers_without_an_option() -> None:
@@ -71,6 +71,6 @@ def test_an_invalid_schema_is_an_error(schema: StructType, says: str) -> None:
 
 
 def test_a_column_that_is_never_null_is_given_as_such() -> None:
-    wanted = arrow_schema(StructType().add("offset", LongType(), False))
+    wanted = to_arrow_schema(StructType().add("offset", LongType(), False))
     batch = pa.RecordBatch.from_pydict({"offset": [1, 2]}, schema=schema_of(["offset"]))
     assert cast_to_schema(batch, wanted).schema.equals(wanted)

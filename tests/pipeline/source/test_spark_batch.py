@@ -17,6 +17,7 @@ from odradek.storage.log import PartitionLog
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+from tests.support.spark_versions import needs_filters
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def test_every_record_is_as_a_consumer_gets_it(read: Read, written: list[Row], m
     assert rows_of(frame) == written
 
 
+@needs_filters
 @pytest.mark.parametrize("mode", ["files", "broker"])
 def test_filters_are_pushed_down_and_leave_the_same_rows(
     spark: "SparkSession", read: Read, written: list[Row], mode: str

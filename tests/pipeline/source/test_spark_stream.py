@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from confluent_kafka import Producer
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.spark_versions import needs_limits
 from tests.support.topics import create_topic, delete_topic
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def produce(broker: BrokerProcess, topic: str, values: range, partitions: int = 
     return texts
 
 
+@needs_limits
 @pytest.mark.parametrize("mode", ["files", "broker"])
 def test_a_stream_resumes_from_its_checkpoint(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path, mode: str

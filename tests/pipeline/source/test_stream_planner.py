@@ -171,3 +171,11 @@ def test_lost_data_is_detected_before_spark_stores_the_end_of_a_batch() -> None:
         stream.next_end({"a-0": 3, "b-0": 4})
     with pytest.raises(DataLostError, match="a-0: the log that was read up to offset 100"):
         stream.next_end({"a-0": 100})
+
+
+def test_lost_data_is_detected_by_a_spark_that_does_not_say_where_a_batch_begins() -> None:
+    stream = Stream({"a-0": (0, 40), "b-0": (0, 7)})
+    assert stream.planner.all_ends() == {tp("a-0"): 40, tp("b-0"): 7}
+    del stream.log.there["b-0"]
+    with pytest.raises(DataLostError, match="b-0 no longer exist"):
+        stream.planner.all_ends()
