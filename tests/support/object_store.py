@@ -17,15 +17,16 @@ STARTS_WITHIN_S = 60.0
 
 
 class ObjectStore:
-    """The store, at the port of its proxy."""
+    """The store, at the port of its proxy, and at its own, where no request fails."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, own_port: int) -> None:
         self._url = f"http://127.0.0.1:{port}"
+        self._own_url = f"http://127.0.0.1:{own_port}"
 
-    def location(self, name: str) -> ArchiveLocation:
+    def location(self, name: str, *, fails: bool = True) -> ArchiveLocation:
         """An archive in the store."""
         options = {
-            "aws_endpoint_url": self._url,
+            "aws_endpoint_url": self._url if fails else self._own_url,
             "aws_access_key_id": "test",
             "aws_secret_access_key": "test",
             "aws_region": "us-east-1",
@@ -62,7 +63,7 @@ def running_object_store() -> Iterator[ObjectStore]:
     try:
         assert proxy.stdout is not None
         _create_bucket(server, f"http://127.0.0.1:{port}/{BUCKET}")
-        yield ObjectStore(int(proxy.stdout.readline()))
+        yield ObjectStore(int(proxy.stdout.readline()), port)
     finally:
         for process in (server, proxy):
             process.kill()
