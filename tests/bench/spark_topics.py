@@ -20,7 +20,7 @@ from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient, request_frame
 
-RECORDS = 5_000_000
+RECORDS = 1_000_000
 VALUE_BYTES = 200
 STORED_BYTES = 16 << 10
 PARTITIONS = 4
