@@ -133,7 +133,7 @@ class _Writing:
         try:
             transaction.take_over()
             transaction.begin()
-            if self._has_passed(last_batch(self._marks())):
+            if self._passed(self._marks()) is not None:
                 transaction.abort()
                 return False
             if self.task.query:
@@ -159,8 +159,8 @@ class _Writing:
 
     def _is_written(self, marks: Iterable[Mark]) -> bool:
         """Whether a mark says so. Raises WriteError if it was not the same batch."""
-        last, task = last_batch(marks), self.task
-        if last is None or not self._has_passed(last):
+        last, task = self._passed(marks), self.task
+        if last is None:
             return False
         if last.batch_id > task.batch_id:
             raise WriteError(
@@ -179,8 +179,10 @@ class _Writing:
             )
         return True
 
-    def _has_passed(self, last: CommittedBatch | None) -> bool:
-        return last is not None and last.batch_id >= self.task.batch_id
+    def _passed(self, marks: Iterable[Mark]) -> CommittedBatch | None:
+        """Return the last batch that was written, if it is this one or a later one."""
+        last = last_batch(marks)
+        return None if last is None or last.batch_id < self.task.batch_id else last
 
 
 def _topics(options: WriteOptions, rows: TaskRows) -> set[str]:
