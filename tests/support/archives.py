@@ -15,7 +15,11 @@ from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.protocol.record import Record
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
+from tests.support.crashing_files import QuickFiles
+from tests.support.dirty_logs import Writer
+from tests.support.log_box import LogBox
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,6 +49,16 @@ class InThisProcess:
 def at(path: Path) -> ArchiveLocation:
     """The archive in a directory."""
     return ArchiveLocation(str(path))
+
+
+def small_segments(root: Path) -> LogBox:
+    """An empty log with segments of a few batches, to be archived from root/log."""
+    return LogBox(root / "log", files=QuickFiles(), segment_bytes=2000, segment_index_bytes=1024)
+
+
+def write_more(log: PartitionLog, batches: int) -> None:
+    """Append so many batches, of no idempotent producer."""
+    Writer(log.log_end_offset, producers=False).write(log, batches)
 
 
 def archive_of_version_0_1(directory: Path) -> ArchiveLocation:

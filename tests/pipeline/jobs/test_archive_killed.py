@@ -24,9 +24,16 @@ from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
-from tests.support.archives import archive_here, at, logged, rows_of, seen
+from tests.support.archives import (
+    archive_here,
+    at,
+    logged,
+    rows_of,
+    seen,
+    small_segments,
+    write_more,
+)
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
-from tests.support.dirty_logs import Writer
 from tests.support.lengths import LONG, by_length
 from tests.support.log_box import NOW_MS, LogBox
 
@@ -73,14 +80,10 @@ def settings_for(root: Path, **more: Any) -> ArchiveSettings:
 
 
 def written(root: Path, batches: int) -> tuple[LogBox, PartitionLog]:
-    box = LogBox(root / "log", files=QUICK, segment_bytes=2000, segment_index_bytes=1024)
+    box = small_segments(root)
     log = box.open()
     write_more(log, batches)
     return box, log
-
-
-def write_more(log: PartitionLog, batches: int) -> None:
-    Writer(log.log_end_offset, producers=False).write(log, batches)
 
 
 def lost_and_grown(root: Path) -> tuple[LogBox, ArchiveSettings]:

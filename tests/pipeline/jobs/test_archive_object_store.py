@@ -13,7 +13,15 @@ from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
-from tests.support.archives import InThisProcess, archive_here, logged, rows_of, seen
+from tests.support.archives import (
+    InThisProcess,
+    archive_here,
+    logged,
+    rows_of,
+    seen,
+    small_segments,
+    write_more,
+)
 from tests.support.broker_process import running_broker
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
@@ -39,7 +47,7 @@ def store(running: ObjectStore) -> Iterator[ObjectStore]:
 
 
 def written(root: Path) -> tuple[LogBox, PartitionLog]:
-    box = LogBox(root / "log", files=QUICK, segment_bytes=2000, segment_index_bytes=1024)
+    box = small_segments(root)
     log = box.open()
     Writer(1, producers=False).write(log, 20)
     return box, log
@@ -78,7 +86,7 @@ def test_whatever_requests_fail_each_record_is_there_once(
     store.fail(seed=seed, rate=0.1)
     for _ in range(by_length(1, 4)):
         archive_here(settings, QUICK)
-        Writer(log.log_end_offset, producers=False).write(log, 5)
+        write_more(log, 5)
     archive_here(settings, QUICK)
     store.fail()
     assert rows_of(seen(settings.archive)) == logged(box.directory)

@@ -20,12 +20,18 @@ from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
 from odradek.pipeline.jobs.archive.storage import ArchiveLocation
-from odradek.storage.log import PartitionLog
-from tests.support.archives import archive_here, at, logged, rows_of, seen
+from tests.support.archives import (
+    archive_here,
+    at,
+    logged,
+    rows_of,
+    seen,
+    small_segments,
+    write_more,
+)
 from tests.support.crashing_files import QuickFiles
-from tests.support.dirty_logs import Writer
 from tests.support.lengths import LONG, SEED, by_length
-from tests.support.log_box import NOW_MS, LogBox
+from tests.support.log_box import NOW_MS
 from tests.support.object_store import running_object_store
 
 if TYPE_CHECKING:
@@ -60,10 +66,6 @@ def settings_for(root: Path, archive: ArchiveLocation) -> ArchiveSettings:
         max_split_bytes=600,
         compact=True,
     )
-
-
-def write_more(log: PartitionLog) -> None:
-    Writer(log.log_end_offset, producers=False).write(log, 20)
 
 
 def by_polars(archive: ArchiveLocation) -> list[int]:
@@ -115,9 +117,9 @@ def kill_while_read(
     within_seconds: float,
 ) -> None:
     """Kill archives of a growing log, one or two at a time, in their first seconds."""
-    box = LogBox(root / "log", files=QUICK, segment_bytes=2000, segment_index_bytes=1024)
+    box = small_segments(root)
     log = box.open()
-    write_more(log)
+    write_more(log, 20)
     settings = settings_for(root, archive)
     archive_here(settings, QUICK)
     readers = [Reader(read_at, read) for read in reads]
@@ -127,7 +129,7 @@ def kill_while_read(
     where = (str(root), archive.uri, json.dumps(dict(archive.options)))
     command = [sys.executable, "-W", "ignore", "-c", RUN, *where]
     for kill in range(kills):
-        write_more(log)
+        write_more(log, 20)
         runs = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(1 + kill % 2)]
         time.sleep(rng.uniform(1.0, within_seconds))  # any moment of a run: nothing waits for this
         for run in runs:
