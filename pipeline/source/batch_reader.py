@@ -15,28 +15,27 @@ from .options import ReadOptions
 from .origin import Origin
 from .planning import plan_batch
 from .row_schema import cast_to_schema, chosen_columns
-from .task import TimesMs, read_range, reads_files
+from .row_selection import Interval, RowSelection
+from .task import read_range, reads_files
 
 if TYPE_CHECKING:
     from odradek.pipeline.registry.values import ValueSchema
 
-    from .filters import PushedFilters
-
 
 class OdradekReader(DataSourceReader):
-    """Reads all rows that the options select, unless a subclass sets `pushed`."""
+    """Reads all rows that the options select, unless a subclass narrows `selection`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.rows = Rows(options, schema)
-        self.pushed: PushedFilters | None = None
+        self.selection = RowSelection()
 
     def partitions(self) -> Sequence[InputPartition]:
-        parts = plan_batch(make_origin(self.options), self.options, self.pushed)
+        parts = plan_batch(make_origin(self.options), self.options, self.selection)
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.rows.read(partition, self.pushed.narrowed_times_ms if self.pushed else None)
+        return self.rows.read(partition, self.selection.times_ms)
 
 
 def make_origin(options: ReadOptions, *, split_by_bytes: bool = True) -> Origin:
@@ -65,7 +64,7 @@ class Rows:
         self._columns = chosen_columns(schema, options, value_type)
 
     def read(
-        self, partition: InputPartition | None, times_ms: TimesMs = None
+        self, partition: InputPartition | None, times_ms: Interval | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task; nothing for the partition of an empty plan."""
         if partition is None or partition.value is None:
@@ -74,7 +73,7 @@ class Rows:
         for batch in self._batches(partition.value, times_ms):
             yield cast_to_schema(batch, schema)
 
-    def _batches(self, wanted: OffsetRange, times_ms: TimesMs) -> Iterator[pa.RecordBatch]:
+    def _batches(self, wanted: OffsetRange, times_ms: Interval | None) -> Iterator[pa.RecordBatch]:
         columns = self._columns
         if self._values is None:
             return read_range(self._options, wanted, columns, times_ms)

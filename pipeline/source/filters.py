@@ -10,8 +10,8 @@ A row is selected if the condition is true, not if it is null.
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -30,10 +30,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from odradek.storage.topic_partition import TopicPartition
+from .row_selection import INFINITY, UNBOUNDED, Interval, RowSelection, intersection
 
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
-_INFINITY = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _US_PER_MS = 1000
@@ -51,61 +50,34 @@ _OPERATORS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
     StringContains: operator.contains,
 }
 
-# Integers in [first, second).
-Interval = tuple[int, int]
-UNBOUNDED: Interval = (-_INFINITY, _INFINITY)
+
+def push(filters: Iterable[Filter], selection: RowSelection, *, batch_view: bool) -> list[Filter]:
+    """Apply the conditions to a selection; return those that Spark must apply, too."""
+    return [each for each in filters if not _push(each, selection, batch_view=batch_view)]
 
 
-@dataclass(slots=True)
-class PushedFilters:
-    """The conditions that the reader applies; without any, everything is read."""
-
-    topic_filters: list[Filter] = field(default_factory=list)
-    partition_filters: list[Filter] = field(default_factory=list)
-    offsets: Interval = UNBOUNDED
-    times_ms: Interval = UNBOUNDED
-
-    def selects(self, partition: TopicPartition) -> bool:
-        """Whether rows of this partition can be selected."""
-        return all(_is_true(each, partition.topic) for each in self.topic_filters) and all(
-            _is_true(each, partition.partition) for each in self.partition_filters
-        )
-
-    @property
-    def narrowed_times_ms(self) -> Interval | None:
-        """The timestamps that are selected, if not all are."""
-        return None if self.times_ms == UNBOUNDED else self.times_ms
-
-    def narrow(self, start: int, end: int) -> Interval:
-        """Return the selected part of the offsets [start, end)."""
-        return _intersection((start, end), self.offsets)
-
-    def push(self, filters: Iterable[Filter], *, batch_view: bool) -> list[Filter]:
-        """Take the conditions that can be applied here; return those that Spark must apply."""
-        return [each for each in filters if not self._push_one(each, batch_view=batch_view)]
-
-    def _push_one(self, condition: Filter, *, batch_view: bool) -> bool:
-        """Return whether the condition is applied exactly, so Spark need not apply it again."""
-        column = _column(condition)
-        if isinstance(condition, IsNotNull):
-            return column in _NEVER_NULL
-        if column == "topic" and _compares_with(condition, str):
-            self.topic_filters.append(condition)
-            return True
-        if column == "partition" and _compares_with(condition, int):
-            self.partition_filters.append(condition)
-            return True
-        # A batch has many offsets and timestamps.
-        interval = None if batch_view else _interval(condition)
-        if interval is None:
-            return False
-        if column == "offset" and _compares_with(condition, int):
-            self.offsets = _intersection(self.offsets, interval)
-        elif column == "timestamp" and _compares_with(condition, datetime):
-            self.times_ms = _intersection(self.times_ms, _in_ms(interval))
-        else:
-            return False
-        return not isinstance(condition, In)
+def _push(condition: Filter, selection: RowSelection, *, batch_view: bool) -> bool:
+    """Return whether the condition is applied exactly, so Spark need not apply it again."""
+    column = _column(condition)
+    if isinstance(condition, IsNotNull):
+        return column in _NEVER_NULL
+    if column == "topic" and _compares_with(condition, str):
+        selection.of_topic.append(partial(_is_true, condition))
+        return True
+    if column == "partition" and _compares_with(condition, int):
+        selection.of_partition.append(partial(_is_true, condition))
+        return True
+    # A batch has many offsets and timestamps.
+    interval = None if batch_view else _interval(condition)
+    if interval is None:
+        return False
+    if column == "offset" and _compares_with(condition, int):
+        selection.offsets = intersection(selection.offsets, interval)
+    elif column == "timestamp" and _compares_with(condition, datetime):
+        selection.times_ms = intersection(selection.times_ms or UNBOUNDED, _in_ms(interval))
+    else:
+        return False
+    return not isinstance(condition, In)
 
 
 def _column(condition: Filter) -> str | None:
@@ -164,13 +136,13 @@ def _interval(condition: Filter) -> Interval | None:
         case EqualTo(value=value) | EqualNullSafe(value=value):
             return _number(value), _number(value) + 1
         case GreaterThan(value=value):
-            return _number(value) + 1, _INFINITY
+            return _number(value) + 1, INFINITY
         case GreaterThanOrEqual(value=value):
-            return _number(value), _INFINITY
+            return _number(value), INFINITY
         case LessThan(value=value):
-            return -_INFINITY, _number(value)
+            return -INFINITY, _number(value)
         case LessThanOrEqual(value=value):
-            return -_INFINITY, _number(value) + 1
+            return -INFINITY, _number(value) + 1
     return None
 
 
@@ -182,11 +154,5 @@ def _number(value: Any) -> int:
 
 def _in_ms(interval_us: Interval) -> Interval:
     """Return the whole milliseconds in an interval of microseconds."""
-    first, end = (
-        edge if abs(edge) == _INFINITY else -(-edge // _US_PER_MS) for edge in interval_us
-    )
+    first, end = (edge if abs(edge) == INFINITY else -(-edge // _US_PER_MS) for edge in interval_us)
     return first, end
-
-
-def _intersection(one: Interval, other: Interval) -> Interval:
-    return max(one[0], other[0]), min(one[1], other[1])

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.range_reader import OffsetRange
@@ -13,27 +12,21 @@ from odradek.storage.topic_partition import TopicPartition
 from .options import ReadOptions
 from .origin import Origin
 from .resolving import ending_offsets, selected_partitions, starting_offsets
-
-if TYPE_CHECKING:
-    from .filters import PushedFilters  # needs Spark 4.1
+from .row_selection import RowSelection, intersection
 
 
-def plan_batch(
-    origin: Origin, options: ReadOptions, pushed: "PushedFilters | None" = None
-) -> list[OffsetRange]:
+def plan_batch(origin: Origin, options: ReadOptions, selection: RowSelection) -> list[OffsetRange]:
     """Return the ranges of a batch query's tasks. Raises OptionError, DataLostError, OSError."""
     bounds = origin.bounds(selected_partitions(origin, options))
     start = starting_offsets(origin, options, bounds)
     end = ending_offsets(origin, options, bounds)
-    chosen = {each: (start[each], end[each]) for each in sorted(start.keys() & end.keys())}
-    if pushed is not None:
-        chosen = {
-            partition: pushed.narrow(*interval)
-            for partition, interval in chosen.items()
-            if pushed.selects(partition)
-        }
-        if pushed.times_ms[0] > 0:
-            chosen = _without_old(origin, chosen, pushed.times_ms[0])
+    chosen = {
+        each: intersection((start[each], end[each]), selection.offsets)
+        for each in sorted(start.keys() & end.keys())
+        if selection.has(each)
+    }
+    if selection.times_ms is not None and selection.times_ms[0] > 0:
+        chosen = _without_old(origin, chosen, selection.times_ms[0])
     return split_ranges(origin, options, chosen)
 
 

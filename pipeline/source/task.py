@@ -12,10 +12,9 @@ from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
 
 from .options import ReadOptions
+from .row_selection import Interval
 
 _THREADS = 2
-
-TimesMs = tuple[int, int] | None
 
 
 def reads_files(options: ReadOptions) -> bool:
@@ -26,7 +25,7 @@ def reads_files(options: ReadOptions) -> bool:
 
 
 def read_range(
-    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: TimesMs
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: Interval | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
     if not reads_files(options) and options.client.get("bootstrap.servers"):

@@ -26,7 +26,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from odradek.pipeline.source.filters import PushedFilters
+from odradek.pipeline.source.filters import push
+from odradek.pipeline.source.row_selection import UNBOUNDED, RowSelection
 from tests.pipeline.source.origins import tp
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,11 +55,12 @@ def is_true(condition: Filter, row: dict[str, Any]) -> bool:
     }[type(condition)]()
 
 
-def keeps(pushed: PushedFilters, row: dict[str, Any]) -> bool:
+def keeps(selection: RowSelection, row: dict[str, Any]) -> bool:
     offset, ms = row["offset"], (row["timestamp"] - EPOCH) // timedelta(milliseconds=1)
-    start, end = pushed.narrow(0, 100)
-    is_wanted = pushed.selects(tp(f"{row['topic']}-{row['partition']}")) and start <= offset < end
-    return is_wanted and pushed.times_ms[0] <= ms < pushed.times_ms[1]
+    intervals = ((offset, selection.offsets), (ms, selection.times_ms or UNBOUNDED))
+    return selection.has(tp(f"{row['topic']}-{row['partition']}")) and all(
+        first <= number < end for number, (first, end) in intervals
+    )
 
 
 def compared(column: str, kinds: tuple[type, ...], values: Any) -> Any:
@@ -90,18 +92,18 @@ rows = st.fixed_dictionaries(
 def test_pushed_and_remaining_filters_together_select_what_spark_selects(
     filters: list[Filter], row: dict[str, Any]
 ) -> None:
-    pushed = PushedFilters()
-    left = pushed.push(filters, batch_view=False)
-    kept = keeps(pushed, row) and all(is_true(each, row) for each in left)
+    selection = RowSelection()
+    left = push(filters, selection, batch_view=False)
+    kept = keeps(selection, row) and all(is_true(each, row) for each in left)
     assert kept == all(is_true(each, row) for each in filters)
 
 
 @pytest.mark.parametrize("column", ["topic", "partition", "offset", "timestamp"])
 def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
     values = {"topic": "a", "partition": 1, "offset": 1, "timestamp": EPOCH}
-    pushed = PushedFilters()
-    assert pushed.push([EqualTo((column,), values[column])], batch_view=False) == []
-    assert pushed != PushedFilters()
+    selection = RowSelection()
+    assert push([EqualTo((column,), values[column])], selection, batch_view=False) == []
+    assert selection != RowSelection()
 
 
 @pytest.mark.parametrize(
@@ -119,20 +121,20 @@ def test_a_comparison_with_one_value_is_done_here(column: str) -> None:
     ],
 )
 def test_unsupported_filters_are_left_to_spark(condition: Filter) -> None:
-    pushed = PushedFilters()
-    assert pushed.push([condition], batch_view=False) == [condition]
-    assert pushed == PushedFilters()
+    selection = RowSelection()
+    assert push([condition], selection, batch_view=False) == [condition]
+    assert selection == RowSelection()
 
 
 def test_nulls_in_a_list_match_nothing() -> None:
-    pushed = PushedFilters()
-    pushed.push([In(("partition",), (1, None)), In(("offset",), (None,))], batch_view=False)
-    assert pushed.selects(tp("a-1"))
-    assert not pushed.selects(tp("a-0"))
-    start, end = pushed.narrow(0, 100)
-    assert start >= end
+    selection = RowSelection()
+    push([In(("partition",), (1, None)), In(("offset",), (None,))], selection, batch_view=False)
+    assert selection.has(tp("a-1"))
+    assert not selection.has(tp("a-0"))
+    first, end = selection.offsets
+    assert first >= end
 
 
 def test_batches_are_only_chosen_by_topic_and_partition() -> None:
     filters = [EqualTo(("partition",), 1), GreaterThan(("offset",), 5)]
-    assert PushedFilters().push(filters, batch_view=True) == filters[1:]
+    assert push(filters, RowSelection(), batch_view=True) == filters[1:]
