@@ -56,9 +56,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     texts = canonical_options(given, OPTIONS, REFUSED, ignored=_IGNORED, purpose=" for writing")
     if not texts.get(_BOOTSTRAP):
         raise OptionError(f"Option '{_BOOTSTRAP}' is required: the broker to write to")
-    delivery = values.one_of(
-        "delivery", texts.get("delivery", Delivery.EXACTLY_ONCE), tuple(Delivery)
-    )
+    delivery = texts.get("delivery", Delivery.EXACTLY_ONCE)
     return WriteOptions(
         client=client_config(texts),
         topic=texts.get("topic"),
