@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from odradek.pipeline.client_config import PRODUCER_SETTINGS
 
-from .client_errors import reason_of
+from .client_errors import failure_of, reason_of
 from .column_sender import can_send_columns, send_columns
 from .rows import OutgoingBatch, OutgoingRow, WriteError
 
@@ -100,8 +100,7 @@ class RowSender:
 
     def raise_reason(self, error: Exception) -> NoReturn:
         """Raise the error of the first row that failed, or else the reason of `error`."""
-        with suppress(KafkaException, SystemError):
-            self.producer.poll(0)
+        failure_of(lambda: self.producer.poll(0))
         cause = error if isinstance(error, KafkaException) else error.__cause__
         reason = self._refusals.first or (cause.args[0] if cause is not None else None)
         if not isinstance(reason, KafkaError):
@@ -113,18 +112,16 @@ class RowSender:
 
     def _reason_it_stopped(self) -> KafkaError | None:
         """Return the error that stopped the producer: it answers any call with that error."""
-        try:
-            self.producer.begin_transaction()
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            return reason if reason.fatal() or reason.txn_requires_abort() else None
-        return None
+        error = failure_of(self.producer.begin_transaction)
+        if not isinstance(error, KafkaException):
+            return None
+        reason: KafkaError = error.args[0]
+        return reason if reason.fatal() or reason.txn_requires_abort() else None
 
     def close(self) -> None:
-        """Close the producer without waiting for acknowledgements."""
-        with suppress(KafkaException, SystemError):
-            self.producer.purge()
-            self.producer.poll(0)
+        """Drop what was not acknowledged. The producer ends when nothing refers to it."""
+        failure_of(self.producer.purge)
+        failure_of(lambda: self.producer.poll(0))
 
     def _poll(self, wait_s: float) -> None:
         self._serve(self.producer.poll, wait_s)

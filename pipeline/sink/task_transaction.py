@@ -1,11 +1,11 @@
 """A producer of transactions: each commits rows and marks, or nothing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from .client_errors import failure_of
 from .marks import Mark, MarkGroup
 from .row_sender import RowSender
 from .rows import OutgoingBatch, OutgoingRow, WriteError
@@ -87,8 +87,7 @@ class TaskTransaction:
 
     def abort(self) -> None:
         """Abort if possible; otherwise the next attempt that takes over does it."""
-        with suppress(KafkaException):
-            self._sender.producer.abort_transaction(_TIMEOUT_S)
+        failure_of(lambda: self._sender.producer.abort_transaction(_TIMEOUT_S))
 
     def close(self) -> None:
         """Close the client."""

@@ -111,21 +111,21 @@ class _Writing:
                 self.options.client, self.task.name, self.places[0][0], self.clock, as_columns=True
             )
             turns = turns or Turns(transaction.timeout_s, self.clock)
-            were_complete = self.rows.are_complete
+            wait_s, were_complete = 0.0, self.rows.are_complete
             try:
                 if self._write(transaction):
                     return
-                self.rows.collect()
             except FencedError:
                 if were_complete:
                     transaction.check_timeout()
                 if turns.are_over:
                     raise
                 wait_s = turns.next_wait_s(transaction.open_for_s)
-                self.rows.collect()
-                turns.has_changed(self._marks, marks, wait_s)
             finally:
                 transaction.close()
+            self.rows.collect()
+            if wait_s:
+                turns.has_changed(self._marks, marks, wait_s)
 
     def _write(self, transaction: TaskTransaction) -> bool:
         """Return whether the batch is written now; else its rows are slow, or a mark may say so."""

@@ -150,6 +150,7 @@ class _Sending:
         turns: Turns | None = None
         try:
             while not self._read().is_done:
+                wait_s = 0.0
                 with closing(self._work.writer(self._wanted.place)) as writer:
                     turns = turns or Turns(writer.timeout_s, self._work.clock)
                     try:
@@ -159,7 +160,9 @@ class _Sending:
                         writer.check_timeout()
                         if turns.are_over:
                             raise
-                        self._wait_for_other(turns, turns.next_wait_s(writer.open_for_s))
+                        wait_s = turns.next_wait_s(writer.open_for_s)
+                if wait_s:
+                    self._wait_for_other(turns, wait_s)
         except WriteError as error:
             source, progress = self._wanted.source.of, self._result.progress
             raise JobError(
