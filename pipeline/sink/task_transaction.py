@@ -1,5 +1,6 @@
 """A producer of transactions: each commits rows and marks, or nothing."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,16 +12,25 @@ from .row_sender import RowSender
 from .rows import OutgoingBatch, OutgoingRow, WriteError
 from .turns import Clock
 
-# How long a transaction may take: the broker's default of transaction.max.timeout.ms.
-_TRANSACTION_TIMEOUT_MS = 900_000
+_TIMEOUT_SETTING = "transaction.timeout.ms"
+_DEFAULT_TIMEOUT_MS = 900_000  # the broker's default of transaction.max.timeout.ms
+# To librdkafka, a transaction with a shorter timeout than one of these is an error.
+_SHORTER_TIMEOUTS = ("delivery.timeout.ms", "message.timeout.ms", "socket.timeout.ms")
 _TIMEOUT_S = 120.0
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
+
+
+def timeout_s_of(client: Mapping[str, Any], wanted_s: float = math.inf) -> float:
+    """Return how long a transaction of this client may take, `wanted_s` at most if possible."""
+    longest_ms = int(client.get(_TIMEOUT_SETTING, _DEFAULT_TIMEOUT_MS))
+    least_ms = max(int(client.get(name, 0)) + 100 for name in _SHORTER_TIMEOUTS)
+    return min(longest_ms, max(wanted_s * 1000, least_ms)) / 1000
 
 
 class TaskTransaction:
     """The transactions of one attempt of a task, under the transactional id `name`.
 
-    `topic` is one that rows are written to.
+    `topic` is one that rows are written to. The broker ends a transaction after `timeout_s`.
 
     Methods raise WriteError; FencedError if another attempt has taken over the id.
     """
@@ -33,12 +43,13 @@ class TaskTransaction:
         clock: Clock,
         *,
         as_columns: bool = False,
+        timeout_s: float = math.inf,
     ) -> None:
         self._topic = topic
         self._clock = clock
-        settings = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **client}
-        self.timeout_s = int(settings["transaction.timeout.ms"]) / 1000
-        self._sender = RowSender({**settings, "transactional.id": name}, as_columns=as_columns)
+        self.timeout_s = timeout_s_of(client, timeout_s)
+        settings = {_TIMEOUT_SETTING: round(self.timeout_s * 1000), "transactional.id": name}
+        self._sender = RowSender({**client, **settings}, as_columns=as_columns)
         self._began_at = clock.now()
 
     def take_over(self) -> None:
@@ -73,12 +84,17 @@ class TaskTransaction:
         """How long ago the transaction began."""
         return self._clock.now() - self._began_at
 
+    @property
+    def has_timed_out(self) -> bool:
+        """Whether the broker has ended the transaction because it took too long."""
+        return self.open_for_s >= self.timeout_s
+
     def check_timeout(self) -> None:
-        """Raise WriteError if the broker has ended the transaction because it took too long.
+        """Raise WriteError if it has timed out.
 
         The broker's error is the same as if another attempt had taken over.
         """
-        if self.open_for_s >= self.timeout_s:
+        if self.has_timed_out:
             raise WriteError(
                 f"the task took longer than kafka.transaction.timeout.ms ({self.timeout_s:g} s). "
                 "Divide the rows into more tasks, or raise it and the broker's "

@@ -5,6 +5,7 @@ sent at the same time. If another attempt fences it, or if the rest is slow, it 
 and then begins another transaction.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,13 +20,15 @@ from .marks import Mark, MarkGroup, Place
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingBatch, WriteError, distinct_topics, outgoing_batch
 from .rows_digest import RowsDigest
-from .task_transaction import TaskTransaction
+from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
 
 _MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
-# How long a transaction waits for rows: it holds back readers of committed records.
+# A transaction that waits for rows holds back readers of committed records. When rows arrive later
+# than that, it is aborted. If none arrive, the broker ends it.
 _OPEN_AT_MOST_S: Final = 30.0
+_ENDED_AFTER_S: Final = 120.0
 
 
 class TaskName(NamedTuple):
@@ -104,14 +107,18 @@ class _Writing:
 
     def run(self) -> None:
         """Return when this attempt or another has committed the batch."""
-        turns: Turns | None = None
+        turns = Turns(timeout_s_of(self.options.client), self.clock)
         # An attempt of a batch that is written must not fence those of the next batch.
         while not self._is_written(marks := self._marks()) and self.rows.count:
-            transaction = TaskTransaction(
-                self.options.client, self.task.name, self.places[0][0], self.clock, as_columns=True
-            )
-            turns = turns or Turns(transaction.timeout_s, self.clock)
             wait_s, were_complete = 0.0, self.rows.are_complete
+            transaction = TaskTransaction(
+                self.options.client,
+                self.task.name,
+                self.places[0][0],
+                self.clock,
+                as_columns=True,
+                timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
+            )
             try:
                 if self._write(transaction):
                     return
@@ -120,7 +127,8 @@ class _Writing:
                     transaction.check_timeout()
                 if turns.are_over:
                     raise
-                wait_s = turns.next_wait_s(transaction.open_for_s)
+                if not transaction.has_timed_out:
+                    wait_s = turns.next_wait_s(transaction.open_for_s)
             finally:
                 transaction.close()
             self.rows.collect()

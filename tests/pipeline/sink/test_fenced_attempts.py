@@ -1,6 +1,6 @@
 """Attempts of a task that fence each other: rows are written once, and nobody waits for long."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from odradek.pipeline.sink import task_writing
 from odradek.pipeline.sink.committed_batches import CommittedBatch, places_of
 from odradek.pipeline.sink.ended_queries import end_query
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
@@ -240,6 +241,37 @@ def test_a_transaction_does_not_wait_for_long_until_rows_arrive(
 
     assert write_rows(to, task, more(), waits.clock).rows == len(SORTED)
     assert waits.total_s == 21
+    assert committed(to) == SORTED
+
+
+def test_the_broker_soon_ends_a_transaction_for_which_no_rows_arrive(
+    start_broker: Callable[..., BrokerProcess],
+    topic: str,
+    task: TaskName,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_writing, "_ENDED_AFTER_S", 1.0)
+    cleanup = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
+    servers = start_broker(**cleanup).bootstrap
+    create_topic(servers, topic)
+    to = write_options({"kafka.bootstrap.servers": servers, "topic": topic})
+
+    def stall() -> None:
+        wait_for_many(to)
+        wait_until(lambda: end_offset(to, "read_committed") == end_offset(to, "read_uncommitted"))
+
+    assert write_rows(to, task, arriving(stall)).rows == len(SORTED)
+    assert committed(to) == SORTED
+
+
+def test_a_client_may_have_timeouts_that_are_longer_than_rows_are_waited_for(
+    broker: BrokerProcess, topic: str, task: TaskName
+) -> None:
+    create_topic(broker.bootstrap, topic)
+    client = {"bootstrap.servers": broker.bootstrap, "delivery.timeout.ms": "300000"}
+    client["request.timeout.ms"] = "200000"
+    to = write_options({"topic": topic} | {f"kafka.{name}": it for name, it in client.items()})
+    assert write_rows(to, task, arriving(lambda: None)).rows == len(SORTED)
     assert committed(to) == SORTED
 
 
