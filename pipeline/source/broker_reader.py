@@ -20,6 +20,7 @@ from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
 from .broker_origin import BrokerError
+from .row_selection import UNBOUNDED, Interval
 
 _logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class BrokerReader:
     client: Mapping[str, str]
     wanted: OffsetRange
     columns: tuple[str, ...]
-    times_ms: tuple[int, int] | None = None
+    times_ms: Interval | None = None
     read_committed: bool = False
     fail_on_data_loss: bool = True
     timeout_ms: int = 120_000
@@ -135,7 +136,7 @@ class BrokerReader:
     # -- as columns --------------------------------------------------------------------------------
 
     def _selected(self, messages: Iterable[Message]) -> list[Message]:
-        first_ms, end_ms = self.times_ms or (-(1 << 63), 1 << 63)
+        first_ms, end_ms = self.times_ms or UNBOUNDED
         return [
             message
             for message in messages
