@@ -126,6 +126,15 @@ def test_unsupported_filters_are_left_to_spark(condition: Filter) -> None:
     assert selection == RowSelection()
 
 
+def test_comparisons_of_offsets_narrow_the_interval() -> None:
+    selection = RowSelection()
+    filters = [GreaterThanOrEqual(("offset",), 20), LessThan(("offset",), 50)]
+    assert push([*filters, EqualTo(("topic",), "a")], selection, batch_view=False) == []
+    assert selection.offsets == (20, 50)
+    assert selection.has(tp("a-0"))
+    assert not selection.has(tp("b-0"))
+
+
 def test_nulls_in_a_list_match_nothing() -> None:
     selection = RowSelection()
     push([In(("partition",), (1, None)), In(("offset",), (None,))], selection, batch_view=False)
