@@ -130,9 +130,12 @@ class RowSender:
     def _serve(self, wait: Callable[[float], int], wait_s: float) -> int:
         try:
             result = wait(wait_s)
-        except (KafkaException, SystemError) as error:
-            # confluent-kafka raises SystemError if a callback ran during a fatal error.
+        except KafkaException as error:
             self.raise_reason(error)
+        except SystemError as error:
+            # confluent-kafka raises it if a callback ran during a fatal error, and never frees it.
+            # Its frames would keep the producer.
+            self.raise_reason(error.with_traceback(None))
         if self._refusals.first is not None:
             self.raise_reason(KafkaException(self._refusals.first))
         return result

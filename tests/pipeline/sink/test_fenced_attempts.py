@@ -21,6 +21,7 @@ from odradek.pipeline.sink.turns import Clock
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import BrokerProcess
 from tests.support.committed import committed_values
+from tests.support.running_clients import running_clients
 from tests.support.task_attempts import Hook, Rows, Waits, rows
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -69,6 +70,17 @@ def test_an_attempt_goes_on_soon_if_the_one_that_fenced_it_has_died(
     assert write_once(to, task, dying, waits.clock).rows == 2
     assert committed(to) == [b"a", b"b"]
     assert 0 < waits.total_s <= 10
+
+
+def test_an_attempt_that_is_fenced_while_it_waits_for_acknowledgements_leaves_no_client(
+    to: WriteOptions, task: TaskName
+) -> None:
+    before = running_clients()
+    with closing(rival_begins(to, task)) as fenced, MarkGroup(to.client, task.name) as group:
+        rival_begins(to, task).close()
+        with pytest.raises(FencedError):
+            fenced.commit(group, [])
+    assert running_clients() <= before
 
 
 def test_a_fenced_attempt_writes_nothing_if_the_other_commits_while_it_waits(

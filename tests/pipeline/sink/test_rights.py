@@ -1,7 +1,6 @@
 """What a client must be allowed to do in order to write exactly once."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,6 +20,7 @@ from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_writing import TaskName, write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.committed import committed_values
+from tests.support.running_clients import running_clients
 from tests.support.secured_broker import SecuredBroker, secured_broker
 from tests.support.task_attempts import rows
 from tests.support.topics import create_topic
@@ -80,12 +80,6 @@ def as_alice(secured: SecuredBroker, **more: str) -> WriteOptions:
     return write_options({**login, "topic": "orders", **more})
 
 
-def threads_of_clients() -> set[str]:
-    """Those of librdkafka in this process."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {each.name for each in tasks if (each / "comm").read_text().startswith("rdk:")}
-
-
 def test_the_documented_rights_are_enough(
     secured: SecuredBroker, admin: AdminClient, topic: str
 ) -> None:
@@ -102,10 +96,10 @@ def test_a_missing_right_is_an_error_that_names_them_all(
     secured: SecuredBroker, admin: AdminClient, topic: str, missing: int
 ) -> None:
     allow(admin, NEEDED[:missing] + NEEDED[missing + 1 :])
-    before = threads_of_clients()
+    before = running_clients()
     with pytest.raises(WriteError, match=r"AUTHORIZATION_FAILED.* needs these rights: WRITE and"):
         write_rows(as_alice(secured), TaskName(f"odradek-{topic}", 0), [rows(topic)])
-    assert threads_of_clients() <= before
+    assert running_clients() <= before
     assert topic.encode() not in committed_values(secured.plain_servers, "orders", 1)
 
 
