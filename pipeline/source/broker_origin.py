@@ -29,6 +29,10 @@ class BrokerError(Exception):
     """The broker cannot be reached, or refuses a request."""
 
 
+class _NoLeadersError(BrokerError):
+    """None of the partitions has a leader; perhaps none exists."""
+
+
 class BrokerOrigin:
     """See Origin. Methods raise BrokerError."""
 
@@ -100,10 +104,15 @@ class BrokerOrigin:
             isolation_level=self._isolation,
             request_timeout=self._timeout_s,
         )
-        return {
-            TopicPartition(partition.topic, partition.partition): result.offset
-            for partition, result in self._results(futures)
-        }
+        try:
+            return {
+                TopicPartition(partition.topic, partition.partition): result.offset
+                for partition, result in self._results(futures)
+            }
+        except _NoLeadersError:
+            if not wanted.keys().isdisjoint(self.partitions()):
+                raise
+            return {}
 
     def _results(self, futures: Mapping[Any, "Future[Any]"]) -> Iterable[tuple[Any, Any]]:
         for each, future in futures.items():
@@ -114,4 +123,6 @@ class BrokerOrigin:
                     raise self._broker_error(error) from error
 
     def _broker_error(self, error: KafkaException) -> BrokerError:
-        return BrokerError(f"{self._servers}: {error.args[0].str()}")
+        reason = error.args[0]
+        kind = _NoLeadersError if reason.code() == KafkaError._NOENT else BrokerError
+        return kind(f"{self._servers}: {reason.str()}")

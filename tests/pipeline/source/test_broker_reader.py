@@ -152,6 +152,7 @@ def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, top
     ids = origin.topic_ids([empty, full, TopicPartition("nobody", 0)])
     assert ids.keys() == {empty, full}
     assert ids[empty] == ids[full]
+    assert origin.bounds([TopicPartition("nobody", 0)]) == {}
 
 
 def test_an_unreachable_broker_is_an_error() -> None:
