@@ -162,7 +162,7 @@ def _reason_of_death(exit_code: int | None) -> str:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT for children. A library's thread may get it: then it is raised at the end."""
+    """Block SIGINT for children. A library's thread may get it: then it is handled at the end."""
     resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
     is_main = threading.current_thread() is threading.main_thread()
     came: list[int] = []
@@ -177,7 +177,7 @@ def _sigint_blocked() -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if came:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
 
 def _serve(pipe: Connection) -> None:

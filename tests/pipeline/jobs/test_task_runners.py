@@ -123,6 +123,24 @@ class TestProcesses(RunnerCases):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.stdout.splitlines() == ["['SIGINT']"] * 2
 
+    def test_a_signal_while_processes_start_is_handled_as_at_other_times(self) -> None:
+        """A thread of a library gets it, because this one has blocked it."""
+        program = (
+            "import os, signal, threading\n"
+            "from multiprocessing import util\n"
+            "from odradek.pipeline.jobs.process_tasks import ProcessTasks\n"
+            "signal.signal(signal.SIGINT, lambda *_: print('handled'))\n"
+            "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+            "start = util.spawnv_passfds\n"
+            "def interrupted(*arguments):\n"
+            "    os.kill(os.getpid(), signal.SIGINT)\n"
+            "    return start(*arguments)\n"
+            "util.spawnv_passfds = interrupted\n"
+            "print(list(ProcessTasks(1).run(range, [2], 'test')))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert set(done.stdout.splitlines()) == {"handled", "[(0, [0, 1])]"}, done.stderr
+
     def test_there_are_as_many_as_cores_by_default(self) -> None:
         assert 1 <= ProcessTasks().parallelism <= (os.cpu_count() or 1)
 
