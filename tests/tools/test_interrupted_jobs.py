@@ -28,13 +28,17 @@ ENDS_WITHIN_S = 60.0
 
 
 class Interrupted:
-    """A job in a process group of its own, as a terminal starts it."""
+    """A job in a process group of its own, as a terminal starts it.
+
+    A shell starts what it runs in the background with SIGINT ignored, and children inherit that.
+    """
 
     def __init__(self, root: Path, *arguments: object) -> None:
         self._mark = f"ODRADEK_TEST_MARK={root.name}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._said = root / "stderr"
-        program = "from odradek.tools.cli import main; main()"
+        heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        program = f"{heeded}; from odradek.tools.cli import main; main()"
         command = [sys.executable, "-c", program, "pipeline", *map(str, arguments)]
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
