@@ -45,6 +45,9 @@ _FIRST_FLEXIBLE = {
     47: _NEVER,
 }
 
+# Clients send none. Many would take the broker long to skip.
+MAX_TAGS = 100
+
 _FIXED = struct.Struct(">hhih")
 
 
@@ -80,6 +83,8 @@ def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHea
         elif length < -1:
             raise ValueError(f"a client id of {length} bytes")
         if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER):
+            if data[end] > MAX_TAGS:
+                raise ValueError(f"more than {MAX_TAGS} tagged fields")
             end = skip_tags(data, end, limit) if data[end] else end + 1
         elif api_key == CONTROLLED_SHUTDOWN and api_version == 0:
             client_id, end = "", position + 8

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from .primitives import Step
+
 SHORT_ARRAY = 17  # an array of fewer numbers uses a struct that was made in advance
 _CACHED_SIZES = 64  # of longer arrays
+_STEP_NUMBERS = 1024  # of an array that is read or written in steps
 
 
 @cache
@@ -31,3 +34,26 @@ def short_packers(length: str, code: str) -> tuple[Callable[..., bytes], ...]:
 def array_of(count: int, code: str) -> struct.Struct:
     """Return the struct of an array. The cache is bounded, because a client chooses the sizes."""
     return struct.Struct(f">{count}{code}")
+
+
+def read_numbers(
+    data: memoryview, position: int, count: int, code: str, step: Step
+) -> list[int | float | bool]:
+    """Read an array of numbers, and call `step` between its parts."""
+    numbers: list[int | float | bool] = []
+    size = struct_of(code).size
+    while count:
+        part = min(count, _STEP_NUMBERS)
+        step(part)
+        numbers += array_of(part, code).unpack_from(data, position)
+        position += part * size
+        count -= part
+    return numbers
+
+
+def write_numbers(out: bytearray, numbers: list[Any], code: str, step: Step) -> None:
+    """Append an array of numbers, and call `step` between its parts."""
+    for start in range(0, len(numbers), _STEP_NUMBERS):
+        part = numbers[start : start + _STEP_NUMBERS]
+        step(len(part))
+        out += array_of(len(part), code).pack(*part)

@@ -11,6 +11,11 @@ import base64
 import binascii
 import os
 import struct
+from collections.abc import Callable
+
+# Called between the items of a long message, with the number of items that follow. The caller may
+# do other work meanwhile, or raise an exception.
+Step = Callable[[int], None]
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -62,15 +67,18 @@ def too_long(what: str, size: int, left: int) -> ValueError:
     return ValueError(f"{what} of {size} does not fit the {left} bytes that are left")
 
 
-def skip_tags(data: bytes | memoryview, position: int, limit: int) -> int:
+def skip_tags(data: bytes | memoryview, position: int, limit: int, step: Step | None = None) -> int:
     """Skip a section of unknown tagged fields; returns the position after it.
 
-    Raises ValueError or IndexError if it does not end before `limit`.
+    `step` is called for each field. Raises ValueError or IndexError if the section does not end
+    before `limit`.
     """
     count, position = read_uvarint(data, position)
     if count * 2 > limit - position:
         raise too_long("a count of tagged fields", count, limit - position)
     for _ in range(count):
+        if step is not None:
+            step(1)
         _, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         if size > limit - position:

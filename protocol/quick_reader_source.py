@@ -13,6 +13,9 @@ reports the error. Two checks are left out because a later step fails for certai
 - A length of zero that takes more than one byte is not recognized as null. It raises IndexError,
   and the careful reader accepts it.
 
+A limited quick reader is `read(data, p, left)`. It also fails if the arrays have more than `left`
+items.
+
 In an array, the last fields of all items often have the same values (see
 declaration.split_tail). The bytes of the first item's last fields are kept. If an item ends with
 the same bytes, it gets the same values without being parsed: equal bytes decode to equal values
@@ -21,10 +24,12 @@ and have the same length.
 
 from .declaration import REUSE_FROM, Field, ListOf, carries_records, present_fields, split_tail
 from .reader_source import ReaderSource
-from .schema import Message, Struct
+from .schema import Message, Struct, WireType
 from .source import first, local, mangled
 
 ORDINARY_BYTES = 2**20  # longer data is left to the careful reader, which does not copy it
+
+MAX_TAGS = 16  # of a struct, for a limited reader
 
 
 class QuickReaderSource(ReaderSource):
@@ -32,18 +37,26 @@ class QuickReaderSource(ReaderSource):
 
     VERB = "quickly read"
 
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, is_limited: bool = False) -> None:
         self._is_view = carries_records(message)
+        self._is_limited = is_limited
         super().__init__(message, version)
 
     def _begin(self) -> None:
-        self.emit(0, "def read(data, p):")
+        self.emit(0, f"def read(data, p{', left' if self._is_limited else ''}):")
         if self._is_view:
             self.emit(1, "b = data if type(data) is memoryview else memoryview(data)")
         else:
             self.emit(1, f"if len(data) > {ORDINARY_BYTES}: raise ValueError")
             self.emit(1, "b = data if type(data) is bytes else data.tobytes()")
         self.emit(1, "limit = len(b)")
+
+    def _count(self, depth: int, item: WireType | type[Struct]) -> None:
+        """Count the `n` items of an array. Numbers are read at once, so that few of them count."""
+        if self._is_limited:
+            is_number = isinstance(item, WireType) and 0 < item.size <= 8
+            self.emit(depth, f"left -= n{' >> 5' if is_number else ''}")
+            self.emit(depth, "if left < 0: raise ValueError")
 
     def _end(self) -> None:
         self.emit(1, "if p > limit: raise IndexError")
@@ -66,6 +79,11 @@ class QuickReaderSource(ReaderSource):
         self._rest_of_length(depth, field.wire)
         self.emit(depth, "if not n: raise IndexError")
         self._value(depth, field, path)
+
+    def _tags(self, depth: int, known: dict[int, Field], path: str) -> None:
+        if self._is_limited:
+            self.emit(depth, f"if n > {MAX_TAGS}: raise ValueError")
+        super()._tags(depth, known, path)
 
     def _check_end(self, depth: int, length: str) -> None:
         """Emit nothing: `_end` checks once for all slices."""

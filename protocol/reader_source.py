@@ -7,6 +7,9 @@ first byte of the length that follows them, are read with one `struct` call.
 Two rules protect against hostile bytes. A slice must end before `limit`. A count times the smallest
 size of an item must also fit before `limit`, so a false count cannot make the reader allocate much.
 
+A reader in steps is `read(data, p, step)`. It calls `step` for each item of an array, so that a
+long message can be read in several turns of an event loop.
+
 A length is read into `n`. In flexible versions `n` is the encoded number: the length plus one, or
 zero for null. In other versions it is the length, or -1 for null.
 """
@@ -14,7 +17,7 @@ zero for null. In other versions it is the length, or -1 for null.
 import msgspec
 
 from .declaration import Field, ListOf, PresentFields, Wire, present_fields, smallest_size
-from .packing import SHORT_ARRAY, array_of, short_unpackers, struct_of
+from .packing import SHORT_ARRAY, array_of, read_numbers, short_unpackers, struct_of
 from .primitives import skip_tags, too_long, uvarint_rest
 from .schema import Message, Struct, WireType
 from .source import Place, Source, local, mangled
@@ -30,11 +33,11 @@ Then = tuple[str, str]  # a `struct` code, and the name of what it reads
 
 
 class ReaderSource(Source):
-    """The source of one reader."""
+    """The source of one reader. `in_steps`: it takes `step` as its third argument."""
 
     VERB = "read"
 
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, in_steps: bool = False) -> None:
         super().__init__(
             f"{self.VERB} {message.__name__} v{version}",
             {
@@ -43,8 +46,10 @@ class ReaderSource(Source):
                 "bad_length": _bad_length,
                 "skip_tags": skip_tags,
                 "array": array_of,
+                "read_numbers": read_numbers,
             },
         )
+        self._in_steps = in_steps
         self._version = version
         self._is_flexible = version in message.SPEC.flexible
         self._begin()
@@ -53,7 +58,7 @@ class ReaderSource(Source):
         self.emit(1, f"return {made}, p")
 
     def _begin(self) -> None:
-        self.emit(0, "def read(data, p):")
+        self.emit(0, f"def read(data, p{', step' if self._in_steps else ''}):")
         self.emit(1, "b = memoryview(data)", "limit = len(b)")
 
     def _end(self) -> None:
@@ -209,36 +214,48 @@ class ReaderSource(Source):
             depth,
             f"if n * {smallest} > limit - p: raise too_long('a count', n, limit - p)",
         )
+        self._count(depth, item)
         if isinstance(item, type):
             self._structs(depth, item, target, path)
         elif item.size > 8:
             width = item.size
+            step = "step(1) or " if self._in_steps else ""
+            each = f"{step}{self._copied(f'i:i + {width}')}"
             self.emit(
                 depth,
                 f"e = p + n * {width}",
-                f"{target} = [{self._copied(f'i:i + {width}')} for i in range(p, e, {width})]",
+                f"{target} = [{each} for i in range(p, e, {width})]",
                 "p = e",
             )
         elif item.size:
             code = item.struct_code
+            short = self.name(short_unpackers(code))
+            long = f"[*array(n, {code!r}).unpack_from(b, p)]"
+            if self._in_steps:
+                long = f"read_numbers(b, p, n, {code!r}, step)"
             self.emit(
                 depth,
-                f"if n < {SHORT_ARRAY}: {target} = [*{self.name(short_unpackers(code))}[n](b, p)]",
-                f"else: {target} = [*array(n, {code!r}).unpack_from(b, p)]",
+                f"if n < {SHORT_ARRAY}: {target} = [*{short}[n](b, p)]",
+                f"else: {target} = {long}",
                 f"p += n * {item.size}",
             )
         else:
             self._sized_items(depth, item, target)
 
+    def _count(self, depth: int, item: WireType | type[Struct]) -> None:
+        """Emit nothing: the careful reader reads any number of items."""
+
     def _structs(self, depth: int, item: type[Struct], target: str, path: str) -> None:
         """Read an array of `n` structs."""
         self.emit(depth, f"{target} = []", "for _ in range(n):")
+        self._step(depth + 1)
         made = self._struct(depth + 1, item, path)
         self.emit(depth + 1, f"{target}.append({made})")
 
     def _sized_items(self, depth: int, item: WireType, target: str) -> None:
         """Read an array of strings or bytes, none of which may be null."""
         self.emit(depth, f"{target} = []", "for _ in range(n):")
+        self._step(depth + 1)
         if self._is_flexible:
             self.emit(depth + 1, "n = b[p]", "p += 1")
         else:
@@ -250,12 +267,17 @@ class ReaderSource(Source):
         self.emit(depth + 1, f"if {null}: raise bad_length({bad})")
         self.emit(depth + 1, f"{target}.append({self._slice(depth + 1, item)})", "p = e")
 
+    def _step(self, depth: int) -> None:
+        if self._in_steps:
+            self.emit(depth, "step(1)")
+
     # -- tagged fields ------------------------------------------------------------------------
 
     def _tags(self, depth: int, known: dict[int, Field], path: str) -> None:
         """Read the tagged fields. Their count, or its first byte, is in `n`."""
         if not known:
-            self.emit(depth, "if n: p = skip_tags(b, p - 1, limit)")
+            step = ", step" if self._in_steps else ""
+            self.emit(depth, f"if n: p = skip_tags(b, p - 1, limit{step})")
             return
         # Structs in tagged fields have tagged fields, too. So these names include the path.
         tag, end = f"tag_{mangled(path)}", f"end_{mangled(path)}"
@@ -266,6 +288,7 @@ class ReaderSource(Source):
         self.emit(depth + 1, "raise too_long('a count of tagged fields', n, limit - p)")
         self.emit(depth, "for _ in range(n):")
         depth += 1
+        self._step(depth)
         self.emit(depth, f"{tag} = b[p]", "p += 1")
         self.emit(depth, f"if {tag} > 127: {tag}, p = uvarint_rest(b, p, {tag})")
         self.emit(depth, "n = b[p]", "p += 1")

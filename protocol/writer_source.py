@@ -10,6 +10,9 @@ allowed or a number too large for its field. compiler.py turns such an exception
 with the field's name. As in Kafka, a value for a field that the version does not have is refused,
 unless the field is ignorable or the value is the default.
 
+A writer in steps is `write(m, out, splices, step)`, without pieces. It calls `step` for each item
+of an array.
+
 There are two shortcuts for frequent responses:
 
 - A struct whose lists are empty, and whose other fields are null or have their default, is written
@@ -33,7 +36,7 @@ from .declaration import (
     present_fields,
     split_tail,
 )
-from .packing import SHORT_ARRAY, short_packers, struct_of
+from .packing import SHORT_ARRAY, short_packers, struct_of, write_numbers
 from .primitives import write_uvarint
 from .schema import EncodeError, Message, SplicedRecords, Splices, Struct, WireType
 from .source import Place, Source, first, local, mangled
@@ -49,9 +52,9 @@ def _splice(out: bytearray, splices: Splices | None, records: SplicedRecords) ->
 
 
 class WriterSource(Source):
-    """The source of one writer."""
+    """The source of one writer. `in_steps`: it takes `step` as its last argument."""
 
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, in_steps: bool = False) -> None:
         super().__init__(
             f"write {message.__name__} v{version}",
             {
@@ -59,15 +62,17 @@ class WriterSource(Source):
                 "SplicedRecords": SplicedRecords,
                 "pack": struct.pack,
                 "splice": _splice,
+                "write_numbers": write_numbers,
                 "write_uvarint": write_uvarint,
             },
         )
+        self._in_steps = in_steps
         self._version = version
         self._is_flexible = version in message.SPEC.flexible
-        self.emit(0, "def write(m, out, splices, pieces):")
+        self.emit(0, f"def write(m, out, splices, {'step' if in_steps else 'pieces'}):")
         self._struct(1, message, "m", "out", "")
         self.about = ()
-        self.emit(1, "if pieces is not None: pieces.append(out)")
+        self.emit(1, "return" if in_steps else "if pieces is not None: pieces.append(out)")
 
     def _struct(self, depth: int, declared: type[Struct], value: str, out: str, path: str) -> None:
         """Write the fields of the struct that is in the local variable `value`."""
@@ -221,6 +226,7 @@ class WriterSource(Source):
             self._structs(depth, item, value, out, path)
             return
         self.emit(depth, f"for {each} in {value}:")
+        self._step(depth + 1)
         if item.size:
             self.emit(depth + 1, f"{out} += {self.name(struct_of(item.struct_code).pack)}({each})")
         else:
@@ -233,7 +239,10 @@ class WriterSource(Source):
         self.emit(depth, f"n = len({value})")
         self.emit(depth, f"if n < {SHORT_ARRAY}: {out} += {short}[n]({written}, *{value})", "else:")
         self._length(depth + 1, wire, f"len({value})", out)
-        self.emit(depth + 1, f"{out} += pack(f'>{{len({value})}}{code}', *{value})")
+        if self._in_steps:
+            self.emit(depth + 1, f"write_numbers({out}, {value}, {code!r}, step)")
+        else:
+            self.emit(depth + 1, f"{out} += pack(f'>{{len({value})}}{code}', *{value})")
 
     def _structs(self, depth: int, item: type[Struct], value: str, out: str, path: str) -> None:
         """Write structs; one that ends like the first item reuses the bytes of that end."""
@@ -242,6 +251,7 @@ class WriterSource(Source):
         each = f"i_{mangled(path)}"
         if not tail or any(_is_list_of_structs(field) for field in head):
             self.emit(depth, f"for {each} in {value}:")
+            self._step(depth + 1)
             self._struct(depth + 1, item, each, out, path)
             return
         learn, known, end = (f"{word}_{mangled(path)}" for word in ("learn", "known", "end"))
@@ -249,6 +259,7 @@ class WriterSource(Source):
         self.emit(depth, f"{learn} = len({value}) >= {REUSE_FROM}", f"{known} = False")
         self.emit(depth, f"for {each} in {value}:")
         depth += 1
+        self._step(depth)
         self._refuse_unsupported_fields(depth, item, each, path)
         self._run(depth, self._untagged(depth, head, each, out, path), each, out, path)
         for field, _ in tail:
@@ -261,6 +272,10 @@ class WriterSource(Source):
         self.emit(depth + 2, f"{learn}, {known}, {end} = False, True, {out}[{start}:]")
         for field, _ in tail:
             self.emit(depth + 2, f"{first(path, field)} = {local(path, field)}")
+
+    def _step(self, depth: int) -> None:
+        if self._in_steps:
+            self.emit(depth, "step(1)")
 
     def _slice(self, depth: int, wire: WireType, value: str, out: str) -> None:
         if wire.name == "records":
@@ -281,7 +296,7 @@ class WriterSource(Source):
         if not self._is_flexible:
             self.emit(depth + 1, f"n = len({value})")
         self._length(depth + 1, wire, f"len({value})", out)
-        if out != "out":  # a tagged field is written to a buffer of its own first
+        if out != "out" or self._in_steps:  # a tagged field is written to a buffer of its own first
             self.emit(depth + 1, f"{out} += {value}")
             return
         self.emit(depth + 1, f"if pieces is None or n < {PIECE_BYTES}: out += {value}", "else:")
