@@ -194,7 +194,7 @@ def test_bombs_of_many_clients_take_the_memory_of_one(tmp_path: Path) -> None:
             client.send(client.frame_of(request, 0))
         codes = [client.read_answer(PushTelemetryResponse, 0).error_code for client in clients]
         assert set(codes) == {ErrorCode.NONE}
-        assert peak_bytes(broker) - before < 8 * largest
+        assert peak_bytes(broker) - before < 16 * largest  # of 50
 
 
 def peak_bytes(broker: BrokerProcess) -> int:
