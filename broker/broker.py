@@ -34,7 +34,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.files import Files
+from odradek.storage.files import Files, NonBlockingReads
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
@@ -50,7 +50,7 @@ from .admin.topic_logs import TopicLogs
 from .disk.cold_reads import ColdReads
 from .disk.disk_executor import DiskExecutor
 from .disk.disk_space import DiskSpace
-from .disk.log_sync import LogSyncs
+from .disk.log_sync import Due, LogSyncs
 from .lifecycle.background_tasks import BackgroundTasks
 from .lifecycle.coordinator_logs import CoordinatorLogs
 from .lifecycle.coordinators import (
@@ -78,7 +78,6 @@ from .maintenance.metadata_snapshots import MetadataSnapshots
 from .maintenance.retention_check import RetentionCheck
 from .maintenance.workers.record_walks import RecordWalks
 from .metrics.traffic import Traffic
-from .network.group_turns import GroupTurns
 from .quotas.host_addresses import HostAddresses
 from .quotas.quotas import Quotas
 from .requests.down_conversion import DownConverter
@@ -96,6 +95,9 @@ from .telemetry.client_telemetry import ClientTelemetry
 from .telemetry.payloads import Payloads
 from .telemetry.pushed_records import PushedRecords, check_topic
 from .telemetry.subscriptions import Subscriptions
+from .turns.group_turns import GroupTurns
+from .turns.large_turns import LargeTurns
+from .turns.slices import SliceRunner, Surroundings
 from .workers.nodes import Nodes, Ports
 from .workers.progress import SyncWithWorkers, WorkerProgress
 
@@ -314,8 +316,21 @@ class Broker:
         self.fetch_waiters = FetchWaiters(self.loop)
         self.waiting_share_fetches: set[WaitingRead] = set()
         self.group_turns = GroupTurns(self.loop)
+        self.large_turns = LargeTurns(self.loop)
+        self.slices = SliceRunner(
+            self.large_turns, Surroundings(self._begin_slice, self._end_slice)
+        )
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
+
+    def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:
+        """Set what the code of a request finds in the broker: its fsyncs, and its attempt."""
+        self.log_syncs.due, self.files.nonblocking = state or ({}, None)
+
+    def _end_slice(self) -> tuple[Due, NonBlockingReads | None]:
+        """Take away what `_begin_slice` sets, because another request runs next."""
+        attempt, self.files.nonblocking = self.files.nonblocking, None
+        return self.log_syncs.take_due(), attempt
 
     def _create_telemetry(self) -> None:
         """Create what takes the metrics of clients. They are shown if there is an HTTP listener."""

@@ -29,6 +29,8 @@ from odradek.storage.topic_names import is_internal
 from .disk_executor import DiskExecutor
 
 Sync = asyncio.Future[None]
+# The fsyncs that a response waits for.
+Due = dict[PartitionLog, Sync]
 
 logger = logging.getLogger("odradek.disk")
 
@@ -99,7 +101,7 @@ class LogSyncs:
     def __init__(
         self, log_manager: LogManager, disk: DiskExecutor, now_ms: Callable[[], int]
     ) -> None:
-        self.due: dict[PartitionLog, Sync] = {}
+        self.due: Due = {}
         self.coordinators: dict[Sync, PartitionLog] = {}
         self._log_manager = log_manager
         self._disk = disk
@@ -131,7 +133,7 @@ class LogSyncs:
                 newest = sync
         return newest
 
-    def take_due(self) -> dict[PartitionLog, Sync]:
+    def take_due(self) -> Due:
         """Return the fsyncs that the response must wait for, and clear `due`."""
         due, self.due = self.due, {}
         return due

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.disk.log_sync import LogSync
-from odradek.broker.network.group_turns import GroupTurns
+from odradek.broker.turns.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds

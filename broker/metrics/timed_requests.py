@@ -37,6 +37,9 @@ def handle_timed(
         counts.time(monotonic() - began)
         return result
 
+    if context.slices is not None:  # a task of its own would not run in slices
+        return _timed(counts, began, result)
+
     def done(future: asyncio.Future[object]) -> None:
         if future.cancelled() or future.exception() is not None:
             counts.unanswered += 1
@@ -46,6 +49,17 @@ def handle_timed(
     future = _started(context, result)
     future.add_done_callback(done)
     return future
+
+
+async def _timed(counts: RequestTraffic, began: float, pending: Awaitable[object]) -> object:
+    """Await what is pending, and count the request with its time."""
+    try:
+        response = await pending
+    except BaseException:
+        counts.unanswered += 1
+        raise
+    counts.time(monotonic() - began)
+    return response
 
 
 def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:

@@ -1,5 +1,5 @@
 """Sockets and connections: cuts received bytes into frames and sends the answers.
 
 Reading order: listeners, acceptor, server, connection; then what connections share (frame_memory,
-group_turns, large_turns, connection_limits).
+connection_limits).
 """

@@ -47,8 +47,10 @@ from msgspec import Struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.requests.session import Session
+from odradek.broker.turns.group_turns import GROUP_APIS, GroupTurns
+from odradek.broker.turns.large_turns import LARGE_BYTES, LargeTurns
 from odradek.config.listeners import Listener
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.framing import FrameError, check_frame_size, describe_foreign_bytes
@@ -57,8 +59,6 @@ from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
 
 from .frame_memory import FrameMemory
-from .group_turns import GROUP_APIS, GroupTurns
-from .large_turns import LARGE_BYTES, LargeTurns
 from .listeners import UNKNOWN_ADDRESS, host_and_port
 from .output import Output, PlainOutput
 
@@ -73,6 +73,8 @@ WAITING_BYTES = 1024
 # A connection lets the others go first after so many bytes of reads that brought at least
 # START_BYTES.
 TURN_BYTES = 512 * 1024
+# A smaller frame is copied for a request that is served in slices: a new buffer would cost more.
+LENT_BYTES = 1024 * 1024
 # A large buffer is freed after this many frames in a row that needed at most a quarter of it.
 SHRINK_AFTER_FRAMES = 64
 # Answers that wait for those of the same read are sent when they have this size.
@@ -153,6 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_bytes = 0  # of large reads, since it has given way
         self._gives_way = False  # reads nothing for one turn of the loop
         self._waiting: asyncio.Future[object] | None = None
+        self._has_lent_buffer = False  # to a request that is served in slices
         self._is_held = False  # until its turn comes (`take_turn`), or its client is not throttled
         self._throttled: asyncio.TimerHandle | None = None
         self._answers: list[bytes | bytearray] = []  # to the requests of the current read
@@ -419,6 +422,8 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(answer, bytes):
                 self._send_soon(answer)
                 return
+            if isinstance(answer, SlicedAnswer):
+                answer.begin(self._lend_frame(frame))
             if answer.pending is not None:
                 self._wait_for(answer, answer.pending)
                 return
@@ -428,6 +433,18 @@ class Connection(asyncio.BufferedProtocol):
                 self._throttle(answer.meter)
         except Exception as error:  # noqa: BLE001 # the root of every request
             self._failed(error)
+
+    def _lend_frame(self, frame: memoryview) -> memoryview:
+        """The frame in memory that no read overwrites: a copy of it, or the whole buffer."""
+        if self._view is self._shared or len(frame) < LENT_BYTES:
+            return memoryview(bytes(frame))
+        self._has_lent_buffer = True
+        if self._start == self._end:
+            self._view = self._shared
+            self._start = self._end = 0
+        else:
+            self._replace_buffer(max(self._end - self._start, START_BYTES))
+        return frame
 
     def _wait_for(self, answer: Answer, pending: Awaitable[object]) -> None:
         if isinstance(pending, asyncio.Future):
@@ -439,6 +456,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _waited(self, answer: Answer, done: asyncio.Future[object]) -> None:
         self._waiting = None
+        if self._has_lent_buffer:
+            self._has_lent_buffer = False
+            self._support.frame_memory.release(self)
         if done.cancelled():
             return
         self.last_active_ms = self._support.now_ms()
@@ -477,9 +497,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- answers ----------------------------------------------------------------------------------
 
     def _send_answer(self, answer: Answer) -> None:
-        head = bytearray()
-        splices: Splices = []
-        answer.write(head, splices)
+        head, splices = answer.encoded()
         if not splices or self._copy_slices(head, splices):
             self._send_soon(head)
             return

@@ -19,7 +19,6 @@ from .acceptor import Acceptor
 from .connection import SHARED_BYTES, Connection, ConnectionSupport
 from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
-from .large_turns import LargeTurns
 from .listeners import BoundListener
 from .output import PlainOutput
 from .tls_handshakes import Handshakes
@@ -61,7 +60,7 @@ class Server:
             dispatcher=dispatcher,
             frame_memory=self._frame_memory,
             group_turns=broker.group_turns,
-            large_turns=LargeTurns(self._loop),
+            large_turns=broker.large_turns,
             files=broker.files,
             disk=broker.disk,
             receive_view=memoryview(bytearray(SHARED_BYTES)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from odradek.broker.security.operations import (
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.broker.turns.slices import Slices
 from odradek.broker.workers.nodes import Node
 from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
@@ -27,6 +28,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
 
 from .session import Session
+
+T = TypeVar("T")
 
 
 class ServedVersions(NamedTuple):
@@ -39,7 +42,8 @@ class ServedVersions(NamedTuple):
 class RequestContext(Struct, eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
-    `meter` measures what the request uses, if there are quotas.
+    `meter` measures what the request uses, if there are quotas. `slices` is set if it is served in
+    slices.
     """
 
     broker: Broker
@@ -50,6 +54,14 @@ class RequestContext(Struct, eq=False):
     now_ms: int
     api_key: ApiKey
     meter: RequestMeter | None = None
+    slices: Slices | None = None
+
+    def sliced(self, items: Iterable[T]) -> Iterable[T]:
+        """The items. The request gives way to others before one of them if it has run for long.
+
+        Handlers iterate in this way over what may be long. See broker/turns/slices.py.
+        """
+        return items if self.slices is None else self.slices.of(items)
 
     @property
     def permits(self) -> Permits:

@@ -8,6 +8,9 @@ A request that cannot be decoded, or whose API or version is not served, closes 
 in Kafka: there is no response that the client would understand. ApiVersions is the exception,
 because clients use it to find out what is served: an unknown version of it is answered in v0
 (KIP-511).
+
+A small request of the APIs that clients use all the time is served at once. Any other is served in
+slices (broker/turns/slices.py): decoding, handling and encoding give way to other requests.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ from odradek.broker.metrics.traffic import RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
+from odradek.broker.turns.slices import Result, Slices, TooManyItemsError, free, parts_of
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.headers import (
     RequestHeader,
     has_flexible_response_header,
@@ -45,6 +50,9 @@ from .session import Session
 from .single_batch import SingleBatches
 
 Retry = Callable[[Message], Awaitable[Message]]
+# A framed response, and the file slices in it.
+Framed = tuple[bytearray | bytes, Splices]
+Begun = Result[Framed | None] | asyncio.Task[Framed | None]
 
 _SIZE = struct.Struct(">i")
 _KEY_AND_VERSION = struct.Struct(">hh")
@@ -55,6 +63,44 @@ _INDEPENDENT_OF_COORDINATORS = (
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
 )
+# A small request of these APIs takes little time. Those of the others may ask about much of what
+# the broker has.
+_SERVED_AT_ONCE = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.API_VERSIONS,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.END_TXN,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+    }
+)
+# A request of so many bytes that cannot be decoded is refused at once.
+_SHORT_BYTES = 1024
+# So many items are decoded in one slice.
+_ITEMS_OF_A_SLICE = 500
+# A larger response is not sent: most clients would refuse it.
+MAX_RESPONSE_BYTES = 100 * 1024 * 1024
 
 
 class RefusedRequestError(Exception):
@@ -85,7 +131,7 @@ class Answer:
     )
 
     def __init__(self, correlation_id: int, version: int, flexible_header: bool) -> None:
-        self.pending: Awaitable[Message | None] | None = None
+        self.pending: Awaitable[Any] | None = None
         self.response: Any = None
         self.awaits_coordinator = False
         self.retry: Retry | None = None
@@ -103,10 +149,59 @@ class Answer:
             out += self.response
         else:
             codec_for(self.response.__class__, self._version).write(self.response, out, splices)
-        size = len(out) - _SIZE.size
-        for _, records in splices:
-            size += records.size_bytes
-        _SIZE.pack_into(out, 0, size)
+        _set_size(out, splices)
+
+    def encoded(self) -> tuple[bytearray, Splices]:
+        """The framed response, and the places of file slices in it."""
+        out = bytearray()
+        splices: Splices = []
+        self.write(out, splices)
+        return out, splices
+
+    def encoded_in_slices(self, slices: Slices) -> tuple[bytearray, Splices]:
+        """As `encoded`. Raises RefusedRequestError if the response is too large."""
+        if self.response.__class__ is bytearray:
+            return self.encoded()
+        out = bytearray(RESPONSE_HEADER.pack(0, self._correlation_id))
+        if self._flexible_header:
+            out.append(0)
+        splices: Splices = []
+
+        def step(_items: int) -> None:
+            slices.step()
+            if len(out) > MAX_RESPONSE_BYTES:
+                raise RefusedRequestError(f"the response has more than {MAX_RESPONSE_BYTES} bytes")
+
+        codec = codec_for(self.response.__class__, self._version)
+        codec.write_in_steps(self.response, out, splices, step)
+        _set_size(out, splices)
+        return out, splices
+
+
+class SlicedAnswer(Answer):
+    """The answer to a request that is served in slices. `begin` must be called with its frame.
+
+    Then either `pending` is set, or `response`, which is what `encoded` returns.
+    """
+
+    __slots__ = ("_serve",)
+
+    def __init__(self, serve: Callable[[SlicedAnswer, memoryview], Begun]) -> None:
+        super().__init__(correlation_id=0, version=0, flexible_header=False)
+        self._serve = serve
+
+    def begin(self, frame: memoryview) -> None:
+        """Begin to serve the request. Its bytes must stay as they are while `pending` is."""
+        begun = self._serve(self, frame)
+        if isinstance(begun, Result):
+            self.response = begun.value
+        else:
+            self.pending = begun
+
+    def encoded(self) -> tuple[bytearray, Splices]:
+        """The framed response, and the places of file slices in it."""
+        framed: tuple[bytearray, Splices] = self.response
+        return framed
 
 
 class RawToken(Answer):
@@ -146,28 +241,49 @@ class Dispatcher:
             if answer is not None:
                 return answer
         single = self._singles.find(frame)
-        request: Any = single
         if single is not None:
-            route, client_id = single.target.route, single.target.client_id
-            version, correlation_id = route.version, single.correlation_id
-        else:
-            route, header, request = self._decode(frame)
-            version, correlation_id = header.api_version, header.correlation_id
-            client_id = header.client_id
+            target, number = single.target, single.correlation_id
+            return self._serve(session, target.route, target.client_id, number, single, len(frame))
+        route, header, position = self._read_header(frame)
+        if route.is_sliced:
+            return SlicedAnswer(partial(self._begin_slices, session, route, header, position))
+        try:
+            request = self._read_small(route, frame, position)
+        except NotSmallError:
+            return SlicedAnswer(partial(self._begin_slices, session, route, header, position))
+        if route.key is ApiKey.PRODUCE:
+            self._singles.keep(frame, header, request, route)
+        number = header.correlation_id
+        return self._serve(session, route, header.client_id, number, request, len(frame))
+
+    def _serve(
+        self,
+        session: Session,
+        route: Route,
+        client_id: str | None,
+        correlation_id: int,
+        request: Any,
+        frame_bytes: int,
+        slices: Slices | None = None,
+    ) -> Answer | bytes | None:
+        """Handle a decoded request. Returns what `dispatch` returns."""
         self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
-            self._meter(session, client_id, route, len(frame)) if self._quotas.is_active else None
+            self._meter(session, client_id, route, frame_bytes) if self._quotas.is_active else None
         )
+        if slices is not None and meter is not None:
+            slices.on_begin, slices.on_end = meter.resume, meter.pause
         now_ms = self._now_ms()
         context = RequestContext(
             self._broker,
             session,
             self._served,
-            version,
+            route.version,
             client_id,
             now_ms,
             route.key,
             meter,
+            slices,
         )
         handle, counts = route.handle, route.counts
         if counts is not None:
@@ -188,8 +304,60 @@ class Dispatcher:
         self._fill(answer, route, context, request, result)
         return answer
 
-    def _decode(self, frame: memoryview) -> tuple[Route, RequestHeader, Any]:
-        """Return the request with its route and header. Raises as `dispatch`."""
+    def _begin_slices(
+        self,
+        session: Session,
+        route: Route,
+        header: RequestHeader,
+        position: int,
+        answer: SlicedAnswer,
+        frame: memoryview,
+    ) -> Begun:
+        serve = partial(self._serve_in_slices, session, route, header, position, answer, frame)
+        return self._broker.slices.begin(serve)
+
+    async def _serve_in_slices(
+        self,
+        session: Session,
+        route: Route,
+        header: RequestHeader,
+        position: int,
+        sliced: SlicedAnswer,
+        frame: memoryview,
+        slices: Slices,
+    ) -> Framed | None:
+        """Serve a request as `dispatch`. Returns the framed response and its file slices."""
+        request = self._read_in_slices(route, frame, position, slices)
+        answer = self._serve(
+            session,
+            route,
+            header.client_id,
+            header.correlation_id,
+            request,
+            len(frame),
+            slices,
+        )
+        if answer is None or isinstance(answer, bytes):
+            return None if answer is None else (answer, [])
+        await self.complete(answer)
+        sliced.meter = answer.meter
+        framed = None if answer.response is None else answer.encoded_in_slices(slices)
+        parts = parts_of(request, slices)
+        if isinstance(answer.response, Struct):
+            parts += parts_of(answer.response, slices)
+        del request, answer
+        free(parts, slices)
+        return framed
+
+    async def complete(self, answer: Answer) -> None:
+        """Wait until the response of an answer is there, and may be sent."""
+        pending = answer.pending
+        while pending is not None:
+            answer.response = await pending
+            pending = self.wait_for_coordinators(answer)
+
+    def _read_header(self, frame: memoryview) -> tuple[Route, RequestHeader, int]:
+        """Return the route, the header, and the position of the body. Raises as `dispatch`."""
         try:
             header, position = read_request_header(frame)
         except DecodeError:
@@ -198,10 +366,32 @@ class Dispatcher:
         route = self._routes.get((header.api_key, header.api_version))
         if route is None:
             route = self._route(header.api_key, header.api_version)
-        request, _ = route.decode(frame, position)
-        if route.key is ApiKey.PRODUCE:
-            self._singles.keep(frame, header, request, route)
-        return route, header, request
+        return route, header, position
+
+    def _read_in_slices(
+        self, route: Route, frame: memoryview, position: int, slices: Slices
+    ) -> Any:
+        """Decode a request. Raises DecodeError and RefusedRequestError."""
+        assert route.codec is not None
+        try:
+            return route.codec.decode_small(frame, position, _ITEMS_OF_A_SLICE)[0]
+        except NotSmallError:
+            pass
+        try:
+            return route.codec.decode_in_steps(frame, position, slices.count)[0]
+        except TooManyItemsError as error:
+            raise RefusedRequestError(f"{route.key.name} v{route.version}: {error}") from None
+
+    def _read_small(self, route: Route, frame: memoryview, position: int) -> Any:
+        """Decode a small request. Raises NotSmallError, and DecodeError for a short frame."""
+        if route.codec is None:
+            return None
+        try:
+            return route.codec.decode_small(frame, position)[0]
+        except NotSmallError:
+            if len(frame) <= _SHORT_BYTES:
+                route.codec.decode(frame, position)
+            raise
 
     def _fill(
         self, answer: Answer, route: Route, context: RequestContext, request: Any, result: Any
@@ -302,13 +492,14 @@ class Dispatcher:
                 raise RefusedRequestError(
                     f"{key.name} v{version} is not served, only {spec.versions}"
                 )
-            counts = self._counts(key, 0)
-            route = Route(key, 0, _no_request, handle, flexible_header=False, counts=counts)
+            version_served, codec, is_flexible = 0, None, False
         else:
+            version_served = version
             codec = codec_for(request_class(handle), version)
-            flexible = has_flexible_response_header(key, version in spec.flexible)
-            counts = self._counts(key, version)
-            route = Route(key, version, codec.decode, handle, flexible, counts)
+            is_flexible = has_flexible_response_header(key, version in spec.flexible)
+        counts = self._counts(key, version_served)
+        is_sliced = key not in _SERVED_AT_ONCE
+        route = Route(key, version_served, codec, handle, is_flexible, counts, is_sliced)
         self._routes[api_key, version] = route
         return route
 
@@ -317,9 +508,11 @@ class Dispatcher:
         return None if traffic is None else traffic.of_api(key, version)
 
 
-def _no_request(frame: memoryview, position: int) -> tuple[None, int]:  # noqa: ARG001 # a reader's signature
-    """Skip the body of an ApiVersions request whose version is unknown."""
-    return None, position
+def _set_size(frame: bytearray, splices: Splices) -> None:
+    size = len(frame) - _SIZE.size
+    for _, records in splices:
+        size += records.size_bytes
+    _SIZE.pack_into(frame, 0, size)
 
 
 def request_class(handle: Handler) -> type[Message]:

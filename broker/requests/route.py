@@ -9,11 +9,11 @@ from typing import Any
 
 from odradek.broker.metrics.traffic import RequestTraffic
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.compiler import Codec
 
 from .context import RequestContext
 
 Handler = Callable[[RequestContext, Any], Any]
-Decode = Callable[[memoryview, int], tuple[Any, int]]
 
 RESPONSE_HEADER = struct.Struct(">ii")  # the size of what follows, and the correlation id
 _FLEXIBLE_HEADER = struct.Struct(">iiB")  # and no tagged fields
@@ -22,14 +22,19 @@ _SIZE_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The constants of one API and version. `counts` is None if no metrics are kept."""
+    """The constants of one API and version. `counts` is None if no metrics are kept.
+
+    `codec` reads the request; it is None if the body is not read. `is_sliced`: each request is
+    served in slices, also a small one.
+    """
 
     key: ApiKey
     version: int
-    decode: Decode
+    codec: Codec | None
     handle: Handler
     flexible_header: bool
     counts: RequestTraffic | None
+    is_sliced: bool
 
     def frame(self, body: bytearray, correlation_id: int) -> bytes:
         """Frame a response that a handler has encoded."""

@@ -18,7 +18,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.quotas.request_meter import MeteredElsewhere
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.requests.route import Handler
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
@@ -87,7 +87,7 @@ class ForwardedAnswer(Answer):
 
     def __init__(self, waiting: asyncio.Future[bytes]) -> None:
         super().__init__(correlation_id=0, version=0, flexible_header=False)
-        self.pending = waiting  # type: ignore[assignment] # bytes in place of a message
+        self.pending = waiting
         self._waiting = waiting
 
     def arrived(self, response: ForwardedResponse) -> None:
@@ -221,12 +221,10 @@ class ForwardedRequests:
         answer = self._dispatcher.dispatch(session, frame)
         if answer is None or isinstance(answer, bytes):
             return answer, 0
-        pending = answer.pending
-        while pending is not None:
-            answer.response = await pending
-            pending = self._dispatcher.wait_for_coordinators(answer)
-        out = bytearray()
-        answer.write(out, [])
+        if isinstance(answer, SlicedAnswer):
+            answer.begin(frame)
+        await self._dispatcher.complete(answer)
+        out, _ = answer.encoded()
         throttle_ms = 0
         if answer.meter is not None:
             answer.meter.finish()

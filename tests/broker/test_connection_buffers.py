@@ -22,9 +22,9 @@ from odradek.broker.network.connection import (
     WAITING_BYTES,
     Connection,
 )
-from odradek.broker.network.large_turns import LARGE_BYTES
 from odradek.broker.network.output import PlainOutput
 from odradek.broker.requests.session import Session
+from odradek.broker.turns.large_turns import LARGE_BYTES
 from odradek.protocol.api_keys import ApiKey
 from tests.support.fake_server import FakeAnswer, FakeServer
 from tests.support.lengths import by_length

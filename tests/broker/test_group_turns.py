@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from odradek.broker.network.group_turns import TURN_S, UNTIMED_REQUESTS, GroupTurns
+from odradek.broker.turns.group_turns import TURN_S, UNTIMED_REQUESTS, GroupTurns
 
 A_TURN = 50  # the number of requests that the time of a turn is enough for
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from odradek.broker.network.large_turns import LargeTurns
+from odradek.broker.turns.large_turns import LargeTurns
 
 
 class Client:

@@ -81,7 +81,7 @@ def same(batches: SingleBatches, data: bytes) -> bool:
 def route_of(version: int) -> Route:
     codec = codec_for(ProduceRequest, version)
     flexible = version >= FIRST_FLEXIBLE_VERSION
-    return Route(ApiKey.PRODUCE, version, codec.decode, produce.handle, flexible, None)
+    return Route(ApiKey.PRODUCE, version, codec, produce.handle, flexible, None, is_sliced=False)
 
 
 def changed(data: bytes) -> Iterator[bytes]:

@@ -6,9 +6,9 @@ import struct
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.network.connection import SHARED_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
-from odradek.broker.network.group_turns import GroupTurns
-from odradek.broker.network.large_turns import LargeTurns
 from odradek.broker.requests.session import Session
+from odradek.broker.turns.group_turns import GroupTurns
+from odradek.broker.turns.large_turns import LargeTurns
 from odradek.storage.files import Files
 
 LIMIT = 8 * 1024 * 1024
@@ -22,7 +22,8 @@ class FakeAnswer:
         self.response: object = pieces
         self.meter = None
 
-    def write(self, out: bytearray, splices: list) -> None:
+    def encoded(self) -> tuple[bytearray, list]:
+        out, splices = bytearray(), []
         pieces = self.response if isinstance(self.response, tuple) else (self.response,)
         sizes = [len(p) if isinstance(p, bytes) else p.size_bytes for p in pieces]
         out += struct.pack(">i", sum(sizes))
@@ -31,6 +32,7 @@ class FakeAnswer:
                 out += piece
             else:
                 splices.append((len(out), piece))
+        return out, splices
 
 
 class FakeServer:

@@ -1,0 +1,307 @@
+"""Serves a request in slices, between which the event loop serves other connections.
+
+A request may have a hundred thousand entries, and a short one may ask about everything the broker
+has. Apache Kafka loses one of its threads to such a request. Here it would stop every client. So:
+
+- Such a request is served by a coroutine in a task of its own. It is decoded, handled and encoded
+  in slices of at most SLICE_S; what takes longer between two steps is a fault.
+- A slice ends in `Slices.step`. The decoder and the encoder call it for each item of an array, and
+  a handler for each entry that it serves (RequestContext.sliced). Nothing else ends a slice, so all
+  that is done for one entry is done in one turn: decide, append and replay are not interrupted.
+- What a handler has looked up before a step may have changed after it. It looks up the state of an
+  entry when it serves the entry.
+- A first slice may run as soon as its request arrives, so a request that needs one slice costs
+  little more than one that is served at once.
+- LargeTurns gives one slice to each turn of the loop. Any number of such requests together delay
+  others by one slice.
+
+How a plain function can be interrupted: it runs in a greenlet, a call stack of its own. `step`
+switches back to the stack of the event loop, and the next slice continues inside `step`. So a
+handler is the same code whether its request is small, and served at once, or not. A request that is
+served at once has no Slices, and pays nothing.
+
+The limits: MAX_ITEMS bounds the objects that a request can make the broker hold. Objects are freed
+in slices too (`parts_of`), because freeing many of them takes as long as making them. A full
+garbage collection looks at all of them in one turn, so there is none while a request has many.
+
+docs/decisions.md says what was rejected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from functools import partial
+from time import monotonic
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from greenlet import getcurrent, greenlet
+from msgspec import Struct
+
+from .full_collections import FullCollections
+from .large_turns import LargeTurns
+
+SLICE_S = 0.0005
+# A request with more items in its arrays is refused. The largest requests of clients name each
+# partition of a broker.
+MAX_ITEMS = 100_000
+# A request that has taken more slices may hold many objects.
+_LONG_SLICES = 20
+_FREED_AT_ONCE = 256
+
+T = TypeVar("T")
+
+
+class TooManyItemsError(Exception):
+    """A request has more than MAX_ITEMS items."""
+
+
+class Surroundings(NamedTuple):
+    """What belongs to the request that runs: `enter` sets it up, `leave` takes it away.
+
+    `leave` returns what the next `enter` gets. The first gets None.
+    """
+
+    enter: Callable[[Any], None]
+    leave: Callable[[], Any]
+
+
+class Slices:
+    """The slices of one request, seen from inside."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.on_begin: Callable[[], object] | None = None
+        self.on_end: Callable[[], object] | None = None
+        self._surroundings = surroundings
+        self._state: Any = None
+        self._ends_s = 0.0
+        self._items = 0
+
+    def step(self, _items: int = 1) -> None:
+        """End the slice if its time is over. Other requests are served meanwhile."""
+        if monotonic() >= self._ends_s:
+            _give_way()
+
+    def count(self, items: int) -> None:
+        """Count items of the request, and end the slice if its time is over.
+
+        Raises TooManyItemsError.
+        """
+        self._items += items
+        if self._items > MAX_ITEMS:
+            raise TooManyItemsError(f"it has more than {MAX_ITEMS} items")
+        if monotonic() >= self._ends_s:
+            _give_way()
+
+    def of(self, items: Iterable[T]) -> Iterator[T]:
+        """Iterate with a step before each item.
+
+        A dict or a set may change between two steps, so a copy of it is iterated.
+        """
+        if not isinstance(items, (list, Iterator)):
+            items = list(items)
+        for item in items:
+            if monotonic() >= self._ends_s:
+                _give_way()
+            yield item
+
+    def begin(self) -> None:
+        """Begin a slice."""
+        self._ends_s = monotonic() + SLICE_S
+        self._surroundings.enter(self._state)
+        if self.on_begin is not None:
+            self.on_begin()
+
+    def end(self) -> None:
+        """End a slice."""
+        if self.on_end is not None:
+            self.on_end()
+        self._state = self._surroundings.leave()
+
+
+def _give_way() -> None:
+    stack_of_loop = getcurrent().parent
+    if stack_of_loop is not None:  # else a task of its own runs, which the handler has started
+        stack_of_loop.switch()
+
+
+# Makes the coroutine that serves a request.
+Make = Callable[[Slices], Coroutine[Any, Any, T]]
+
+
+class SliceRunner:
+    """Runs coroutines whose work gives way at each step."""
+
+    def __init__(self, turns: LargeTurns, surroundings: Surroundings) -> None:
+        self._turns = turns
+        self._surroundings = surroundings
+        self._collections = FullCollections()
+
+    def run(self, make: Make[T]) -> asyncio.Task[T]:
+        """Run the coroutine that `make` returns. Cancelling the task ends it at its next step."""
+        return asyncio.ensure_future(self._work(make))
+
+    def begin(self, make: Make[T]) -> Result[T] | asyncio.Task[T]:
+        """Run the coroutine's first slice now if this turn has time for it, and the rest later.
+
+        Returns the result if nothing is left, or a task as `run`. Raises what the first slice
+        raises.
+        """
+        work = self._work(make)
+        began_s = monotonic()
+        if not self._turns.may_run_now(began_s):
+            return asyncio.ensure_future(work)
+        steps = work.begin_now()
+        try:
+            first = next(steps)
+        except StopIteration as end:
+            return Result(end.value)
+        finally:
+            self._turns.has_run(began_s, monotonic())
+        return asyncio.ensure_future(_Begun(steps, first))
+
+    def _work(self, make: Make[T]) -> _InSlices[T]:
+        return _InSlices(self._turns, Slices(self._surroundings), make, self._collections)
+
+
+class Result(NamedTuple, Generic[T]):
+    """The result of work that is complete."""
+
+    value: T
+
+
+class _Begun(Awaitable[T]):
+    """The rest of work that has begun, and waits for a future now."""
+
+    def __init__(self, steps: Generator[Any, Any, T], first: Any) -> None:
+        self._steps = steps
+        self._first = first
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        waits_for = self._first
+        while True:
+            try:
+                yield waits_for
+            except BaseException as error:  # noqa: BLE001 # passed on to the work
+                resume = partial(self._steps.throw, error)
+            else:
+                resume = partial(next, self._steps)
+            try:
+                waits_for = resume()
+            except StopIteration as end:
+                done: T = end.value
+                return done
+
+
+class _InSlices(Awaitable[T]):
+    """An awaitable that runs a coroutine, and each step of it in a greenlet."""
+
+    def __init__(
+        self,
+        turns: LargeTurns,
+        slices: Slices,
+        make: Make[T],
+        collections: FullCollections,
+    ) -> None:
+        self._turns = turns
+        self._slices = slices
+        self._make = make
+        self._collections = collections
+        self._slice_count = 0
+        self._begins_now = False
+
+    def begin_now(self) -> Generator[Any, Any, T]:
+        """As `__await__`, but the first slice does not wait for a turn."""
+        self._begins_now = True
+        return self.__await__()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        try:
+            return (yield from self._run())
+        finally:
+            if self._slice_count > _LONG_SLICES:
+                self._collections.allow()
+
+    def _run(self) -> Generator[Any, Any, T]:
+        coroutine = self._make(self._slices)
+        resume: Callable[[Any], Any] = coroutine.send
+        argument: Any = None
+        while True:
+            is_complete, result = yield from self._advance(coroutine, resume, argument)
+            if is_complete:
+                done: T = result
+                return done
+            try:
+                yield result  # a future, for the task that awaits this
+                resume, argument = coroutine.send, None
+            except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
+                resume, argument = coroutine.throw, error
+
+    def _advance(
+        self, coroutine: Coroutine[Any, Any, T], resume: Callable[[Any], Any], argument: Any
+    ) -> Generator[Any, Any, tuple[bool, Any]]:
+        """Run the coroutine to its next await. Returns the future, or the result and True."""
+        stack = greenlet(resume)
+        switch: Callable[[Any], Any] = stack.switch
+        while True:
+            try:
+                if self._begins_now:
+                    self._begins_now = False
+                else:
+                    yield from self._turns.next()
+            except BaseException as error:  # noqa: BLE001 # passed on to the code in the greenlet
+                if stack:
+                    switch, argument = stack.throw, error
+                else:
+                    stack = greenlet(coroutine.throw)
+                    switch, argument = stack.switch, error
+            self._slice_count += 1
+            if self._slice_count == _LONG_SLICES + 1:
+                self._collections.put_off()
+            self._slices.begin()
+            try:
+                result = switch(argument)
+            except StopIteration as end:
+                return True, end.value
+            finally:
+                self._slices.end()
+            if stack.dead:
+                return False, result
+            switch, argument = stack.switch, None
+
+
+Parts = list[list[Any]]
+
+
+def parts_of(message: Struct, slices: Slices) -> Parts:
+    """Return lists of bounded length with the items of all arrays in a message.
+
+    A caller that drops the message and then calls `free` frees the items in slices.
+    """
+    parts: Parts = []
+    _collect(message, parts, slices)
+    return parts
+
+
+def free(parts: Parts, slices: Slices) -> None:
+    """Free the items, in slices."""
+    while parts:
+        parts.pop()
+        slices.step()
+
+
+def _collect(struct: Struct, parts: Parts, slices: Slices) -> None:
+    for name in struct.__struct_fields__:
+        held = getattr(struct, name)
+        if held.__class__ is not list or not held:
+            continue
+        if isinstance(held[0], Struct) and _has_lists(held[0]):
+            for item in slices.of(held):
+                _collect(item, parts, slices)
+        for start in range(0, len(held), _FREED_AT_ONCE):
+            parts.append(held[start : start + _FREED_AT_ONCE])
+            slices.step()
+
+
+def _has_lists(struct: Struct) -> bool:
+    return any(isinstance(getattr(struct, name), list) for name in struct.__struct_fields__)

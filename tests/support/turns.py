@@ -1,0 +1,126 @@
+"""A broker in a process of its own that measures the turns of its event loop in CPU time.
+
+CPU time of the loop's thread, because a busy machine must not make a turn look long.
+"""
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
+from odradek.broker.lifecycle.running import start_broker
+from odradek.config.broker_config import BrokerConfig
+from tests.support.broker_process import TEST_SETTINGS, free_ports
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+
+class Turns(NamedTuple):
+    """The longest turn since the last question, the sum of all, and their number."""
+
+    longest_ms: float
+    sum_ms: float
+    count: int
+
+
+class _MeasuredLoop(asyncio.SelectorEventLoop):
+    """Notes how much CPU time each of its turns takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reset()
+
+    def reset(self) -> None:
+        self._longest_s = self._sum_s = 0.0
+        self._count = 0
+
+    def turns(self) -> Turns:
+        return Turns(self._longest_s * 1000, self._sum_s * 1000, self._count)
+
+    def _run_once(self) -> None:
+        began_s = time.thread_time()
+        super()._run_once()  # type: ignore[misc] # asyncio's own
+        took_s = time.thread_time() - began_s
+        self._longest_s = max(self._longest_s, took_s)
+        self._sum_s += took_s
+        self._count += 1
+
+
+class MeasuredBroker:
+    """The running broker, seen from the test."""
+
+    def __init__(self, port: int, orders: Connection) -> None:
+        self.port = port
+        self._orders = orders
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def turns(self) -> Turns:
+        """The turns since the last call."""
+        self._orders.send("turns")
+        measured: Turns = self._orders.recv()
+        return measured
+
+
+@contextmanager
+def measured_broker(
+    directory: Path, overrides: Mapping[str, str] | None = None
+) -> Iterator[MeasuredBroker]:
+    """A broker whose turns are measured, on a port of 127.0.0.1."""
+    (port,) = free_ports(1)
+    settings = {
+        **TEST_SETTINGS,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(directory),
+        **(overrides or {}),
+    }
+    context = multiprocessing.get_context("spawn")
+    mine, its = context.Pipe()
+    process = context.Process(target=_run, args=(its, settings))
+    process.start()
+    its.close()
+    try:
+        assert mine.poll(START_SECONDS), "the broker did not start"
+        assert mine.recv() == "ready"
+        yield MeasuredBroker(port, mine)
+    finally:
+        mine.close()
+        process.join(STOP_SECONDS)
+        process.kill()
+        process.join()
+
+
+def _run(orders: Connection, settings: Mapping[str, str]) -> None:
+    with asyncio.Runner(loop_factory=_MeasuredLoop) as runner:
+        runner.run(_serve(orders, settings))
+
+
+async def _serve(orders: Connection, settings: Mapping[str, str]) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, _MeasuredLoop)
+    running = await start_broker(BrokerConfig.from_texts(settings))
+    spare_startup_objects()
+    ended = asyncio.Event()
+
+    def obey() -> None:
+        try:
+            orders.recv()
+        except EOFError:
+            loop.remove_reader(orders.fileno())
+            ended.set()
+            return
+        orders.send(loop.turns())
+        loop.reset()
+
+    loop.add_reader(orders.fileno(), obey)
+    orders.send("ready")
+    await ended.wait()
+    await running.stop()
