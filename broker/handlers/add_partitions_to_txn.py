@@ -42,7 +42,7 @@ def handle(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        topics = topic_results(transaction, errors_of(context, transaction))
+        topics = topic_results(context, transaction, errors_of(context, transaction))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
     if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -50,16 +50,16 @@ def handle(
         results_by_transaction=[
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
-                topic_results=topic_results(transaction, errors_of(context, transaction)),
+                topic_results=topic_results(context, transaction, errors_of(context, transaction)),
             )
-            for transaction in request.transactions
+            for transaction in context.sliced(request.transactions)
         ]
     )
 
 
 def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Errors:
     """Add or check the partitions of one transaction. Returns the error of each partition."""
-    partitions = partitions_of(transaction.topics)
+    partitions = partitions_of(context, transaction.topics)
     is_client = context.api_version < FIRST_VERSION_OF_BROKERS
     transactional_id = transaction.transactional_id
     if is_client and not context.authorize(
@@ -96,7 +96,7 @@ def invalid_partitions(
     topics = context.broker.metadata.topics
     allowed: dict[str, bool] = {}
     errors = {}
-    for partition in partitions:
+    for partition in context.sliced(partitions):
         name, index = partition
         if name not in allowed:
             allowed[name] = not checks_access or (
@@ -111,12 +111,18 @@ def invalid_partitions(
     return errors
 
 
-def partitions_of(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+def partitions_of(
+    context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]
+) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index)
+        for topic in context.sliced(topics)
+        for index in context.sliced(topic.partitions)
+    ]
 
 
 def topic_results(
-    transaction: AddPartitionsToTxnTransaction, errors: Errors
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction, errors: Errors
 ) -> list[AddPartitionsToTxnTopicResult]:
     return [
         AddPartitionsToTxnTopicResult(
@@ -128,8 +134,8 @@ def topic_results(
                         TopicPartition(topic.name, index), ErrorCode.NONE
                     ),
                 )
-                for index in topic.partitions
+                for index in context.sliced(topic.partitions)
             ],
         )
-        for topic in transaction.topics
+        for topic in context.sliced(transaction.topics)
     ]

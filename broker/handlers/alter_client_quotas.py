@@ -21,13 +21,13 @@ async def handle(
 ) -> AlterClientQuotasResponse:
     try:
         context.check_cluster(AclOperation.ALTER_CONFIGS)
-        alterations = [alteration_of(entry) for entry in request.entries]
+        alterations = [alteration_of(entry) for entry in context.sliced(request.entries)]
         results = await context.broker.quota_admin.alter(
             alterations, validate_only=request.validate_only
         )
     except ApiError as error:
         return AlterClientQuotasResponse(
-            entries=[answer(entry.entity, error) for entry in request.entries]
+            entries=[answer(entry.entity, error) for entry in context.sliced(request.entries)]
         )
     return AlterClientQuotasResponse(
         entries=[
@@ -38,7 +38,7 @@ async def handle(
                 ],
                 error,
             )
-            for entity, error in results.items()
+            for entity, error in context.sliced(results.items())
         ]
     )
 

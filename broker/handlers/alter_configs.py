@@ -27,12 +27,12 @@ from odradek.protocol.messages.alter_configs import (
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     results = await context.broker.config_admin.alter(
-        [alteration_of(resource) for resource in request.resources],
+        [alteration_of(resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
     pairs = zip(request.resources, results, strict=True)
-    return AlterConfigsResponse(responses=[answer(*pair) for pair in pairs])
+    return AlterConfigsResponse(responses=[answer(*pair) for pair in context.sliced(pairs)])
 
 
 def alteration_of(resource: AlterConfigsResource) -> Alteration:

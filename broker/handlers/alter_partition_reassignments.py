@@ -25,7 +25,7 @@ def handle(
     try:
         context.check_cluster(AclOperation.ALTER)
     except ApiError as error:
-        return refused(request, error)
+        return refused(context, request, error)
     if not request.topics:
         return AlterPartitionReassignmentsResponse(error_message="")
     return AlterPartitionReassignmentsResponse(
@@ -35,16 +35,16 @@ def handle(
                 name=topic.name,
                 partitions=[
                     reassign(context, request, topic.name, partition)
-                    for partition in topic.partitions
+                    for partition in context.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ],
     )
 
 
 def refused(
-    request: AlterPartitionReassignmentsRequest, error: ApiError
+    context: RequestContext, request: AlterPartitionReassignmentsRequest, error: ApiError
 ) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
         error_code=error.code,
@@ -52,9 +52,12 @@ def refused(
         responses=[
             AlterPartitionReassignmentsTopicResponse(
                 name=topic.name,
-                partitions=[refused_partition(partition, error) for partition in topic.partitions],
+                partitions=[
+                    refused_partition(partition, error)
+                    for partition in context.sliced(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ],
     )
 

@@ -23,9 +23,9 @@ async def handle(
 ) -> AlterReplicaLogDirsResponse:
     is_allowed = context.authorize_cluster(AclOperation.ALTER)
     wanted: dict[str, dict[int, str]] = {}
-    for directory in request.dirs:
-        for topic in directory.topics:
-            for index in topic.partitions:
+    for directory in context.sliced(request.dirs):
+        for topic in context.sliced(directory.topics):
+            for index in context.sliced(topic.partitions):
                 # Of several directories for one partition the last one is used.
                 wanted.setdefault(topic.name, {})[index] = directory.path
     return AlterReplicaLogDirsResponse(
@@ -39,10 +39,10 @@ async def handle(
                         if is_allowed
                         else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     )
-                    for index, path in paths.items()
+                    for index, path in context.sliced(paths.items())
                 ],
             )
-            for name, paths in wanted.items()
+            for name, paths in context.sliced(wanted.items())
         ]
     )
 

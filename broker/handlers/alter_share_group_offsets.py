@@ -34,7 +34,7 @@ def handle(
         return refused(error)
     refusals: list[AlterShareGroupOffsetsResponseTopic] = []
     allowed: list[AlterShareGroupOffsetsRequestTopic] = []
-    for topic in request.topics:
+    for topic in context.sliced(request.topics):
         name = topic.topic_name
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
             refusals.append(refused_topic(context, topic, refusal(ResourceType.TOPIC)))
@@ -80,6 +80,6 @@ def refused_topic(
                 error_code=error.code,
                 error_message=error.message,
             )
-            for partition in topic.partitions
+            for partition in context.sliced(topic.partitions)
         ],
     )

@@ -16,14 +16,14 @@ from odradek.protocol.messages.delete_groups import (
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     may_delete = {
         group_id: context.authorize(AclOperation.DELETE, ResourceType.GROUP, group_id)
-        for group_id in dict.fromkeys(request.groups_names)
+        for group_id in context.sliced(dict.fromkeys(context.sliced(request.groups_names)))
     }
     deleted = context.broker.groups.admin.delete(
-        [group_id for group_id, is_allowed in may_delete.items() if is_allowed]
+        [group_id for group_id, is_allowed in context.sliced(may_delete.items()) if is_allowed]
     )
     refused = [
         DeleteGroupsResult(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for group_id, is_allowed in may_delete.items()
+        for group_id, is_allowed in context.sliced(may_delete.items())
         if not is_allowed
     ]
     return DeleteGroupsResponse(results=[*deleted, *refused])

@@ -26,14 +26,14 @@ NO_LOW_WATERMARK = -1
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     wanted: dict[str, dict[int, int]] = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
+    for topic in context.sliced(request.topics):
+        for partition in context.sliced(topic.partitions):
             # A partition that occurs twice is answered once, with the last offset.
             wanted.setdefault(topic.name, {})[partition.partition_index] = partition.offset
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=name, partitions=delete_in_topic(context, name, offsets))
-            for name, offsets in wanted.items()
+            for name, offsets in context.sliced(wanted.items())
         ]
     )
 
@@ -44,8 +44,11 @@ def delete_in_topic(
     try:
         context.check_topic(AclOperation.DELETE, topic)
     except ApiError as error:
-        return [refused(index, error) for index in offsets]
-    return [delete_before(context, topic, index, offset) for index, offset in offsets.items()]
+        return [refused(index, error) for index in context.sliced(offsets)]
+    return [
+        delete_before(context, topic, index, offset)
+        for index, offset in context.sliced(offsets.items())
+    ]
 
 
 def refused(index: int, error: ApiError) -> DeleteRecordsPartitionResult:

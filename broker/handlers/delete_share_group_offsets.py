@@ -33,7 +33,7 @@ def delete(
 ) -> DeleteShareGroupOffsetsResponse:
     refusals: list[DeleteShareGroupOffsetsResponseTopic] = []
     allowed: list[DeleteShareGroupOffsetsRequestTopic] = []
-    for topic in request.topics:
+    for topic in context.sliced(request.topics):
         if context.authorize(AclOperation.READ, ResourceType.TOPIC, topic.topic_name):
             allowed.append(topic)
         else:

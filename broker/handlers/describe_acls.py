@@ -34,7 +34,7 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     by_pattern: dict[Pattern, list[DescribeAclsAcl]] = {}
-    for entry in context.broker.metadata.acls.select(wanted):
+    for entry in context.sliced(list(context.broker.metadata.acls.select(wanted))):
         described = DescribeAclsAcl(
             principal=entry.principal,
             host=entry.host,
@@ -51,6 +51,6 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
                 pattern_type=pattern.pattern_type,
                 acls=acls,
             )
-            for pattern, acls in by_pattern.items()
+            for pattern, acls in context.sliced(by_pattern.items())
         ],
     )

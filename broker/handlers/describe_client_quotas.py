@@ -43,7 +43,7 @@ def handle(
                 for key, record in records.items()
             ],
         )
-        for entity, records in context.broker.metadata.quotas.by_entity.items()
+        for entity, records in context.sliced(context.broker.metadata.quotas.by_entity.items())
         if matches(entity, request.components, strict=request.strict)
     ]
     return DescribeClientQuotasResponse(error_message="", entries=entries)

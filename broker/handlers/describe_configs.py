@@ -38,21 +38,25 @@ KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     # As in Kafka, one resource of an unknown type makes the whole request fail.
-    unknown = sorted({resource.resource_type for resource in request.resources} - KNOWN_TYPES)
+    unknown = sorted(
+        {resource.resource_type for resource in context.sliced(request.resources)} - KNOWN_TYPES
+    )
     if unknown:
         error = ApiError(ErrorCode.INVALID_REQUEST, f"there is no resource type {unknown[0]}")
         return DescribeConfigsResponse(
-            results=[refused(resource, error) for resource in request.resources]
+            results=[refused(resource, error) for resource in context.sliced(request.resources)]
         )
     return DescribeConfigsResponse(
-        results=[describe(context, request, resource) for resource in request.resources]
+        results=[
+            describe(context, request, resource) for resource in context.sliced(request.resources)
+        ]
     )
 
 
 def describe(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    wanted = resource.configuration_keys
+    wanted = set(resource.configuration_keys or ())
     try:
         operation = AclOperation.DESCRIBE_CONFIGS
         check_config_access(context, operation, resource.resource_type, resource.resource_name)

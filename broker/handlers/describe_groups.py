@@ -20,7 +20,7 @@ FIRST_VERSION_WITH_NOT_FOUND = 6
 
 def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(
-        groups=[describe(context, request, group_id) for group_id in request.groups]
+        groups=[describe(context, request, group_id) for group_id in context.sliced(request.groups)]
     )
 
 
@@ -43,7 +43,7 @@ def describe(
             member.as_described(
                 metadata_of(member.protocols, group.protocol_name) if stable else b""
             )
-            for member in group.members.values()
+            for member in context.sliced(group.members.values())
         ],
         authorized_operations=authorized_operations(context, request, group_id),
     )

@@ -37,8 +37,8 @@ async def handle(
     if request.topics is not None:
         wanted = {
             TopicPartition(topic.topic, index)
-            for topic in request.topics
-            for index in topic.partitions
+            for topic in context.sliced(request.topics)
+            for index in context.sliced(topic.partitions)
         }
     paths = dict.fromkeys(path.absolute() for path in context.broker.config.data_directories)
     return DescribeLogDirsResponse(
@@ -78,7 +78,7 @@ async def describe(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path), topics=[]
         )
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in logs_in(manager, path, sizes):
+    for log in context.sliced(list(logs_in(manager, path, sizes))):
         topic, index = log.partition
         if wanted is None or log.partition in wanted:
             partition = DescribeLogDirsPartition(
@@ -95,7 +95,7 @@ async def describe(
         log_dir=str(path),
         topics=[
             DescribeLogDirsTopic(name=name, partitions=partitions)
-            for name, partitions in topics.items()
+            for name, partitions in context.sliced(topics.items())
         ],
         total_bytes=sizes.total_bytes,
         usable_bytes=sizes.usable_bytes,

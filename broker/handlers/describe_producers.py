@@ -26,7 +26,7 @@ def handle(context: RequestContext, request: DescribeProducersRequest) -> Descri
                 name=topic.name,
                 partitions=describe_topic(context, topic.name, topic.partition_indexes),
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ]
     )
 
@@ -40,8 +40,8 @@ def describe_topic(
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         context.check_topic(AclOperation.READ, topic)
     except ApiError as error:
-        return [refused(index, error) for index in indexes]
-    return [describe(context, topic, index) for index in indexes]
+        return [refused(index, error) for index in context.sliced(indexes)]
+    return [describe(context, topic, index) for index in context.sliced(indexes)]
 
 
 def refused(index: int, error: ApiError) -> DescribeProducersPartitionResponse:
@@ -60,7 +60,9 @@ def describe(context: RequestContext, topic: str, index: int) -> DescribeProduce
         return refused(index, error)
     return DescribeProducersPartitionResponse(
         partition_index=index,
-        active_producers=[state_of(entry) for entry in log.producers.producers.values()],
+        active_producers=[
+            state_of(entry) for entry in context.sliced(log.producers.producers.values())
+        ],
     )
 
 

@@ -30,11 +30,14 @@ def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQ
         error = refusal(ResourceType.CLUSTER)
         return DescribeQuorumResponse(error_code=error.code, error_message=error.message)
     requested = [
-        (topic.topic_name, [partition.partition_index for partition in topic.partitions])
-        for topic in request.topics
+        (
+            topic.topic_name,
+            [partition.partition_index for partition in context.sliced(topic.partitions)],
+        )
+        for topic in context.sliced(request.topics)
     ]
     if requested != [(CLUSTER_METADATA_TOPIC, [0])]:
-        return unknown(request)
+        return unknown(context, request)
     quorum = DescribeQuorumResponseTopicData(
         topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition_data(context)]
     )
@@ -82,7 +85,7 @@ def directory_id(context: RequestContext) -> bytes:
     return voters.voters[0].voter_directory_id
 
 
-def unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def unknown(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
         topics=[
             DescribeQuorumResponseTopicData(
@@ -98,9 +101,9 @@ def unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                         current_voters=[],
                         observers=[],
                     )
-                    for partition in topic.partitions
+                    for partition in context.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ]
     )

@@ -31,7 +31,7 @@ def handle(
     context: RequestContext, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     return DescribeShareGroupOffsetsResponse(
-        groups=[describe(context, group) for group in request.groups]
+        groups=[describe(context, group) for group in context.sliced(request.groups)]
     )
 
 
@@ -61,7 +61,7 @@ def describe_all(
     """Describe the initialized partitions; topics that the client may not describe are left out."""
     initialized = initialized_partitions(context, group_id)
     described = []
-    for topic_id, partitions in initialized.items():
+    for topic_id, partitions in context.sliced(initialized.items()):
         name = context.broker.find_topic_name(topic_id)
         if name is not None and context.authorize(
             AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=False
@@ -79,20 +79,23 @@ def initialized_partitions(context: RequestContext, group_id: str) -> Mapping[by
             raise
         return {}
     initialized = group.state_partitions.initialized
-    return {topic_id: sorted(topic.partitions) for topic_id, topic in initialized.items()}
+    return {
+        topic_id: sorted(topic.partitions)
+        for topic_id, topic in context.sliced(initialized.items())
+    }
 
 
 def describe_named(
     context: RequestContext, group_id: str, wanted: list[DescribeShareGroupOffsetsRequestTopic]
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
     described, missing, refused = [], [], []
-    for topic in wanted:
+    for topic in context.sliced(wanted):
         name = topic.topic_name
         known = context.broker.metadata.topics.get(name)
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            refused.append(without_offsets(topic, refusal(ResourceType.TOPIC)))
+            refused.append(without_offsets(context, topic, refusal(ResourceType.TOPIC)))
         elif known is None:
-            missing.append(without_offsets(topic))
+            missing.append(without_offsets(context, topic))
         else:
             described.append(described_topic(context, group_id, known.id, name, topic.partitions))
     return [*described, *missing, *refused]
@@ -110,7 +113,7 @@ def described_topic(
         topic_id=topic_id,
         partitions=[
             described_partition(context, SharePartitionKey(group_id, topic_id, partition), name)
-            for partition in partitions
+            for partition in context.sliced(partitions)
         ],
     )
 
@@ -147,6 +150,7 @@ def described_partition(
 
 
 def without_offsets(
+    context: RequestContext,
     topic: DescribeShareGroupOffsetsRequestTopic,
     error: ApiError | None = None,
 ) -> DescribeShareGroupOffsetsResponseTopic:
@@ -161,6 +165,6 @@ def without_offsets(
                 error_code=ErrorCode.NONE if error is None else error.code,
                 error_message=None if error is None else error.message,
             )
-            for partition in topic.partitions
+            for partition in context.sliced(topic.partitions)
         ],
     )

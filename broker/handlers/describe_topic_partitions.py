@@ -28,17 +28,22 @@ def handle(
         names = wanted_topics(context, request)
     except ApiError as error:
         return DescribeTopicPartitionsResponse(
-            topics=[error_topic(topic.name, error.code, NOT_REQUESTED) for topic in request.topics]
+            topics=[
+                error_topic(topic.name, error.code, NOT_REQUESTED)
+                for topic in context.sliced(request.topics)
+            ]
         )
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
     visible = dict.fromkeys(
-        name for name in names if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+        name
+        for name in context.sliced(names)
+        if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
     )
     response = describe_page(context, request, visible)
     if request.topics:
         response.topics.extend(
             error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_REQUESTED)
-            for name in names
+            for name in context.sliced(names)
             if name not in visible
         )
     return response
@@ -52,7 +57,7 @@ def describe_page(
     left = max(1, min(limit, request.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor = None
-    for name in names:
+    for name in context.sliced(names):
         if left == 0:
             next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=0)
             break
@@ -71,7 +76,9 @@ def describe_page(
 
 def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
     """The names of the requested topics from the cursor on, sorted, each once."""
-    names = {topic.name for topic in request.topics} or set(context.broker.metadata.topics)
+    names = {topic.name for topic in context.sliced(request.topics)} or set(
+        context.sliced(context.broker.metadata.topics)
+    )
     cursor = request.cursor
     if cursor is None:
         return sorted(names)
@@ -83,7 +90,7 @@ def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsReque
         raise ApiError(
             ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}"
         )
-    return sorted(name for name in names if name >= cursor.topic_name)
+    return sorted(name for name in context.sliced(names) if name >= cursor.topic_name)
 
 
 def describe(
@@ -100,7 +107,7 @@ def describe(
         is_internal=topic.is_internal,
         partitions=[
             describe_partition(context, name, index)
-            for index in list(topic.partitions)[wanted.start : wanted.stop]
+            for index in context.sliced(list(topic.partitions)[wanted.start : wanted.stop])
         ],
         topic_authorized_operations=operations,
     )

@@ -18,7 +18,9 @@ def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[describe(context, each) for each in request.transactional_ids]
+        transaction_states=[
+            describe(context, each) for each in context.sliced(request.transactional_ids)
+        ]
     )
 
 
@@ -46,7 +48,7 @@ def describe(context: RequestContext, transactional_id: str) -> DescribeTransact
         producer_epoch=transaction.producer_epoch,
         topics=[
             DescribeTransactionsTopic(topic=topic, partitions=partitions)
-            for topic, partitions in transaction.partitions_by_topic().items()
+            for topic, partitions in context.sliced(transaction.partitions_by_topic().items())
             if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
         ],
     )

@@ -30,13 +30,15 @@ def handle(
         return DescribeUserScramCredentialsResponse(
             error_code=error.code,
             error_message=error.message,
-            results=[refused("", error.code, error.message) for _ in request.users or ()],
+            results=[
+                refused("", error.code, error.message) for _ in context.sliced(request.users or ())
+            ],
         )
-    times = Counter(user.name for user in request.users or ())
+    times = Counter(user.name for user in context.sliced(request.users or ()))
     if not times:
         by_user = context.broker.metadata.scram_credentials.by_user
         times.update({name: 1 for _, name in by_user})
-    results = [describe(context, name, count) for name, count in times.items()]
+    results = [describe(context, name, count) for name, count in context.sliced(times.items())]
     # As in Kafka, the message without an error is empty.
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 

@@ -43,12 +43,12 @@ def handle(
     keys = request.coordinator_keys if has_several else [request.key]
     refusals = {
         key: error
-        for key in keys
+        for key in context.sliced(dict.fromkeys(context.sliced(keys)))
         if (error := why_refused(context, request.key_type, key)) is not None
     }
     respond_to_allowed = partial(respond, refusals=refusals)
     shards = shards_of(context, request.key_type)
-    if shards is not None and not all(key in refusals for key in keys):
+    if shards is not None and not refusals.keys() >= set(context.sliced(keys)):
         return respond_with_topic(context, shards, request, respond_to_allowed)
     return respond_to_allowed(context, request)
 
@@ -81,7 +81,7 @@ def respond(
     coordinator_of = partial(find, context, request.key_type, refusals=refusals)
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
         return FindCoordinatorResponse(
-            coordinators=[*map(coordinator_of, request.coordinator_keys)]
+            coordinators=[coordinator_of(key) for key in context.sliced(request.coordinator_keys)]
         )
     result = coordinator_of(request.key)
     # In Kafka, the message of the error code NONE is its name.

@@ -24,12 +24,14 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     results = await context.broker.config_admin.alter(
-        [alteration_of(resource) for resource in request.resources],
+        [alteration_of(resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
     pairs = zip(request.resources, results, strict=True)
-    return IncrementalAlterConfigsResponse(responses=[answer(*pair) for pair in pairs])
+    return IncrementalAlterConfigsResponse(
+        responses=[answer(*pair) for pair in context.sliced(pairs)]
+    )
 
 
 def alteration_of(resource: IncrementalAlterConfigsResource) -> Alteration:

@@ -39,7 +39,7 @@ def handle(
             ListConfigResourcesConfigResource(resource_name=name, resource_type=kind)
             for kind in served
             if kind in wanted
-            for name in names_of(context, kind)
+            for name in context.sliced(names_of(context, kind))
         ]
     )
 

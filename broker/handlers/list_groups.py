@@ -17,8 +17,10 @@ from odradek.protocol.messages.list_groups import (
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     sees_all = context.authorize_cluster(AclOperation.DESCRIBE, is_logged=False)
     # Kafka 4.3 finds NotReady, a state of streams groups, only as not_ready.
-    states = {state.lower().strip().replace("_", "") for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
+    states = {
+        state.lower().strip().replace("_", "") for state in context.sliced(request.states_filter)
+    }
+    types = {kind.lower() for kind in context.sliced(request.types_filter)}
     try:
         groups = list(context.broker.groups.admin.groups())
     except ApiError as error:
@@ -31,7 +33,7 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
                 group_state=group.state_name,
                 group_type=group.group_type,
             )
-            for group in groups
+            for group in context.sliced(groups)
             if (not states or group.state_name.lower() in states)
             and (not types or group.group_type in types)
             and (

@@ -69,7 +69,7 @@ def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOff
                 name=topic.name,
                 partitions=offsets_of(context, request, topic, missing),
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ]
     )
     if missing:
@@ -91,12 +91,15 @@ def offsets_of(
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return [
             ListOffsetsPartitionResponse(partition_index=item.partition_index, error_code=error)
-            for item in topic.partitions
+            for item in context.sliced(topic.partitions)
         ]
-    times = Counter(partition.partition_index for partition in topic.partitions)
+    times = Counter(partition.partition_index for partition in context.sliced(topic.partitions))
     results = []
-    distinct = {partition.partition_index: partition for partition in topic.partitions}
-    for wanted in topic.partitions if context.api_version == 0 else distinct.values():
+    distinct = {
+        partition.partition_index: partition for partition in context.sliced(topic.partitions)
+    }
+    each_once = topic.partitions if context.api_version == 0 else distinct.values()
+    for wanted in context.sliced(each_once):
         index = wanted.partition_index
         if context.api_version > 0 and times[index] > 1:
             refusal = ErrorCode.INVALID_REQUEST

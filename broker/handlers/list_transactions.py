@@ -22,14 +22,14 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
     try:
         text = request.transactional_id_pattern
         pattern = compile_pattern(text) if text else None
-        known = context.broker.transactions.transactions()
+        known = list(context.broker.transactions.transactions())
         found = [
             ListTransactionsTransaction(
                 transactional_id=each.transactional_id,
                 producer_id=each.producer_id,
                 transaction_state=each.state.client_name,
             )
-            for each in known
+            for each in context.sliced(known)
             if matches(context, request, each)
             and (pattern is None or pattern.fullmatch(each.transactional_id))
             and may_describe(context, each)
@@ -37,7 +37,9 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
     except ApiError as error:
         return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(
-        unknown_state_filters=[name for name in request.state_filters if name not in STATES],
+        unknown_state_filters=[
+            name for name in context.sliced(request.state_filters) if name not in STATES
+        ],
         transaction_states=found,
     )
 

@@ -29,28 +29,35 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     metadata = context.broker.metadata
     if asks_for_all(context, request):
-        every = [name for name in metadata.topics if may_describe(context, name, is_logged=False)]
-        return respond(context, request, [describe(context, request, name) for name in every])
+        every = [
+            name
+            for name in context.sliced(metadata.topics)
+            if may_describe(context, name, is_logged=False)
+        ]
+        described = [describe(context, request, name) for name in context.sliced(every)]
+        return respond(context, request, described)
     if asks_by_id_too_early(context, request):
-        return refuse_all(request)
+        return refuse_all(context, request)
     topics = request.topics or []
-    ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
+    ids = dict.fromkeys(
+        topic.topic_id for topic in context.sliced(topics) if topic.topic_id != ZERO_UUID
+    )
     if ids:
-        by_id = [describe_by_id(context, request, topic_id) for topic_id in ids]
+        by_id = [describe_by_id(context, request, topic_id) for topic_id in context.sliced(ids)]
         return respond(context, request, by_id)
-    names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
+    names = dict.fromkeys(topic.name for topic in context.sliced(topics) if topic.name is not None)
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
-    visible = dict.fromkeys(name for name in names if may_describe(context, name))
+    visible = dict.fromkeys(name for name in context.sliced(names) if may_describe(context, name))
     unauthorized = [
         error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        for name in names
+        for name in context.sliced(names)
         if name not in visible
     ]
-    missing = [name for name in visible if name not in metadata.topics]
+    missing = [name for name in context.sliced(visible) if name not in metadata.topics]
     creates = request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
     if missing and creates:
         return create_and_respond(context, request, visible, missing, unauthorized)
-    described = [describe(context, request, name) for name in visible]
+    described = [describe(context, request, name) for name in context.sliced(visible)]
     return respond(context, request, [*described, *unauthorized])
 
 
@@ -64,7 +71,7 @@ async def create_and_respond(
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     creatable = [
         name
-        for name in missing
+        for name in context.sliced(missing)
         if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
     ]
     not_creatable = set(missing).difference(creatable)
@@ -74,12 +81,12 @@ async def create_and_respond(
         refused(context, request, name, creation_code(errors[name].code))
         if name in errors
         else describe(context, request, name)
-        for name in names
+        for name in context.sliced(names)
         if name not in not_creatable
     ]
     topics += [
         error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, internal=is_internal(name))
-        for name in missing
+        for name in context.sliced(missing)
         if name in not_creatable
     ]
     return respond(context, request, [*topics, *unauthorized])
@@ -118,16 +125,17 @@ def asks_by_id_too_early(context: RequestContext, request: MetadataRequest) -> b
     v10 and v11 have a field for ids, which brokers of that time did not read (KAFKA-12701).
     """
     return context.api_version < FIRST_VERSION_BY_ID and any(
-        topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or []
+        topic.name is None or topic.topic_id != ZERO_UUID
+        for topic in context.sliced(request.topics or [])
     )
 
 
-def refuse_all(request: MetadataRequest) -> MetadataResponse:
+def refuse_all(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """A response without brokers, with INVALID_REQUEST for each topic."""
     return MetadataResponse(
         topics=[
             error_topic(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id)
-            for topic in request.topics or []
+            for topic in context.sliced(request.topics or [])
         ]
     )
 
@@ -154,7 +162,8 @@ def describe(context: RequestContext, request: MetadataRequest, name: str) -> Me
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=[
-            describe_partition(context, name, partition) for partition in topic.partitions.values()
+            describe_partition(context, name, partition)
+            for partition in context.sliced(topic.partitions.values())
         ],
         topic_authorized_operations=topic_operations(context, request, name),
     )

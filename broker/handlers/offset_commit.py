@@ -31,7 +31,9 @@ def handle(
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        topics = [topic_with_error(topic, error) for topic in request.topics]
+        topics = [
+            topic_with_error(context, topic, error) for topic in context.sliced(request.topics)
+        ]
         return OffsetCommitResponse(topics=topics)
     if context.api_version:
         return respond(context, request)
@@ -44,23 +46,27 @@ def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetComm
     refused: list[OffsetCommitResponseTopic] = []
     valid: list[OffsetCommitRequestTopic] = []
     has_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    for wanted in request.topics:
+    for wanted in context.sliced(request.topics):
         try:
             topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
         except ApiError as error:
-            refused.append(topic_with_error(wanted, error.code))
+            refused.append(topic_with_error(context, wanted, error.code))
             continue
         part = partial(OffsetCommitRequestTopic, name=topic.name, topic_id=topic.id)
         indexes, partitions = topic.partitions, wanted.partitions
-        missing = [item for item in partitions if item.partition_index not in indexes]
+        missing = [
+            item for item in context.sliced(partitions) if item.partition_index not in indexes
+        ]
         if missing:
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(topic_with_error(part(partitions=missing), unknown))
-        existing = [item for item in partitions if item.partition_index in indexes]
+            refused.append(topic_with_error(context, part(partitions=missing), unknown))
+        existing = [item for item in context.sliced(partitions) if item.partition_index in indexes]
         if existing:
             valid.append(part(partitions=existing))
     committed = commit(context, request, valid)
-    return OffsetCommitResponse(topics=merged([*refused, *committed]) if refused else committed)
+    return OffsetCommitResponse(
+        topics=merged(context, [*refused, *committed]) if refused else committed
+    )
 
 
 def commit(
@@ -71,11 +77,11 @@ def commit(
     try:
         return context.broker.groups.offsets.commit(request, topics, context.api_version)
     except ApiError as error:
-        return [topic_with_error(topic, error.code) for topic in topics]
+        return [topic_with_error(context, topic, error.code) for topic in context.sliced(topics)]
 
 
 def topic_with_error(
-    topic: OffsetCommitRequestTopic, error: ErrorCode
+    context: RequestContext, topic: OffsetCommitRequestTopic, error: ErrorCode
 ) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
         name=topic.name,
@@ -84,15 +90,17 @@ def topic_with_error(
             OffsetCommitResponsePartition(
                 partition_index=partition.partition_index, error_code=error
             )
-            for partition in topic.partitions
+            for partition in context.sliced(topic.partitions)
         ],
     )
 
 
-def merged(results: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
+def merged(
+    context: RequestContext, results: list[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
     """One entry per topic: the refused partitions, then the committed ones."""
     by_topic: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
-    for topic in results:
+    for topic in context.sliced(results):
         known = by_topic.setdefault((topic.name, topic.topic_id), topic)
         if known is not topic:
             known.partitions.extend(topic.partitions)

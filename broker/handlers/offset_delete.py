@@ -22,42 +22,53 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     known: list[OffsetDeleteRequestTopic] = []
     refusals: list[OffsetDeleteResponseTopic] = []
-    for wanted in request.topics:
+    for wanted in context.sliced(request.topics):
         name, partitions = wanted.name, wanted.partitions
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
-            refusals.append(refused(name, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            refusals.append(
+                refused(context, name, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            )
             continue
         topic = context.broker.metadata.topics.get(name)
         indexes = topic.partitions if topic is not None else ()
-        missing = [item for item in partitions if item.partition_index not in indexes]
+        missing = [
+            item for item in context.sliced(partitions) if item.partition_index not in indexes
+        ]
         if missing or topic is None:
-            refusals.append(refused(name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        existing = [item for item in partitions if item.partition_index in indexes]
+            refusals.append(refused(context, name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        existing = [item for item in context.sliced(partitions) if item.partition_index in indexes]
         if existing:
             known.append(OffsetDeleteRequestTopic(name=name, partitions=existing))
     try:
         deleted = context.broker.groups.offsets.delete(request.group_id, known)
     except ApiError as error:
         return OffsetDeleteResponse(error_code=error.code)
-    return OffsetDeleteResponse(topics=merged([*refusals, *deleted]) if refusals else deleted)
+    return OffsetDeleteResponse(
+        topics=merged(context, [*refusals, *deleted]) if refusals else deleted
+    )
 
 
 def refused(
-    name: str, partitions: list[OffsetDeleteRequestPartition], error: ErrorCode
+    context: RequestContext,
+    name: str,
+    partitions: list[OffsetDeleteRequestPartition],
+    error: ErrorCode,
 ) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(
         name=name,
         partitions=[
             OffsetDeleteResponsePartition(partition_index=item.partition_index, error_code=error)
-            for item in partitions
+            for item in context.sliced(partitions)
         ],
     )
 
 
-def merged(results: list[OffsetDeleteResponseTopic]) -> list[OffsetDeleteResponseTopic]:
+def merged(
+    context: RequestContext, results: list[OffsetDeleteResponseTopic]
+) -> list[OffsetDeleteResponseTopic]:
     """One entry per topic: first the partitions that were refused, then the others."""
     by_name: dict[str, OffsetDeleteResponseTopic] = {}
-    for topic in results:
+    for topic in context.sliced(results):
         known = by_name.setdefault(topic.name, topic)
         if known is not topic:
             known.partitions.extend(topic.partitions)

@@ -44,7 +44,9 @@ def handle(
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     stable = request.require_stable
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
-        groups = [fetch_group(context, group, stable=stable) for group in request.groups]
+        groups = [
+            fetch_group(context, group, stable=stable) for group in context.sliced(request.groups)
+        ]
         return OffsetFetchResponse(groups=groups)
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
     group = fetch_group(context, wanted, stable=stable)
@@ -79,7 +81,7 @@ def fetch_all(
     known = context.broker.metadata.topics
     return [
         OffsetFetchResponseTopic(topic_id=known[topic.name].id, partitions=topic.partitions)
-        for topic in topics
+        for topic in context.sliced(topics)
         if topic.name in known
     ]
 
@@ -93,14 +95,16 @@ def fetch_topics(
 ) -> list[OffsetFetchResponseTopic]:
     resolved: list[OffsetFetchRequestTopic] = []
     refused: list[OffsetFetchResponseTopic] = []
-    for topic in topics:
+    for topic in context.sliced(topics):
         try:
             resolved.append(resolve_topic(context, topic))
         except ApiError as error:
-            refused.append(topic_with_error(topic, error.code))
+            refused.append(topic_with_error(context, topic, error.code))
     fetched = context.broker.groups.offsets.fetch(wanted, resolved, stable=stable)
     if not context.api_version:
-        fetched = [missing_as_unknown_partition(topic) for topic in fetched]
+        fetched = [
+            missing_as_unknown_partition(context, topic) for topic in context.sliced(fetched)
+        ]
     return [*fetched, *refused]
 
 
@@ -116,13 +120,16 @@ def resolve_topic(
     )
 
 
-def missing_as_unknown_partition(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+def missing_as_unknown_partition(
+    context: RequestContext, topic: OffsetFetchResponseTopic
+) -> OffsetFetchResponseTopic:
     """Report partitions without a committed offset as unknown, after the others.
 
     v0 read the offsets from ZooKeeper, where such a partition had no node.
     """
     missing = [item.partition_index for item in topic.partitions if item.committed_offset < 0]
     unknown = topic_with_error(
+        context,
         OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
@@ -135,11 +142,15 @@ def group_with_error(
 ) -> OffsetFetchResponseGroup:
     if context.api_version >= FIRST_VERSION_WITH_GROUP_ERRORS:
         return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=[], error_code=error)
-    topics = [topic_with_error(topic, error) for topic in wanted.topics or []]
+    topics = [
+        topic_with_error(context, topic, error) for topic in context.sliced(wanted.topics or [])
+    ]
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
 
-def topic_with_error(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
+def topic_with_error(
+    context: RequestContext, topic: OffsetFetchRequestTopic, error: ErrorCode
+) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -147,6 +158,6 @@ def topic_with_error(topic: OffsetFetchRequestTopic, error: ErrorCode) -> Offset
             OffsetFetchResponsePartition(
                 partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error
             )
-            for index in topic.partition_indexes
+            for index in context.sliced(topic.partition_indexes)
         ],
     )

@@ -27,7 +27,7 @@ def handle(
                 topic=topic.topic,
                 partitions=ends_of_epochs(context, topic, is_authorized=is_follower),
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ]
     )
 
@@ -39,8 +39,11 @@ def ends_of_epochs(
         if not is_authorized:
             context.check_topic(AclOperation.DESCRIBE, topic.topic)
     except ApiError as error:
-        return [refused(partition, error) for partition in topic.partitions]
-    return [end_of_epoch(context, topic.topic, partition) for partition in topic.partitions]
+        return [refused(partition, error) for partition in context.sliced(topic.partitions)]
+    return [
+        end_of_epoch(context, topic.topic, partition)
+        for partition in context.sliced(topic.partitions)
+    ]
 
 
 def refused(wanted: OffsetForLeaderPartition, error: ApiError) -> OffsetForLeaderPartitionResult:

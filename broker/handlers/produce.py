@@ -32,6 +32,7 @@ from odradek.broker.requests.produced_batches import (
     FIRST_VERSION_WITH_ZSTD,
     batch_of,
     has_transactional_batch,
+    is_transactional,
     owned,
     topic_name,
 )
@@ -42,7 +43,7 @@ from odradek.broker.requests.produced_transactions import (
     verify_all,
     verify_when_ended,
 )
-from odradek.broker.requests.quick_produce import append_quickly
+from odradek.broker.requests.quick_produce import append_partition, append_quickly
 from odradek.broker.requests.single_batch import SingleBatch
 from odradek.broker.requests.transaction_verification import UnsyncedTransactionError, Verified
 from odradek.broker.security.authorizer import refusal
@@ -125,9 +126,10 @@ class LateBatch(NamedTuple):
 def handle(
     context: RequestContext, request: ProduceRequest | SingleBatch
 ) -> bytearray | ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    answer = append_quickly(context, request)
-    if answer is not None:
-        return answer if request.acks else None
+    if context.slices is None:  # else it could be interrupted between its checks and its appends
+        answer = append_quickly(context, request)
+        if answer is not None:
+            return answer if request.acks else None
     if isinstance(request, SingleBatch):
         request = request.whole()
     if request.transactional_id is None:
@@ -158,10 +160,13 @@ def append(
     """
     late: list[LateBatch] = []
     if isinstance(verified, ApiError):
-        topics = [refused_topic(topic, verified) for topic in request.topic_data]
+        topics = [
+            refused_topic(context, topic, verified) for topic in context.sliced(request.topic_data)
+        ]
     else:
         topics = [
-            append_to_topic(context, request, topic, late, verified) for topic in request.topic_data
+            append_to_topic(context, request, topic, late, verified)
+            for topic in context.sliced(request.topic_data)
         ]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
@@ -287,10 +292,10 @@ async def answer_when_synced(
                     not_synced(
                         done, failures.get((topic.topic_id if by_id else topic.name, done.index))
                     )
-                    for done in topic.partition_responses
+                    for done in context.sliced(topic.partition_responses)
                 ],
             )
-            for topic in topics
+            for topic in context.sliced(topics)
         ]
     )
 
@@ -320,18 +325,25 @@ def append_to_topic(
     try:
         name = topic_name(context, topic)
     except ApiError as error:
-        return refused_topic(topic, error)
+        return refused_topic(context, topic, error)
     if not context.authorize(AclOperation.WRITE, ResourceType.TOPIC, name):
-        return refused_topic(topic, refusal(ResourceType.TOPIC))
+        return refused_topic(context, topic, refusal(ResourceType.TOPIC))
     partitions: list[ProducePartitionResponse] = []
     problem = why_not_written(context, request, name)
-    for partition in topic.partition_data:
+    for partition in context.sliced(topic.partition_data):
+        if context.slices is not None:
+            verified = verified_again(context, request, topic, partition, verified)
         if problem is not None:
             earlier = earlier_refusal(context, name, partition, verified)
             count_refusal(context, name)
             partitions.append(refused(partition.index, earlier or problem))
             continue
         try:
+            if context.slices is not None:
+                answer = append_partition(context, request, name, partition)
+                if answer is not None:
+                    partitions.append(answer)
+                    continue
             partitions.append(append_to_partition(context, name, partition, verified))
         except REASONS as reason:
             late.append(LateBatch(topic, partitions, len(partitions), reason))
@@ -343,11 +355,34 @@ def append_to_topic(
     )
 
 
-def refused_topic(topic: ProduceTopicData, error: ApiError) -> ProduceTopicResponse:
+def verified_again(
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: ProduceTopicData,
+    partition: ProducePartitionData,
+    verified: Verified,
+) -> Verified:
+    """Verify a transactional batch: its transaction may have ended since the request was verified.
+
+    A request that is served in slices is interrupted between two partitions.
+    """
+    if request.transactional_id is None or not is_transactional(partition):
+        return verified
+    try:
+        return verify(context, request.transactional_id, [(topic, partition)])
+    except ApiError as error:
+        return {TopicPartition(topic_name(context, topic), partition.index): error}
+
+
+def refused_topic(
+    context: RequestContext, topic: ProduceTopicData, error: ApiError
+) -> ProduceTopicResponse:
     return ProduceTopicResponse(
         name=topic.name,
         topic_id=topic.topic_id,
-        partition_responses=[refused(one.index, error) for one in topic.partition_data],
+        partition_responses=[
+            refused(one.index, error) for one in context.sliced(topic.partition_data)
+        ],
     )
 
 

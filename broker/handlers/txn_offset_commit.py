@@ -70,25 +70,29 @@ def answer(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffse
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
     except ApiError as error:
-        return respond(request, [all_refused(topic, error.code) for topic in request.topics])
+        return respond(
+            context,
+            request,
+            [all_refused(context, topic, error.code) for topic in context.sliced(request.topics)],
+        )
     has_ids = context.api_version >= FIRST_VERSION_BY_ID
     codes: list[Codes] = []
     valid: dict[int, OffsetCommitRequestTopic] = {}  # by position in the request
-    for position, wanted in enumerate(request.topics):
+    for position, wanted in context.sliced(enumerate(request.topics)):
         try:
             topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
         except ApiError as error:
-            codes.append(all_refused(wanted, error.code))
+            codes.append(all_refused(context, wanted, error.code))
             continue
-        codes.append(all_refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        existing = existing_part(wanted, topic)
+        codes.append(all_refused(context, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        existing = existing_part(context, wanted, topic)
         if existing.partitions:
             valid[position] = existing
     if valid:
         committed = commit(context, request, [*valid.values()])
         for position, of_topic in zip(valid, committed, strict=True):
             codes[position] |= of_topic
-    return respond(request, codes)
+    return respond(context, request, codes)
 
 
 def commit(
@@ -105,10 +109,16 @@ def commit(
             request, topics, context.api_version
         )
     except ApiError as error:
-        return [all_refused(topic, known_code(context, error.code)) for topic in topics]
+        return [
+            all_refused(context, topic, known_code(context, error.code))
+            for topic in context.sliced(topics)
+        ]
     return [
-        {each.partition_index: ErrorCode(each.error_code) for each in topic.partitions}
-        for topic in answers
+        {
+            each.partition_index: ErrorCode(each.error_code)
+            for each in context.sliced(topic.partitions)
+        }
+        for topic in context.sliced(answers)
     ]
 
 
@@ -136,7 +146,9 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
         raise obstacle
 
 
-def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCommitRequestTopic:
+def existing_part(
+    context: RequestContext, wanted: TxnOffsetCommitRequestTopic, topic: Topic
+) -> OffsetCommitRequestTopic:
     """The partitions that exist, as a commit without a transaction names them."""
     return OffsetCommitRequestTopic(
         name=topic.name,
@@ -148,16 +160,19 @@ def existing_part(wanted: TxnOffsetCommitRequestTopic, topic: Topic) -> OffsetCo
                 committed_leader_epoch=each.committed_leader_epoch,
                 committed_metadata=each.committed_metadata,
             )
-            for each in wanted.partitions
+            for each in context.sliced(wanted.partitions)
             if each.partition_index in topic.partitions
         ],
     )
 
 
 def all_refused(
-    topic: TxnOffsetCommitRequestTopic | OffsetCommitRequestTopic, code: ErrorCode
+    context: RequestContext,
+    topic: TxnOffsetCommitRequestTopic | OffsetCommitRequestTopic,
+    code: ErrorCode,
 ) -> Codes:
-    return {each.partition_index: code for each in topic.partitions}
+    indexes = [each.partition_index for each in topic.partitions]
+    return dict.fromkeys(context.sliced(indexes), code)
 
 
 def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
@@ -168,7 +183,9 @@ def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
     return code
 
 
-def respond(request: TxnOffsetCommitRequest, codes: list[Codes]) -> TxnOffsetCommitResponse:
+def respond(
+    context: RequestContext, request: TxnOffsetCommitRequest, codes: list[Codes]
+) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -179,9 +196,9 @@ def respond(request: TxnOffsetCommitRequest, codes: list[Codes]) -> TxnOffsetCom
                         partition_index=each.partition_index,
                         error_code=of_topic[each.partition_index],
                     )
-                    for each in topic.partitions
+                    for each in context.sliced(topic.partitions)
                 ],
             )
-            for topic, of_topic in zip(request.topics, codes, strict=True)
+            for topic, of_topic in context.sliced(zip(request.topics, codes, strict=True))
         ]
     )

@@ -30,13 +30,15 @@ def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxn
     if not context.authorize_cluster(
         AclOperation.ALTER, is_logged=False
     ) and not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
-        return refuse_all(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return refuse_all(context, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return WriteTxnMarkersResponse(
-        markers=[write_marker(context, marker) for marker in request.markers]
+        markers=[write_marker(context, marker) for marker in context.sliced(request.markers)]
     )
 
 
-def refuse_all(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
+def refuse_all(
+    context: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode
+) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=[
             WriteTxnMarkersMarkerResult(
@@ -46,13 +48,13 @@ def refuse_all(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMark
                         name=topic.name,
                         partitions=[
                             WriteTxnMarkersPartitionResult(partition_index=index, error_code=code)
-                            for index in topic.partition_indexes
+                            for index in context.sliced(topic.partition_indexes)
                         ],
                     )
-                    for topic in marker.topics
+                    for topic in context.sliced(marker.topics)
                 ],
             )
-            for marker in request.markers
+            for marker in context.sliced(request.markers)
         ]
     )
 
@@ -70,10 +72,10 @@ def write_marker(
                         partition_index=index,
                         error_code=write_to_partition(context, marker, topic.name, index),
                     )
-                    for index in topic.partition_indexes
+                    for index in context.sliced(topic.partition_indexes)
                 ],
             )
-            for topic in marker.topics
+            for topic in context.sliced(marker.topics)
         ],
     )
 

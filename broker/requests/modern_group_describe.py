@@ -67,9 +67,9 @@ def describe_groups(
         except ApiError as error:
             not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
             return refuse(group_id, error.code, error.message if not_found else None)
-        for name in dict.fromkeys(topics_of(description)):
+        for name in context.sliced(dict.fromkeys(topics_of(description))):
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
                 return refuse(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_refused_text)
         return description
 
-    return [entry(group_id) for group_id in request.group_ids]
+    return [entry(group_id) for group_id in context.sliced(request.group_ids)]

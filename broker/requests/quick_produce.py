@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.produce import (
+    ProducePartitionData,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
@@ -73,6 +74,28 @@ def append_quickly(
     return encode_accepted(request, context.api_version, stored)
 
 
+def append_partition(
+    context: RequestContext, request: ProduceRequest, topic: str, partition: ProducePartitionData
+) -> ProducePartitionResponse | None:
+    """Append one batch of a request that is served in slices; None if it is out of the ordinary."""
+    if topic in NOT_OF_CLIENTS or not is_ordinary(context, request):
+        return None
+    log, records = context.broker.log_manager.find(topic, partition.index), partition.records
+    if log is None or not isinstance(records, memoryview):
+        return None
+    batch = log.check_ordinary(records, context.now_ms)
+    if batch is None:
+        return None
+    try:
+        base_offset = log.append_ordinary(batch)
+    except ApiError as error:
+        count_refusal(context, topic)
+        return refused(partition.index, error)
+    return ProducePartitionResponse(
+        index=partition.index, base_offset=base_offset, log_start_offset=log.log_start_offset
+    )
+
+
 def append_single(
     context: RequestContext, request: SingleBatch
 ) -> bytearray | ProduceResponse | None:
@@ -115,16 +138,9 @@ def writable_name(context: RequestContext, topic: ProduceTopicData | Target) -> 
 
 def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedBatch] | None:
     """Check the whole request; None if anything about it is out of the ordinary."""
-    broker, version = context.broker, context.api_version
-    if (
-        version < FIRST_VERSION_WITH_ZSTD
-        or request.transactional_id is not None
-        or not -1 <= request.acks <= 1
-        or context.meter is not None
-        or broker.disk_space.low
-    ):
+    if not is_ordinary(context, request):
         return None
-    now_ms = context.now_ms
+    broker, now_ms = context.broker, context.now_ms
     batches: list[CheckedBatch] = []
     for topic in request.topic_data:
         name = writable_name(context, topic)
@@ -142,6 +158,17 @@ def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedB
     if len(batches) != 1 and len({log for log, _ in batches}) != len(batches):
         return None  # a second batch to a log cannot be checked before the first one is stored
     return batches or None
+
+
+def is_ordinary(context: RequestContext, request: ProduceRequest) -> bool:
+    """Whether nothing but the batches can be out of the ordinary."""
+    return (
+        context.api_version >= FIRST_VERSION_WITH_ZSTD
+        and request.transactional_id is None
+        and -1 <= request.acks <= 1
+        and context.meter is None
+        and not context.broker.disk_space.low
+    )
 
 
 def answer_with_errors(

@@ -55,7 +55,7 @@ def results_of(
     makes the result of a partition with an error.
     """
     is_allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
-    if is_allowed and is_empty(request):
+    if is_allowed and is_empty(context, request):
         return []
 
     def result(topic: StateTopic, partition: Any) -> P:
@@ -68,15 +68,18 @@ def results_of(
             return refuse(partition.partition, error)
 
     return [
-        of_topic(topic.topic_id, [result(topic, partition) for partition in topic.partitions])
-        for topic in request.topics
+        of_topic(
+            topic.topic_id,
+            [result(topic, partition) for partition in context.sliced(topic.partitions)],
+        )
+        for topic in context.sliced(request.topics)
     ]
 
 
-def is_empty(request: StateRequest) -> bool:
+def is_empty(context: RequestContext, request: StateRequest) -> bool:
     """Whether the group id or a list is empty."""
     return (
         not request.group_id
         or not request.topics
-        or not all(topic.partitions for topic in request.topics)
+        or not all(topic.partitions for topic in context.sliced(request.topics))
     )
