@@ -7,7 +7,8 @@ v3 returns the first batch even if it exceeds the limits (KIP-74) · v4 adds rea
 returns nothing after the last stable offset, and lists the aborted transactions (KIP-98) · v6 can
 return KAFKA_STORAGE_ERROR · v7 adds sessions (KIP-227) · v9 adds leader epochs (KIP-320) · v12 adds
 diverging epochs (KIP-595) · v13 names topics by id (KIP-516).
-Not done: rack-aware replica choice, follower fetches (single node)."""
+A request with a replica id is of a follower. No other node has a replica, so it gets an error for
+each partition. Not done: rack-aware replica choice (single node)."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Coroutine
@@ -33,6 +34,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,
     FetchEpochEndOffset,
+    FetchLeaderIdAndEpoch,
     FetchPartition,
     FetchPartitionData,
     FetchRequest,
@@ -46,12 +48,14 @@ from odradek.storage.txn_index import AbortedTransaction
 
 UNKNOWN_OFFSET = -1
 READ_COMMITTED = 1
+FUTURE_REPLICA = -3  # the id of a log that moves to another directory: it gets all records
 NOTHING_TO_READ = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
 )
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+FIRST_VERSION_WITH_LEADER = 16
 
 Answers = dict[PartitionKey, FetchPartitionData]
 
@@ -64,8 +68,14 @@ def handle(
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.now_ms)
     if not plan.wanted:
         return respond(context, plan, {})
-    plan.refused_topics = refused_topics(context, request, plan)
-    if request.min_bytes > 0 and request.max_wait_ms > 0 and not plan.refused_topics:
+    plan.is_of_follower = is_follower(request)
+    plan.refused_topics = refused_topics(context, plan)
+    if (
+        request.min_bytes > 0
+        and request.max_wait_ms > 0
+        and not plan.refused_topics
+        and not plan.is_of_follower
+    ):
         logs = logs_at_end(context, plan)
         if logs is not None:
             return WaitingFetch(context, request, plan, request.min_bytes, logs)
@@ -77,9 +87,7 @@ def handle(
     return respond_or_wait(context, request, plan, answers, readable_bytes)
 
 
-def refused_topics(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan
-) -> Collection[str | bytes]:
+def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str | bytes]:
     """The topics that the client may not read, as the request names them.
 
     A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
@@ -88,13 +96,13 @@ def refused_topics(
     if not context.broker.authorizer.has_rules:
         return ()
     topics = dict.fromkeys([topic for topic, _ in plan.wanted])
-    if is_follower(request):
+    if plan.is_of_follower:
         return () if context.authorize_cluster(AclOperation.CLUSTER_ACTION) else topics
     return [topic for topic in topics if not may_read(context, topic)]
 
 
 def is_follower(request: FetchRequest) -> bool:
-    return max(request.replica_id, request.replica_state.replica_id) >= 0
+    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
 def may_read(context: RequestContext, topic: str | bytes) -> bool:
@@ -246,7 +254,10 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
 
 def reads_committed(request: FetchRequest) -> bool:
-    return request.isolation_level == READ_COMMITTED
+    return request.isolation_level == READ_COMMITTED and FUTURE_REPLICA not in (
+        request.replica_id,
+        request.replica_state.replica_id,
+    )
 
 
 async def convert_and_respond(
@@ -395,6 +406,8 @@ def read_partition(
     try:
         log = find_log(context, key)
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
+        if plan.is_of_follower:
+            return refuse_replica(context, wanted, log)
         diverging = diverging_epoch(log, wanted)
         if diverging is not None:
             return describe(wanted.partition, log, diverging_epoch=diverging)
@@ -411,6 +424,26 @@ def read_partition(
         return describe(wanted.partition, log, records=records)
     except ApiError as error:
         return refused(context, wanted, error)
+
+
+def refuse_replica(
+    context: RequestContext, wanted: FetchPartition, log: PartitionLog
+) -> FetchPartitionData:
+    """The answer to a follower. Kafka: Partition.followerReplicaOrThrow.
+
+    If the request has a leader epoch, the replica is unknown in that epoch. If not, the follower
+    learns who the leader is.
+    """
+    text = f"{log.name} has no replica but the leader's"
+    if wanted.current_leader_epoch >= 0:
+        return refused(context, wanted, ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, text))
+    answer = refused(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
+    if context.api_version >= FIRST_VERSION_WITH_LEADER:
+        leader = FetchLeaderIdAndEpoch(
+            leader_id=context.broker.node_id, leader_epoch=log.leader_epoch
+        )
+        answer = replace(answer, current_leader=leader)  # type: ignore[type-var] # schema.py hides the base
+    return answer
 
 
 def refused(

@@ -43,6 +43,7 @@ FIRST_VERSION = {
 }
 NEVER = 0x7FFF
 READ_COMMITTED = 1
+CONSUMER = -1  # the replica id of a request that is not a replica's
 NO_TIMESTAMP = -1
 NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 
@@ -158,7 +159,8 @@ def check_timestamp(context: RequestContext, timestamp: int) -> None:
 def look_up(log: PartitionLog, timestamp: int, request: ListOffsetsRequest) -> OffsetAtTime:
     """The offset for a timestamp, or for a special timestamp."""
     log.check_online()  # the state in memory of an offline log is not reliable
-    committed = request.isolation_level == READ_COMMITTED
+    # A replica, or a debugging client (-2), is not held back by open transactions.
+    committed = request.isolation_level == READ_COMMITTED and request.replica_id == CONSUMER
     end_offset = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
         return OffsetAtTime(NO_TIMESTAMP, end_offset, log.leader_epoch)

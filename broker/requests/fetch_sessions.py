@@ -102,6 +102,7 @@ class FetchPlan:
         self.error = error
         # Topics that the client may not read, named as in `wanted`.
         self.refused_topics: Collection[str | bytes] = ()
+        self.is_of_follower = False
         self._session = session
         self._epoch = session.epoch if session else 0
         self._remember = remember

@@ -5,7 +5,12 @@ from collections.abc import Iterable
 
 from odradek.protocol.batch_header import stamp_crc
 from odradek.protocol.compression import CompressionType
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchReplicaState,
+    FetchRequest,
+    FetchTopic,
+)
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
     ProduceRequest,
@@ -97,8 +102,13 @@ def fetch_request(
     session: tuple[int, int] = (0, -1),
     total_bytes: int = 1 << 25,
     isolation_level: int = 0,
+    replica_id: int = -1,
+    replica_in_state: bool = False,
 ) -> FetchRequest:
+    """`replica_in_state`: where requests since v15 have the replica id."""
     return FetchRequest(
+        replica_id=-1 if replica_in_state else replica_id,
+        replica_state=FetchReplicaState(replica_id=replica_id if replica_in_state else -1),
         max_wait_ms=0,
         min_bytes=1,
         max_bytes=total_bytes,

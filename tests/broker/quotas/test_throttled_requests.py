@@ -174,19 +174,21 @@ async def test_a_fetch_asks_for_no_more_than_the_quota_can_ever_allow(
     assert len(fetched(answer)) == 2 * len(BATCH)
 
 
-async def test_followers_have_no_quota(served: BrokerInLoop) -> None:
+async def test_followers_have_no_quota_and_read_nothing(served: BrokerInLoop) -> None:
     await produced(served)
     await alter(served, WIRE, consumer_byte_rate=1)
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         replica_id=7,
-        max_wait_ms=0,
-        min_bytes=0,
+        max_wait_ms=60_000,
+        min_bytes=1,
         topics=[FetchTopic(topic="t", partitions=[wanted])],
     )
     answer = await served.ask(request, FetchResponse, FETCH_VERSION)
     assert answer.throttle_time_ms == 0
-    assert fetched(answer)
+    (partition,) = answer.responses[0].partitions
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.records
 
 
 async def test_a_fetch_that_had_to_wait_is_throttled_when_it_is_answered(

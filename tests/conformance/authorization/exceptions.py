@@ -2,7 +2,6 @@
 
 - The message of a refused operation on the cluster (`without_request`).
 - A topic that a Metadata request creates (`created_later`).
-- A Fetch of a follower that is not there (`as_to_consumer`).
 - CreateAcls with the code ANY or MATCH in an entry. Kafka fails inside, and answers every entry of
   the request with UNKNOWN_SERVER_ERROR; odradek refuses the entry with INVALID_REQUEST, as Kafka's
   controller would. acl_requests.py does not ask for it.
@@ -13,8 +12,6 @@ tables, ports, times) is in plain.py and in tests/conformance/transcript.py.
 
 import re
 from typing import Any
-
-import msgspec
 
 from odradek.protocol.errors import ErrorCode
 
@@ -40,18 +37,3 @@ def created_later(answer: Any) -> Any:
         {"name": topic.name, "error_code": 0 if topic.error_code in _CREATED else topic.error_code}
         for topic in answer.topics
     ]
-
-
-def as_to_consumer(answer: Any) -> Any:
-    """A FetchResponse to a follower, without the error that it follows nothing.
-
-    Kafka knows the followers of a partition. odradek has none, and answers as to a consumer.
-    """
-    for topic in answer.responses:
-        topic.partitions[:] = [
-            msgspec.structs.replace(partition, error_code=ErrorCode.NONE)  # type: ignore[type-var]
-            if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            else partition
-            for partition in topic.partitions
-        ]
-    return answer

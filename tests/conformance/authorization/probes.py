@@ -14,7 +14,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.schema import Message
-from tests.conformance.authorization.exceptions import as_to_consumer, created_later
+from tests.conformance.authorization.exceptions import created_later
 from tests.support.requests import build
 
 # Names with the prefix are granted one by one in literal rows; the others exist and are not.
@@ -214,7 +214,7 @@ def _records() -> Iterable[Probe]:
         ApiKey.FETCH,
         12,
         "of a follower",
-        lambda answer: positions(as_to_consumer(answer)),
+        positions,
         topics=topics,
         session_epoch=-1,
         replica_id=2,

@@ -1,6 +1,7 @@
 """Records written, read and looked up."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from odradek.protocol.compression import CompressionType
@@ -39,6 +40,7 @@ from tests.conformance.requests import (
     produce,
     request_with,
 )
+from tests.conformance.transactional_producer import new_producer
 
 
 def records_come_back_in_every_version(talk: Conversation) -> None:
@@ -447,6 +449,75 @@ def _one_session(talk: Conversation, name: str, topic_id: bytes, version: int) -
     ask((0, 0))
 
 
+REPLICA_IDS = (0, 1, 2, 7, -2, -3, -9)  # the node's own id is among them
+
+
+def replicas_that_no_broker_is_read_nothing(talk: Conversation) -> None:
+    topic = talk.create_topic("replicated", 2)
+    produce(talk, "replicated", batch_of("one", "two"))
+    for version in talk.versions_of(FetchRequest):
+        for replica_id in REPLICA_IDS:
+            as_replica = partial(
+                fetch_request,
+                "replicated",
+                topic_id=topic.topic_id,
+                replica_id=replica_id,
+                replica_in_state=version >= 15,
+            )
+            talk.ask(as_replica(0, partitions=(0, 1, 9)), version)
+            talk.ask(as_replica(2), version)
+            talk.ask(as_replica(99, last_epoch=0 if version >= 12 else -1), version)
+            if version >= 9:
+                for epoch in (0, 99):
+                    talk.ask(as_replica(0, leader_epoch=epoch), version)
+        if version >= 7:
+            session = talk.ask(
+                fetch_request(
+                    "replicated",
+                    0,
+                    topic_id=topic.topic_id,
+                    session=(0, 0),
+                    replica_id=7,
+                    replica_in_state=version >= 15,
+                ),
+                version,
+            )
+            assert session.session_id
+
+
+def replicas_look_up_offsets(talk: Conversation) -> None:
+    talk.create_topic("replica-offsets")
+    produce(talk, "replica-offsets", batch_of("one", "two"))
+    one = new_producer(talk, "replica-offsets", is_v2=True)
+    one.write(one.start(), 0)
+    for replica_id in (-1, *REPLICA_IDS):
+        for isolation_level in (0, 1):
+            for timestamp in (-1, -2, -3, 0, START_MS + 1000, 1 << 60):
+                for topic in ("replica-offsets", one.topic):
+                    _list_offsets_once(
+                        talk,
+                        7,
+                        topic,
+                        timestamp,
+                        isolation_level=isolation_level,
+                        replica_id=replica_id,
+                    )
+            request = fetch_request(
+                one.topic, 0, isolation_level=isolation_level, replica_id=replica_id
+            )
+            talk.ask(request, BY_NAME)
+        ends = OffsetForLeaderEpochRequest(
+            replica_id=replica_id,
+            topics=[
+                OffsetForLeaderTopic(
+                    topic="replica-offsets",
+                    partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)],
+                )
+            ],
+        )
+        talk.ask(ends, 4)
+
+
 def offsets_are_looked_up(talk: Conversation) -> None:
     talk.create_topic("looked-up", 2)
     produce(talk, "looked-up", batch_of("a", "b", "c"))
@@ -496,12 +567,13 @@ def _list_offsets_once(
     partition: int = 0,
     leader_epoch: int = -1,
     isolation_level: int = 0,
+    replica_id: int = -1,
 ) -> None:
     wanted = ListOffsetsPartition(
         partition_index=partition, timestamp=timestamp, current_leader_epoch=leader_epoch
     )
     request = ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=replica_id,
         isolation_level=isolation_level,
         topics=[ListOffsetsTopic(name=topic, partitions=[wanted])],
         timeout_ms=5000,
