@@ -89,8 +89,13 @@ class ProducerStates:
 
         If not, `find_duplicate`, `check_transaction` and `check` find out what it is.
         """
-        producer = self.producers.get(header.producer_id)
-        return producer is not None and not self._verifications and producer.continues_with(header)
+        producer_id = header.producer_id
+        producer = self.producers.get(producer_id)
+        return (
+            producer is not None
+            and producer_id not in self._verifications
+            and producer.continues_with(header)
+        )
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """The stored copy of the batch, if it is one of the last five of its producer."""

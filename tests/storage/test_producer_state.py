@@ -601,5 +601,12 @@ def test_the_batch_after_the_first_continues_its_producer(states: ProducerStates
     assert not states.continues_with(batch(1, txn=True))
     assert not states.continues_with(batch(1, epoch=1))
     assert not states.continues_with(batch(1, pid=PID + 1))
-    states.begin_verification(PID + 1, 0, 0, NOW, is_v2=False)
-    assert not states.continues_with(batch(1))
+
+
+@pytest.mark.parametrize(("pid", "continues"), [(PID, False), (PID + 1, True)])
+def test_a_batch_whose_transaction_was_refused_holds_up_only_its_own_producer(
+    states: ProducerStates, pid: int, continues: bool
+) -> None:
+    append(states, batch(0))
+    states.begin_verification(pid, 0, 0, NOW, is_v2=False)
+    assert states.continues_with(batch(1)) is continues
