@@ -25,8 +25,6 @@ from .tls_handshakes import Handshakes
 from .tls_transport import output_of
 
 STALLED_FRAME_MS = 30_000
-# While connections wait for memory, one whose frame makes no progress for this long is closed.
-STALLED_UNDER_PRESSURE_MS = 1_000
 SWEEP_EVERY_S = 0.5
 # How long the current requests may take when the broker stops.
 DRAIN_S = 10.0
@@ -154,17 +152,16 @@ class Server:
     def _sweep(self) -> None:
         """Close the connections that have stalled or have been idle too long."""
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
+        self._frame_memory.check_progress()
         now_ms = self._broker.now_ms()
-        has_waiting = self._frame_memory.has_waiting
-        shortest_ms = STALLED_UNDER_PRESSURE_MS if has_waiting else STALLED_FRAME_MS
+        shortest_ms = STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
             shortest_ms = min(shortest_ms, max_idle_ms // 2)
         for connection in list(self.connections):
-            if has_waiting:
-                connection.shrink()
             idle_ms = now_ms - connection.last_active_ms
             if idle_ms >= shortest_ms:
+                connection.shrink()  # its buffer was kept for the next large request
                 self._close_if_stalled(connection, idle_ms, max_idle_ms)
 
     def _close_if_stalled(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
@@ -183,8 +180,6 @@ class Server:
 
     def _has_stalled(self, connection: Connection, idle_ms: int) -> bool:
         """Whether a partly received frame has made no progress for too long."""
-        if self._frame_memory.holds_grant(connection) and self._frame_memory.has_waiting:
-            return idle_ms >= STALLED_UNDER_PRESSURE_MS
         # A connection that waits for memory cannot make progress.
         return idle_ms >= STALLED_FRAME_MS and not connection.waits_for_memory
 

@@ -99,14 +99,29 @@ async def test_a_request_may_come_byte_by_byte(server: FakeServer, client: Clien
 async def test_a_large_request_grows_the_buffer_and_small_ones_shrink_it(
     server: FakeServer, client: Client
 ) -> None:
-    client.send(b"x" * (5 * MIB))
+    client.send(b"x" * MIB)
     await client.receive()
     connection = server.connections[0]
-    assert connection.buffer_bytes >= 5 * MIB
+    assert connection.buffer_bytes >= MIB
     for _ in range(100):
         client.send(b"small")
         await client.receive()
     assert connection.buffer_bytes == 0
+
+
+async def test_the_buffer_of_a_request_that_needed_a_grant_is_freed_when_it_is_answered(
+    server: FakeServer, client: Client
+) -> None:
+    request = b"x" * (5 * MIB)
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[request] = FakeAnswer(pending=pending)
+    client.send(request)
+    await until(lambda: server.served)
+    (connection,) = server.connections
+    assert connection.buffer_bytes == 0
+    assert server.frame_memory.granted_bytes == 4 + len(request)
+    pending.set_result(b"answer")
+    assert await client.receive() == b"answer"
     assert server.frame_memory.granted_bytes == 0
 
 

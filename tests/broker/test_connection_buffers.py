@@ -32,6 +32,7 @@ from tests.support.lengths import by_length
 PLAIN, WAITS, GIVES_WAY = range(3)
 HEADER = struct.Struct(">hhH")
 PATIENCE = 1000
+MIB = 1 << 20
 
 
 class Transport:
@@ -253,6 +254,33 @@ async def test_while_a_request_waits_the_client_may_send_no_more_than_a_buffer(p
         await made.run_to_the_end()
         assert wire.served == wire.requests
         assert wire.connection.buffer_bytes == 0
+
+
+async def test_answers_to_small_requests_do_not_move_a_large_buffer_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved: list[int] = []
+    make_room = Connection._make_room
+
+    def noted(connection: Connection) -> None:
+        moved.append(connection._end - connection._start)
+        make_room(connection)
+
+    monkeypatch.setattr(Connection, "_make_room", noted)
+    waiting = [request(WAITS, 500, number) for number in range(4000)]
+    with house([request(PLAIN, MIB), *waiting]) as made:
+        (wire,) = made.wires
+        while not wire.served:
+            wire.feed(MIB)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for the large request
+        assert wire.connection.buffer_bytes >= MIB
+        while len(wire.served) < 100:
+            while wire.feed(MIB):
+                pass
+            await made.resolve()
+        assert wire.left
+    assert max(moved, default=0) <= START_BYTES
 
 
 async def test_requests_that_follow_one_that_waited_are_dropped_when_the_client_is_gone(

@@ -79,3 +79,11 @@ async def test_a_client_that_reads_slowly_is_not_idle(
 async def test_a_client_that_waits_for_records_is_not_idle(served: BrokerInLoop) -> None:
     request = fetch_request("t", 0, 0, MIB, max_wait_ms=2 * IDLE_MS)
     assert fetched(await served.ask(request, FetchResponse, FETCH_VERSION)) == b""
+
+
+async def test_a_client_that_is_idle_keeps_no_large_buffer(served: BrokerInLoop) -> None:
+    await served.produce("t", batch_of(bytes(MIB)))
+    (connection,) = served.connections
+    assert connection.buffer_bytes >= MIB
+    await until(lambda: connection.buffer_bytes == 0)
+    assert connection in served.connections

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from odradek.broker.lifecycle.running import RunningBroker, start_broker
+from odradek.broker.network.connection import Connection
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -38,6 +39,11 @@ class BrokerInLoop:
         self._running = running
         self.clients: list[WireClient] = []
         self._threads = ThreadPoolExecutor(CLIENTS)
+
+    @property
+    def connections(self) -> set[Connection]:
+        """The broker's side of the connections."""
+        return self._running._server.connections
 
     async def ask(self, request: Message, response: type[Response], version: int) -> Response:
         """Send a request on a connection of its own, and wait for the answer."""
