@@ -312,6 +312,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),
+            partition_count=self.metadata.topics.partition_count,
         )
         self.fetch_waiters = FetchWaiters(self.loop)
         self.waiting_share_fetches: set[WaitingRead] = set()

@@ -11,7 +11,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, has_bytes
+from odradek.broker.requests.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    has_bytes,
+    is_too_large,
+)
 from odradek.broker.requests.share_requests import (
     FIRST_VERSION_WITH_RENEWAL,
     Acknowledged,
@@ -87,6 +92,17 @@ def named_places(request: ShareFetchRequest) -> list[Place]:
     ]
 
 
+def check_size(context: RequestContext, size: int) -> None:
+    """Check the number of partitions of a session. Raises ApiError SHARE_SESSION_LIMIT_REACHED.
+
+    See fetch_sessions.py. Kafka has no such limit.
+    """
+    if is_too_large(size, context.broker.metadata.topics.partition_count):
+        raise ApiError(
+            ErrorCode.SHARE_SESSION_LIMIT_REACHED, f"{size} partitions are more than there are"
+        )
+
+
 def session_of(
     context: RequestContext, request: ShareFetchRequest, member: SessionKey
 ) -> ShareSession | None:
@@ -99,11 +115,14 @@ def session_of(
     if request.share_session_epoch == INITIAL_EPOCH:
         if has_acknowledgements(request):
             raise invalid_request("nothing is acknowledged at epoch 0")
+        check_size(context, len(set(named)))
         sessions.open(member, named, context.session)
         return None
     session = sessions.advance(member, request.share_session_epoch)
-    for place in named:
-        session.partitions.setdefault(place, True)
+    added = {place: True for place in named if place not in session.partitions}
+    if added:
+        check_size(context, len(session.partitions) + len(added))
+        session.partitions.update(added)
     for topic in request.forgotten_topics_data:
         for partition in topic.partitions:
             session.partitions.pop((topic.topic_id, partition), None)

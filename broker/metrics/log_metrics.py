@@ -25,8 +25,7 @@ def _log_gauge(name: str, help_: str, read_log: Callable[[PartitionLog], int]) -
 
 def partition_count(observed: Observed) -> int:
     """The partitions in the cluster's metadata."""
-    topics = observed.broker.metadata.topics
-    return sum(len(topic.partitions) for topic in topics.values())
+    return observed.broker.metadata.topics.partition_count()
 
 
 def served_partition_count(observed: Observed) -> int:

@@ -9,6 +9,10 @@ The number of sessions is limited (`max.incremental.fetch.session.cache.slots`).
 replaces the least recently used one if that was not used for two minutes. Otherwise it replaces the
 smallest session that is older than two minutes and not larger than the new one. If there is none,
 the client goes on without a session.
+
+A session may have as many partitions as the broker, and a few that are not there, because their
+topics are being created or deleted. Kafka has no limit. A client that names more goes on without a
+session, and a session that would grow beyond ends.
 Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 """
 
@@ -17,16 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import SplicedRecords
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_names import MAX_TOPIC_NAME_LENGTH
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EVICTION_MS = 120_000
+# How many partitions of a session need not exist.
+SPARE_PARTITIONS = 100
 
 # A partition as the client names it: by topic id since v13, by name before.
 PartitionKey = tuple[str | bytes, int]
@@ -39,8 +48,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == 0x7FFFFFFF else epoch + 1
 
 
-@dataclass(slots=True)
-class CachedPartition:
+class CachedPartition(Struct, gc=False):
     """What the client asked of a partition, and the offsets of the last answer."""
 
     wanted: FetchPartition
@@ -61,6 +69,11 @@ class CachedPartition:
             self.high_watermark = -1
             is_changed = True
         return is_changed or answer.diverging_epoch.end_offset >= 0
+
+
+def is_too_large(size: int, partition_count: Callable[[], int]) -> bool:
+    """Whether a session of `size` partitions has too many that do not exist."""
+    return size > SPARE_PARTITIONS and size > SPARE_PARTITIONS + partition_count()
 
 
 def has_records(answer: FetchPartitionData) -> bool:
@@ -152,11 +165,14 @@ class FetchPlan:
 
 
 class FetchSessions:
-    """All sessions of the broker."""
+    """All sessions of the broker. `partition_count` returns how many partitions there are."""
 
-    def __init__(self, max_sessions: int, new_id: Callable[[], int]) -> None:
+    def __init__(
+        self, max_sessions: int, new_id: Callable[[], int], partition_count: Callable[[], int]
+    ) -> None:
         self._max_sessions = max_sessions
         self._new_id = new_id
+        self._partition_count = partition_count
         # In the order of last use: the first one was not used for the longest time.
         self._sessions: dict[int, FetchSession] = {}
 
@@ -191,6 +207,7 @@ class FetchSessions:
             return FetchPlan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        size = len(session.partitions)
         for key, partition in wanted.items():
             cached = session.partitions.get(key)
             if cached is None:
@@ -199,6 +216,9 @@ class FetchSessions:
                 cached.wanted = partition
         for key in _forgotten(request, uses_topic_ids):
             session.partitions.pop(key, None)
+        if len(session.partitions) > size and not self._may_keep(session.partitions):
+            del self._sessions[session.id]
+            return FetchPlan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
             del self._sessions[session.id]
             return FetchPlan({})
@@ -215,6 +235,8 @@ class FetchSessions:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> int:
+        if not self._may_keep(answers):
+            return NO_SESSION
         if len(self._sessions) >= self._max_sessions and not self._evict(len(wanted), now_ms):
             return NO_SESSION
         session_id = self._new_id()
@@ -228,6 +250,12 @@ class FetchSessions:
             session_id, uses_topic_ids, partitions, now_ms, now_ms
         )
         return session_id
+
+    def _may_keep(self, partitions: Collection[PartitionKey]) -> bool:
+        """Whether a session may have these partitions."""
+        if is_too_large(len(partitions), self._partition_count):
+            return False
+        return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in partitions)
 
     def _evict(self, size: int, now_ms: int) -> bool:
         """Drop a session in favour of one of `size` partitions. Returns whether one was dropped."""

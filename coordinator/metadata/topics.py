@@ -205,6 +205,10 @@ class Topics(Mapping[str, Topic]):
         """Return a topic whose name differs from `name` only in dots and underscores, or None."""
         return min(self._by_collision_key.get(collision_key(name), ()), default=None)
 
+    def partition_count(self) -> int:
+        """The number of partitions of all topics."""
+        return sum(len(topic.partitions) for topic in self._by_name.values())
+
     # -- replay ---------------------------------------------------------------------------------
 
     def replay_topic(self, record: TopicRecord) -> None:

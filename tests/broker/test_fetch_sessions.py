@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from odradek.broker.requests.fetch_sessions import (
     EVICTION_MS,
+    SPARE_PARTITIONS,
     FetchSessions,
     PartitionKey,
     next_epoch,
@@ -22,9 +23,9 @@ VERSION = 12
 Answers = dict[PartitionKey, FetchPartitionData]
 
 
-def make_sessions(max_sessions: int = 10) -> FetchSessions:
+def make_sessions(max_sessions: int = 10, partition_count: int = 3) -> FetchSessions:
     ids = iter(range(1, 1000))
-    return FetchSessions(max_sessions, lambda: next(ids))
+    return FetchSessions(max_sessions, lambda: next(ids), lambda: partition_count)
 
 
 def fetch(
@@ -185,6 +186,31 @@ def test_an_old_but_used_session_is_replaced_only_by_one_that_is_not_smaller() -
     now_ms = EVICTION_MS + 1
     assert open_session(sessions, 0, now_ms=now_ms) == 0
     assert open_session(sessions, 0, 1, now_ms=now_ms) == 2
+
+
+def test_a_session_has_no_more_partitions_than_the_broker_and_a_few() -> None:
+    sessions = make_sessions(partition_count=50)
+    largest = SPARE_PARTITIONS + 50
+    session_id = open_session(sessions, *range(largest))
+    assert session_id
+    assert open_session(sessions, *range(largest + 1)) == 0
+    assert len(sessions) == 1
+    same = sessions.plan(fetch(range(largest), session_id=session_id, epoch=1), VERSION, 0)
+    assert len(same.wanted) == largest
+    replaced = fetch([largest], session_id=session_id, epoch=2, forget=[0])
+    assert len(sessions.plan(replaced, VERSION, 0).wanted) == largest
+    one_more = sessions.plan(fetch([0], session_id=session_id, epoch=3), VERSION, 0)
+    assert one_more.conclude({})[0] is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0
+
+
+def test_a_topic_name_that_is_too_long_is_not_kept() -> None:
+    sessions = make_sessions()
+    request = fetch([0])
+    request.topics[0] = FetchTopic(topic="t" * 250, partitions=request.topics[0].partitions)
+    plan = sessions.plan(request, VERSION, 0)
+    key = ("t" * 250, 0)
+    assert plan.conclude({key: answers(0)["t", 0]})[1] == 0
 
 
 def test_epochs_wrap_to_one() -> None:

@@ -167,6 +167,16 @@ def test_a_member_whose_connection_closes_leaves_its_group(
     wait_until(lambda: state(queue) == "Empty")
 
 
+def test_a_session_keeps_few_partitions_that_do_not_exist(open_queue: Callable[..., Queue]) -> None:
+    one = open_queue().member("one")
+    many = range(1000)
+    refused = ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert one.fetch(*many, epoch=0, max_wait_ms=0).error_code == refused
+    assert one.fetch(0, max_wait_ms=0).error_code == 0
+    assert one.fetch(*range(50), max_wait_ms=0).error_code == 0
+    assert one.fetch(*many, max_wait_ms=0).error_code == refused
+
+
 def test_a_group_can_be_expired(open_queue: Callable[..., Queue]) -> None:
     queue = open_queue()
     queue.member("one")
