@@ -65,7 +65,9 @@ def handle(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    plan = context.broker.fetch_sessions.plan(request, context.api_version, context.now_ms)
+    plan = context.broker.fetch_sessions.plan(
+        request, context.api_version, context.broker.timer_ms()
+    )
     if not plan.wanted:
         return respond(context, plan, {})
     plan.is_of_follower = is_follower(request)
@@ -171,7 +173,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
     to wait for the disk: at the end of a log many consumers wait for each record.
     """
 
-    __slots__ = ("_context", "_plan", "_request", "_work")
+    __slots__ = ("_context", "_plan", "_request", "_until_s", "_work")
 
     def __init__(
         self,
@@ -186,6 +188,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         self._context = context
         self._request = request
         self._plan = plan
+        self._until_s = context.broker.loop.time() + request.max_wait_ms / 1000
         self._work: asyncio.Future[Any]  # what it waits for: records, or the disk
         self._wait(logs, missing_bytes, request.max_wait_ms)
 
@@ -225,7 +228,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         # The new records may follow an open transaction, or wait for their fsync.
         needs_more = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
         if has_news and needs_more and not has_urgent(answers):
-            left_ms = context.now_ms + request.max_wait_ms - context.broker.now_ms()
+            left_ms = (self._until_s - context.broker.loop.time()) * 1000
             if left_ms > 0:
                 self._wait(find_logs(context, self._plan), missing_bytes, left_ms)
                 return

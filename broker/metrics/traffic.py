@@ -24,16 +24,17 @@ TIMED_EVERY_MS = 10
 class RequestTraffic:
     """The requests of one version of an API.
 
-    `untimed` are those since the last one that was timed; the next one is timed from
-    `timed_again_at_ms` on (wall clock). `unanswered` were timed, and failed or lost their client.
+    `untimed` are those since the last one that was timed, at `timed_at_ms`. That is the wall clock,
+    which is read for each request anyway; after it has jumped, the next request is timed.
+    `unanswered` were timed, and failed or lost their client.
     """
 
-    __slots__ = ("_answered", "_last_s", "timed_again_at_ms", "unanswered", "untimed")
+    __slots__ = ("_answered", "_last_s", "timed_at_ms", "unanswered", "untimed")
 
     def __init__(self) -> None:
         self._answered = Durations()
         self._last_s = 0.0
-        self.timed_again_at_ms = 0
+        self.timed_at_ms = 0
         self.untimed = 0
         self.unanswered = 0
 
@@ -47,7 +48,6 @@ class RequestTraffic:
     def answered(self) -> Durations:
         """The times of all requests that were answered."""
         self._add_untimed()
-        self.timed_again_at_ms = 0  # a wall clock that was set back must not stop the timing
         return self._answered
 
     def _add_untimed(self) -> None:

@@ -124,12 +124,12 @@ Piece = memoryview | _UnsentSlice
 class ConnectionSupport(Struct, frozen=True, kw_only=True):
     """What all connections of a server share.
 
-    `opened` and `closed` are called when a connection is made and lost. `now_ms` is the wall clock.
-    `receive_view` is the shared receive buffer.
+    `opened` and `closed` are called when a connection is made and lost. `timer_ms` is a clock
+    that never jumps. `receive_view` is the shared receive buffer.
     """
 
     loop: asyncio.AbstractEventLoop
-    now_ms: Callable[[], int]
+    timer_ms: Callable[[], int]
     max_request_bytes: int
     dispatcher: Dispatcher
     frame_memory: FrameMemory
@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         open_output: Callable[[asyncio.BaseTransport], Output] = PlainOutput,
     ) -> None:
         self.session = Session(listener, UNKNOWN_ADDRESS)
-        self.last_active_ms = support.now_ms()
+        self.last_active_ms = support.timer_ms()
         self._support = support
         self._loop = support.loop
         self._transport: asyncio.Transport | None = None
@@ -210,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
-        self.last_active_ms = self._support.now_ms()
+        self.last_active_ms = self._support.timer_ms()
         self._serve()
         if nbytes >= START_BYTES:
             self._turn_bytes += nbytes
@@ -261,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             fcntl.ioctl(self._socket, termios.TIOCOUTQ, queued)
         queued_bytes = int.from_bytes(queued, sys.byteorder)
         if queued_bytes < self._queued_bytes:
-            self.last_active_ms = self._support.now_ms()
+            self.last_active_ms = self._support.timer_ms()
         self._queued_bytes = queued_bytes
 
     @property
@@ -340,7 +340,7 @@ class Connection(asyncio.BufferedProtocol):
             self._throttled = self._loop.call_later(meter.throttle_ms / 1000, self._unthrottle)
 
     def _unthrottle(self) -> None:
-        self.last_active_ms = self._support.now_ms()  # it could not send more before
+        self.last_active_ms = self._support.timer_ms()  # it could not send more before
         self.take_turn()
 
     def _after_serving(self) -> None:
@@ -424,7 +424,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_memory_released(self) -> None:
         """Ask FrameMemory for memory again."""
         if self.waits_for_memory:
-            self.last_active_ms = self._support.now_ms()
+            self.last_active_ms = self._support.timer_ms()
             self._pause_or_resume()
 
     def _refuse_frame(self, size: int) -> None:
@@ -480,7 +480,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if done.cancelled():
             return
-        self.last_active_ms = self._support.now_ms()
+        self.last_active_ms = self._support.timer_ms()
         try:
             answer.response = done.result()
             pending = self._support.dispatcher.wait_for_coordinators(answer)
@@ -665,7 +665,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable()
 
     def _writable(self) -> None:
-        self.last_active_ms = self._support.now_ms()
+        self.last_active_ms = self._support.timer_ms()
         if self._push():
             self._watch(False)
             self._serve()

@@ -163,18 +163,18 @@ class ConnectionLimits:
         limit = self._max_rates[name]
         if limit == INT_MAX:
             return 0
-        now_ms = self._quotas.now_ms()
+        now_ms = self._quotas.timer_ms()
         rate = self._rate_of(self._rates, name, now_ms)
         rate.record(1, now_ms)
         return min(rate.throttle_ms(limit, now_ms), self._window.sample_ms)
 
     def _take_back(self, name: str) -> None:
         if self._max_rates[name] != INT_MAX:
-            now_ms = self._quotas.now_ms()
+            now_ms = self._quotas.timer_ms()
             self._rate_of(self._rates, name, now_ms).record(-1, now_ms)
 
     def _record_address(self, address: str, limit: int) -> int:
-        now_ms = self._quotas.now_ms()
+        now_ms = self._quotas.timer_ms()
         rate = self._rate_of(self._address_rates, address, now_ms)
         rate.record(1, now_ms)
         throttle_ms = min(rate.throttle_ms(limit, now_ms), self._window.sample_ms)

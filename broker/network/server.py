@@ -53,7 +53,7 @@ class Server:
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
             loop=self._loop,
-            now_ms=broker.now_ms,
+            timer_ms=broker.timer_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
             dispatcher=dispatcher,
             frame_memory=self._frame_memory,
@@ -153,13 +153,13 @@ class Server:
         """Close the connections that have stalled or have been idle too long."""
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
         self._frame_memory.check_progress()
-        now_ms = self._broker.now_ms()
+        timer_ms = self._broker.timer_ms()
         shortest_ms = STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
             shortest_ms = min(shortest_ms, max_idle_ms // 2)
         for connection in list(self.connections):
-            idle_ms = now_ms - connection.last_active_ms
+            idle_ms = timer_ms - connection.last_active_ms
             if idle_ms >= shortest_ms:
                 connection.shrink()  # its buffer was kept for the next large request
                 self._close_if_stalled(connection, idle_ms, max_idle_ms)
@@ -167,7 +167,7 @@ class Server:
     def _close_if_stalled(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
         if connection.is_unread:
             connection.note_reading()
-            idle_ms = self._broker.now_ms() - connection.last_active_ms
+            idle_ms = self._broker.timer_ms() - connection.last_active_ms
         partial = connection.partial_frame
         if partial is not None and self._has_stalled(connection, idle_ms):
             have, announced = partial

@@ -38,12 +38,12 @@ class Quotas:
         config: BrokerConfig,
         stored: ClientQuotas,
         addresses: HostAddresses,
-        now_ms: Callable[[], int],
+        timer_ms: Callable[[], int],
         seconds: Callable[[], float] = perf_counter,
     ) -> None:
-        """`now_ms` is a clock that never jumps; `seconds` one that times requests."""
+        """`timer_ms` is a clock that never jumps; `seconds` one that times requests."""
         window = client_window(config)
-        self.now_ms = now_ms
+        self.timer_ms = timer_ms
         self.seconds = seconds
         self.produce = RateQuota(window)
         self.fetch = RateQuota(window)

@@ -94,7 +94,7 @@ class RequestMeter:
         per_cent, self._seconds = self._seconds * 100, 0.0
         if self._is_exempt:
             return 0
-        return self._quotas.request.charge(self._client, per_cent, self._quotas.now_ms())
+        return self._quotas.request.charge(self._client, per_cent, self._quotas.timer_ms())
 
     # -- what handlers ask ------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class RequestMeter:
         """Settle a Fetch. Returns how long to throttle the client; the response is then empty."""
         if self._is_exempt:
             return 0
-        now_ms = self._quotas.now_ms()
+        now_ms = self._quotas.timer_ms()
         bandwidth_ms = self._quotas.fetch.charge(self._client, response_bytes, now_ms)
         self.throttle_ms = max(bandwidth_ms, self._charge_time())
         if self.throttle_ms:
@@ -119,12 +119,12 @@ class RequestMeter:
 
     def charge_fetch(self, response_bytes: int) -> None:
         """Charge records that are sent now, whatever the quota: the client is throttled after."""
-        now_ms = self._quotas.now_ms()
+        now_ms = self._quotas.timer_ms()
         self._bandwidth_ms = self._quotas.fetch.charge(self._client, response_bytes, now_ms)
 
     def take_permits(self, partition_count: int) -> None:
         """Take permits to create or delete partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
-        now_ms = self._quotas.now_ms()
+        now_ms = self._quotas.timer_ms()
         try:
             throttle_ms = self._quotas.mutations.take(
                 self._client, partition_count, now_ms, strict=self._strict
@@ -144,12 +144,12 @@ class RequestMeter:
             return response  # its handler has called `throttle_fetch`
         if self._key is ApiKey.PRODUCE:
             self.throttle_ms = self._quotas.produce.charge(
-                self._client, self._request_bytes, self._quotas.now_ms()
+                self._client, self._request_bytes, self._quotas.timer_ms()
             )
             self._is_exempt = request.acks == 0  # from the quota on time
             self.throttle_ms = max(self.throttle_ms, self._charge_time())
         else:
-            mutations_ms = self._mutations_until_ms - self._quotas.now_ms()
+            mutations_ms = self._mutations_until_ms - self._quotas.timer_ms()
             self.throttle_ms = max(0, mutations_ms, self._bandwidth_ms, self._charge_time())
         if self.throttle_ms and hasattr(response, "throttle_time_ms"):
             return replace(response, throttle_time_ms=self.throttle_ms)

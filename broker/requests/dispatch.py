@@ -28,7 +28,7 @@ from msgspec import Struct
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
 from odradek.broker.metrics.timed_requests import handle_timed
-from odradek.broker.metrics.traffic import RequestTraffic
+from odradek.broker.metrics.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
@@ -287,7 +287,7 @@ class Dispatcher:
         )
         handle, counts = route.handle, route.counts
         if counts is not None:
-            if now_ms < counts.timed_again_at_ms:  # most requests of a busy broker
+            if 0 <= now_ms - counts.timed_at_ms < TIMED_EVERY_MS:  # most requests of a busy broker
                 counts.untimed += 1
             else:
                 handle = partial(handle_timed, counts, handle)

@@ -180,7 +180,10 @@ class FetchSessions:
         return len(self._sessions)
 
     def plan(self, request: FetchRequest, version: int, now_ms: int) -> FetchPlan:
-        """The partitions that a request asks for: those of its session, if it has one."""
+        """The partitions that a request asks for: those of its session, if it has one.
+
+        `now_ms` is a time of a clock that never jumps.
+        """
         uses_topic_ids = version >= 13
         wanted = _wanted(request, uses_topic_ids)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):

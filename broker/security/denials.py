@@ -29,8 +29,8 @@ class DenialLog:
         self._window_start_ms = 0
 
     def log(self, question: Question, api_key: ApiKey, now_ms: int) -> None:
-        """Log one denial, or count it."""
-        if not 0 <= now_ms - self._window_start_ms < WINDOW_MS:
+        """Log one denial, or count it. `now_ms` is a time of a clock that never jumps."""
+        if now_ms - self._window_start_ms >= WINDOW_MS:
             self._begin_window(now_ms)
         if question in self._logged or len(self._logged) >= MAX_LINES:
             self._omitted += 1

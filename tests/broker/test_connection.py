@@ -270,7 +270,7 @@ async def test_pages_are_checked_again_if_the_client_did_not_read_for_a_while(
     path = tmp_path / "file"
     path.write_bytes(data)
     times = [0]
-    server.now_ms = lambda: times[0]
+    server.timer_ms = lambda: times[0]
     server.files = FilesSeen()
     server.answers[b"fetch"] = FakeAnswer(RecordsSlice(Files().open(path), 0, len(data)))
     client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
@@ -422,7 +422,7 @@ async def test_the_next_request_of_a_throttled_client_waits_for_that_time(
     assert answer.meter.is_finished
     await until(lambda: has_arrived(server, b"quick"))
     assert server.served == [b"much"]
-    server.now_ms = lambda: 77
+    server.timer_ms = lambda: 77
     assert await client.receive() == b"quick"
     assert loop.time() - began > 0.19
     # The time by which it was throttled does not count as idle.

@@ -70,14 +70,17 @@ def test_requests_that_are_further_apart_are_all_timed() -> None:
     assert rig.counts.answered.count == 5
 
 
-def test_reading_the_times_ends_what_a_clock_that_was_set_back_has_stopped() -> None:
+@pytest.mark.parametrize("step_ms", [-3_600_000, 660_000])
+def test_a_wall_clock_that_jumps_does_not_stop_the_timing(step_ms: int) -> None:
     rig = Rig(HeartbeatResponse())
     rig.send()
-    rig.send(now_ms=NOW_MS - 3_600_000)
-    assert rig.counts.untimed == 1
-    assert rig.counts.answered.count == 2
-    rig.send(now_ms=NOW_MS - 3_600_000)
+    rig.send(now_ms=NOW_MS + step_ms)
     assert rig.counts.untimed == 0
+    rig.send(now_ms=NOW_MS + step_ms)
+    assert rig.counts.untimed == 1
+    rig.send(now_ms=NOW_MS + step_ms + TIMED_EVERY_MS)
+    assert rig.counts.untimed == 0
+    assert rig.counts.answered.count == 4
 
 
 def test_a_request_that_fails_is_counted_without_a_time() -> None:

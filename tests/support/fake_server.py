@@ -55,7 +55,7 @@ class FakeServer:
         self.connections: list[Connection] = []
         self.answers: dict[bytes, FakeAnswer | Exception | None] = {}
 
-    def now_ms(self) -> int:
+    def timer_ms(self) -> int:
         return 0
 
     def clock(self) -> float:

@@ -55,7 +55,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     async with broker_in_loop([tmp_path], Files()) as broker:
         await broker.broker.topic_admin.create([NewTopic(name="t")])
         now_ms = broker.broker.timer_ms()
-        broker.broker.quotas.now_ms = lambda: now_ms
+        broker.broker.quotas.timer_ms = lambda: now_ms
         yield broker
 
 
@@ -88,8 +88,8 @@ async def test_time_passes_and_the_client_is_within_its_quota_again(served: Brok
     await alter(served, WIRE, producer_byte_rate=2 * KIB)
     assert await produced(served) == 0
     assert await produced(served) > 0
-    later_ms = served.broker.quotas.now_ms() + 20_000
-    served.broker.quotas.now_ms = lambda: later_ms
+    later_ms = served.broker.quotas.timer_ms() + 20_000
+    served.broker.quotas.timer_ms = lambda: later_ms
     assert await produced(served) == 0
 
 
