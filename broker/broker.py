@@ -194,6 +194,7 @@ class Broker:
         self.log_manager = LogManager.open(
             self.config,
             files=self.files,
+            timer_ms=self.timer_ms,
             inspect=preflight.check,
             workers=self.config.odradek_workers,
         )
@@ -412,7 +413,6 @@ class Broker:
             disk=self.disk,
             cold_reads=self.cold_reads,
             in_background=self.background.start,
-            now_ms=self.now_ms,
         )
 
     def _create_admin(self) -> None:

@@ -1,13 +1,14 @@
 """Files and directories that were renamed for deletion and are removed after a delay.
 
 As in Kafka, a deleted file or directory is renamed at once (`.deleted`, `-delete`) and removed
-`file.delete.delay.ms` later, so that readers can finish. Removing gigabytes takes long, so the
-broker's thread takes the due paths from here and another thread may remove them.
+`file.delete.delay.ms` later, so that readers can finish. A clock that never jumps measures the
+delay. Removing gigabytes takes long, so the broker's thread takes the due paths from here and
+another thread may remove them.
 """
 
 import heapq
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from .files import Files
@@ -18,35 +19,38 @@ RETRY_AFTER_MS = 60_000
 
 
 class Deletions:
-    """The paths to remove, by the time at which they are due."""
+    """The paths to remove, by the time of `timer_ms` at which they are due."""
 
-    def __init__(self) -> None:
+    def __init__(self, timer_ms: Callable[[], int]) -> None:
+        self._timer_ms = timer_ms
         self._due: list[tuple[int, Path]] = []
         self._failed: set[Path] = set()  # a removal failed, and that was logged
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def add(self, paths: Iterable[Path], due_ms: int) -> None:
-        """Remove these files or directories at `due_ms` or later."""
+    def add(self, paths: Iterable[Path], delay_ms: int) -> None:
+        """Remove these files or directories after `delay_ms`."""
+        due_ms = self._timer_ms() + delay_ms
         for path in paths:
             heapq.heappush(self._due, (due_ms, path))
 
-    def take_due(self, now_ms: int) -> list[Path]:
+    def take_due(self) -> list[Path]:
         """Take the paths that are due. The caller calls `remove_paths`, then `note`."""
+        now_ms = self._timer_ms()
         paths = []
         while self._due and self._due[0][0] <= now_ms:
             paths.append(heapq.heappop(self._due)[1])
         return paths
 
-    def note(self, taken: Iterable[Path], failed: Mapping[Path, OSError], now_ms: int) -> None:
+    def note(self, taken: Iterable[Path], failed: Mapping[Path, OSError]) -> None:
         """Record the result for paths that were taken; `failed` ones are tried again later."""
         self._failed.difference_update(path for path in taken if path not in failed)
         for path, error in failed.items():
             if path not in self._failed:
                 _logger.error("%s could not be removed and will be tried again: %s", path, error)
         self._failed.update(failed)
-        self.add(failed, now_ms + RETRY_AFTER_MS)
+        self.add(failed, RETRY_AFTER_MS)
 
 
 def remove_paths(files: Files, paths: Iterable[Path]) -> dict[Path, OSError]:

@@ -709,7 +709,7 @@ class PartitionLog:
         if old:
             self.increment_log_start_offset(self.segments[len(old)].base_offset)
             self._slicer.forget()
-        removal = self._remover.begin(old, self._due_ms(now_ms))
+        removal = self._remover.begin(old, self.config.file_delete_delay_ms)
         self._removal = removal  # set first, because other threads write checkpoints
         removal.detach()
         return removal
@@ -721,13 +721,9 @@ class PartitionLog:
             return self._removal.base_offset
         return self.segments[0].base_offset
 
-    def _delete(self, old: Sequence[Segment], now_ms: int) -> None:
+    def _delete(self, old: Sequence[Segment]) -> None:
         self._slicer.forget()
-        self._remover.delete(old, self._due_ms(now_ms))
-
-    def _due_ms(self, now_ms: int) -> int:
-        """When to remove files that are deleted now."""
-        return now_ms + self.config.file_delete_delay_ms
+        self._remover.delete(old, self.config.file_delete_delay_ms)
 
     # --- cleaned segments
 
@@ -741,7 +737,7 @@ class PartitionLog:
         with self._reporting("swap in cleaned segments"):
             return stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
 
-    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int], now_ms: int) -> bool:
+    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int]) -> bool:
         """Finish the replacement of the segments with these base offsets.
 
         Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. Returns
@@ -765,7 +761,7 @@ class PartitionLog:
             raise self.failed("swap in cleaned segments", error) from error
         self._slicer.forget()
         with self._reporting("delete snapshots of replaced segments"):
-            self._remover.replace(old, swap.new, self._due_ms(now_ms))
+            self._remover.replace(old, swap.new, self.config.file_delete_delay_ms)
         return True
 
     def discard_cleaned(self) -> None:
@@ -789,7 +785,7 @@ class PartitionLog:
             return
         self._unsynced.note_truncation()
         old = [segment for segment in self.segments if segment.base_offset > offset]
-        self._delete(old, now_ms)
+        self._delete(old)
         # This also has the directory synced before any new record counts as synced. Otherwise a
         # power cut could bring the deleted segments back after the new end of the log.
         self._unsynced.add(self.epochs.path)
@@ -813,7 +809,7 @@ class PartitionLog:
 
     def _restart_at(self, offset: int, now_ms: int) -> None:
         self._unsynced.note_truncation()
-        self._delete(list(self.segments), now_ms)
+        self._delete(list(self.segments))
         settings = SegmentSettings.of(self.config, self.directory, offset)
         self.segments.add(
             Segment.create(self._files, self.directory, offset, settings, now_ms=now_ms)

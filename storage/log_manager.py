@@ -1,6 +1,6 @@
 """All logs of this node, in all its log directories. Kafka: LogManager.
 
-    manager = LogManager.open(config, files=Files())
+    manager = LogManager.open(config, files=Files(), timer_ms=timer)
     metadata = manager.open_metadata_log(topic_id, topic_config, now_ms=now)
     manager.load_logs(config_of_topic, now_ms=now)          configs are in the metadata log
     ... get, create, delete; periodic tasks ...
@@ -86,6 +86,7 @@ class LogManager:
         config: BrokerConfig,
         files: Files,
         opened: OpenedDirectories,
+        timer_ms: Callable[[], int],
         report: Callable[[str], None] = _logger.info,
         *,
         share: LogShare = ALL_LOGS,
@@ -94,9 +95,10 @@ class LogManager:
     ) -> None:
         """`open` makes the manager of the process that has locked the directories.
 
-        A worker uses the constructor. Its `save_checkpoint` sends its part of a checkpoint file to
-        that process. `is_restarted`: it was started again. At its first start, that process has
-        taken care of the deleted logs and the strays. Those that are found later were its own.
+        `timer_ms` is a clock that never jumps. A worker uses the constructor. Its
+        `save_checkpoint` sends its part of a checkpoint file to that process. `is_restarted`: it
+        was started again. At its first start, that process has taken care of the deleted logs and
+        the strays. Those that are found later were its own.
         """
         self.directories = opened.online
         self.offline = opened.offline
@@ -104,7 +106,7 @@ class LogManager:
         self.share = share
         self.is_restarted = is_restarted
         self.checkpoint_files = CheckpointFiles(save_checkpoint or partial(write_offsets, files))
-        self.deletions = Deletions()
+        self.deletions = Deletions(timer_ms)
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
         # Callbacks, which the broker sets. Those with a directory are called on any thread. The
         # recovery of an abandoned log must be stopped at once.
@@ -136,6 +138,7 @@ class LogManager:
         config: BrokerConfig,
         *,
         files: Files,
+        timer_ms: Callable[[], int],
         inspect: Inspection = lambda _: None,
         report: Callable[[str], None] = _logger.info,
         workers: int = 0,
@@ -156,7 +159,7 @@ class LogManager:
         )
         for path, reason in opened.offline.items():
             _logger.error("log directory %s is offline: %s", path, reason)
-        return cls(config, files, opened, report, share=LogShare(0, workers))
+        return cls(config, files, opened, timer_ms, report, share=LogShare(0, workers))
 
     # --- lookups
 
@@ -260,7 +263,7 @@ class LogManager:
         Large logs for which `may_wait` is true are not opened and are `waiting` afterwards. Raises
         DirectoryError if a partition is in two directories, or if no directory is left online.
         """
-        found = self._find_logs(now_ms)
+        found = self._find_logs()
         _check_no_duplicates(found)
         if self.share.workers:
             found = self._divide_by_process(found)
@@ -299,7 +302,7 @@ class LogManager:
                 for process, part in parts.items():
                     self.checkpoint_files.found(directory.path / name, process, part)
 
-    def _find_logs(self, now_ms: int) -> list[FoundLog]:
+    def _find_logs(self) -> list[FoundLog]:
         """Find the logs to load. Deleted ones are scheduled for removal, strays are kept."""
         found: list[FoundLog] = []
         for directory in list(self.directories):
@@ -312,11 +315,11 @@ class LogManager:
             futures = (path for path in contents.futures if self._serves(path))
             self.found_futures += [(directory, path) for path in futures]
             if not self.share.process:
-                self.deletions.add(contents.deleted, self._due_ms(now_ms))
+                self.deletions.add(contents.deleted, self._delete_delay_ms)
                 self.strays += contents.strays
             elif self.is_restarted:
                 deleted = [path for path in contents.deleted if self._serves(path)]
-                self.deletions.add(deleted, self._due_ms(now_ms))
+                self.deletions.add(deleted, self._delete_delay_ms)
         return found
 
     def _serves(self, path: Path) -> bool:
@@ -479,49 +482,46 @@ class LogManager:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
         return min(data_directories, key=self._table.count_in)
 
-    def delete(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+    def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Rename their directories to `-delete`; they are removed after file.delete.delay.ms.
 
         Partitions without a log are ignored. Raises ApiError KAFKA_STORAGE_ERROR.
         """
-        self._remove(partitions, DirectoryState.DELETE, now_ms)
+        self._remove(partitions, DirectoryState.DELETE)
 
-    def move_aside(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+    def move_aside(self, partitions: Iterable[TopicPartition]) -> None:
         """Rename directories of logs that are not in the metadata to `-stray`, and keep them.
 
         Only at start: the logs that belong to other processes are not open yet.
         """
         partitions = list(partitions)
         self._table.take_over(partitions)
-        self._remove(partitions, DirectoryState.STRAY, now_ms)
+        self._remove(partitions, DirectoryState.STRAY)
 
-    def _remove(
-        self, partitions: Iterable[TopicPartition], state: DirectoryState, now_ms: int
-    ) -> None:
-        removal = self._remover.begin(partitions, state, self._due_ms(now_ms))
+    def _remove(self, partitions: Iterable[TopicPartition], state: DirectoryState) -> None:
+        removal = self._remover.begin(partitions, state, self._delete_delay_ms)
         removal.run()
         removal.finish()
 
-    def begin_deletion(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> LogRemoval:
+    def begin_deletion(self, partitions: Iterable[TopicPartition]) -> LogRemoval:
         """As `delete`, in steps. The logs are unregistered when this returns."""
-        return self._remover.begin(partitions, DirectoryState.DELETE, self._due_ms(now_ms))
+        return self._remover.begin(partitions, DirectoryState.DELETE, self._delete_delay_ms)
 
-    def drop_future(self, key: TopicPartition, now_ms: int) -> None:
+    def drop_future(self, key: TopicPartition) -> None:
         """Cancel the move of a log, if there is one, and delete the copy."""
-        self._remover.drop_future(key, self._due_ms(now_ms))
+        self._remover.drop_future(key, self._delete_delay_ms)
 
-    def delete_directory(
-        self, home: DataDirectory, path: Path, key: TopicPartition, now_ms: int
-    ) -> Path:
+    def delete_directory(self, home: DataDirectory, path: Path, key: TopicPartition) -> Path:
         """Rename a log's directory to `-delete`, to be removed later; return its new path.
 
         An OSError takes `home` offline and is not raised.
         """
-        return self._remover.delete_directory(home, path, key, self._due_ms(now_ms))
+        return self._remover.delete_directory(home, path, key, self._delete_delay_ms)
 
-    def _due_ms(self, now_ms: int) -> int:
-        """When to remove files that are deleted now."""
-        return now_ms + self._config.log_segment_delete_delay_ms
+    @property
+    def _delete_delay_ms(self) -> int:
+        """After what time to remove files that are deleted now."""
+        return self._config.log_segment_delete_delay_ms
 
     # --- periodic tasks
 

@@ -26,14 +26,14 @@ class SegmentRemoval:
         segments: SegmentList,
         producers: ProducerStates,
         deletions: Deletions,
-        due_ms: int,
+        delay_ms: int,
     ) -> None:
         self._old = old
         self._snapshots: list[SnapshotRename] = []
         self._segments = segments
         self._producers = producers
         self._deletions = deletions
-        self._due_ms = due_ms
+        self._delay_ms = delay_ms
         self._renamed: list[Segment] = []
         self.is_finished = not old
 
@@ -67,10 +67,10 @@ class SegmentRemoval:
         """Schedule the removal of renamed segments; add the others to the log again."""
         for segment in self._old:
             if segment in self._renamed:
-                self._deletions.add(segment.paths(), self._due_ms)
+                self._deletions.add(segment.paths(), self._delay_ms)
             else:
                 self._segments.add(segment)
-        self._deletions.add([snapshot.target for snapshot in self._snapshots], self._due_ms)
+        self._deletions.add([snapshot.target for snapshot in self._snapshots], self._delay_ms)
         self.is_finished = True
 
 
@@ -86,27 +86,27 @@ class SegmentRemover:
         self._producers = producers
         self._deletions = deletions
 
-    def delete(self, old: Sequence[Segment], due_ms: int) -> None:
+    def delete(self, old: Sequence[Segment], delay_ms: int) -> None:
         """Remove segments. Raises OSError: that segment and those after it stay in the log."""
-        removal = self.begin(old, due_ms)
+        removal = self.begin(old, delay_ms)
         removal.detach()
         try:
             removal.run()
         finally:
             removal.finish()
 
-    def begin(self, old: Sequence[Segment], due_ms: int) -> SegmentRemoval:
+    def begin(self, old: Sequence[Segment], delay_ms: int) -> SegmentRemoval:
         """Begin the same in steps, see SegmentRemoval."""
-        return SegmentRemoval(old, self._segments, self._producers, self._deletions, due_ms)
+        return SegmentRemoval(old, self._segments, self._producers, self._deletions, delay_ms)
 
-    def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment], delay_ms: int) -> None:
         """Replace `old` segments, whose files were renamed, by `new` ones.
 
         Raises OSError: a snapshot could not be renamed, but the segments are replaced.
         """
         for segment in old:
             self._segments.remove(segment)
-            self._deletions.add(segment.paths(), due_ms)
+            self._deletions.add(segment.paths(), delay_ms)
         for segment in new:
             self._segments.add(segment)
         for segment in old:
@@ -114,4 +114,4 @@ class SegmentRemover:
                 snapshot = self._producers.release_snapshot(segment.base_offset)
                 if snapshot is not None:
                     snapshot.run()
-                    self._deletions.add([snapshot.target], due_ms)
+                    self._deletions.add([snapshot.target], delay_ms)

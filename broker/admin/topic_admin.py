@@ -193,7 +193,7 @@ class TopicAdmin:
             now_ms = self._now_ms()
             results = self._controller.delete_topics(refs, now_ms, permits=permits)
             deleted = [result.topic for result in results if result.topic]
-            await self._topic_logs.delete(deleted, now_ms)
+            await self._topic_logs.delete(deleted)
             for topic in deleted:
                 logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results

@@ -73,13 +73,13 @@ class TopicLogs:
             partition.directory_of(self._node_id),
         )
 
-    async def delete(self, topics: Sequence[Topic], now_ms: int) -> None:
+    async def delete(self, topics: Sequence[Topic]) -> None:
         """Delete the logs of topics. An error is logged."""
         partitions = [
             TopicPartition(topic.name, index) for topic in topics for index in topic.partitions
         ]
         logs = [self._log_manager.find(*partition) for partition in partitions]
-        deletion = self._log_manager.begin_deletion(partitions, now_ms=now_ms)
+        deletion = self._log_manager.begin_deletion(partitions)
         for log in logs:
             if log is not None:
                 log.notify_waiters()

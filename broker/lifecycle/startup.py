@@ -174,13 +174,13 @@ def load_logs(
             if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
         ]
     if log_manager.is_restarted:
-        log_manager.delete(strays, now_ms=now_ms)
+        log_manager.delete(strays)
         return
     for topic, partition in strays:
         logger.warning(
             "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition
         )
-    log_manager.move_aside(strays, now_ms=now_ms)
+    log_manager.move_aside(strays)
 
 
 def settle_moves(

@@ -60,7 +60,6 @@ class LogMover:
         disk: DiskExecutor,
         cold_reads: ColdReads,
         in_background: Callable[[Coroutine[None, None, None]], object],
-        now_ms: Callable[[], int],
     ) -> None:
         """`assign` records in the metadata that a replica is in a directory.
 
@@ -78,7 +77,6 @@ class LogMover:
         self._disk = disk
         self._cold_reads = cold_reads
         self._in_background = in_background
-        self._now_ms = now_ms
         self._slots = asyncio.Semaphore(MAX_COPYING)
         loop = asyncio.get_running_loop()
         self._pace = Pace(in_force.move_bytes_per_second, now=loop.time)
@@ -109,7 +107,7 @@ class LogMover:
         future = self._manager.futures.get(log.key)
         if future is not None and future.home is not home:
             logger.info("%s: the move to %s is cancelled", log.name, future.home.path)
-            self._manager.drop_future(future.key, self._now_ms())
+            self._manager.drop_future(future.key)
             self._assign_to(log, self._manager.directory_of(log))
             future = None
         if future is None and self._manager.directory_of(log) is not home:
@@ -190,7 +188,7 @@ class LogMover:
             if not self._retention.removes_from(future.key):
                 break
             await self._retention.wait_for([future.key])
-        self._moves.promote(future, self._now_ms())
+        self._moves.promote(future)
 
     async def _catch_up(self, future: FutureLog) -> None:
         """Copy until little is left. Returns in the same turn of the loop as that check."""
@@ -238,7 +236,7 @@ class LogMover:
         if isinstance(error, OSError):
             of_source = str(error.filename or "").startswith(f"{log.directory}/")
             manager.on_directory_error(source if of_source else future.home, error)
-        manager.drop_future(future.key, self._now_ms())
+        manager.drop_future(future.key)
         if source.is_online:
             self._assign_to(log, source)
 

@@ -121,9 +121,9 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
     disk, cleaner = broker.disk, broker.log_cleaner
 
     async def remove_deleted() -> None:
-        due = manager.deletions.take_due(now_ms())
+        due = manager.deletions.take_due()
         failed = await disk.run(remove_paths, broker.files, due)
-        manager.deletions.note(due, failed, now_ms())
+        manager.deletions.note(due, failed)
 
     tasks: list[_Task] = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,

@@ -68,7 +68,7 @@ class MetadataFollower:
                 TopicPartition(topic.name, index) for topic in deleted for index in topic.partitions
             ]
             async with broker.log_cleaner.paused(partitions):
-                await broker.topic_logs.delete(deleted, broker.now_ms())
+                await broker.topic_logs.delete(deleted)
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]

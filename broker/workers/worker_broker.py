@@ -65,6 +65,7 @@ class WorkerBroker(Broker):
             self.config,
             self.files,
             opened,
+            self.timer_ms,
             share=LogShare(self._start.process, self.config.odradek_workers),
             save_checkpoint=self._save_checkpoint,
             is_restarted=self._start.is_restarted,

@@ -186,7 +186,7 @@ class SnapshotKeeper:
         deleted_path = path.with_name(path.name + DELETED_SUFFIX)
         _logger.info("%s is deleted: %s", path, reason)
         self._files.rename(path, deleted_path)
-        self._deletions.add([deleted_path], now_ms + self._rules.delete_delay_ms)
+        self._deletions.add([deleted_path], self._rules.delete_delay_ms)
         self._written_at.pop(old, None)
         return True
 

@@ -42,12 +42,12 @@ class LogRemoval:
     """
 
     def __init__(
-        self, files: Files, renames: Sequence[_Rename], remover: "LogRemover", due_ms: int
+        self, files: Files, renames: Sequence[_Rename], remover: "LogRemover", delay_ms: int
     ) -> None:
         self._files = files
         self._renames = renames
         self._remover = remover
-        self._due_ms = due_ms
+        self._delay_ms = delay_ms
         self._errors: dict[Path, OSError] = {}
 
     def run(self) -> None:
@@ -70,7 +70,7 @@ class LogRemoval:
         """Schedule the deletions. Raises KAFKA_STORAGE_ERROR if a directory was not renamed."""
         for rename in self._renames:
             error = self._errors.get(rename.source)
-            self._remover.record_result(rename, error, self._due_ms)
+            self._remover.record_result(rename, error, self._delay_ms)
         for source, error in self._errors.items():
             text = f"{source.name} could not be renamed for removal: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
@@ -102,7 +102,7 @@ class LogRemover:
         self._abandoned = abandoned
 
     def begin(
-        self, keys: Iterable[TopicPartition], state: DirectoryState, due_ms: int
+        self, keys: Iterable[TopicPartition], state: DirectoryState, delay_ms: int
     ) -> LogRemoval:
         """Take logs out of the table. Their directories get the suffix of `state`, DELETE or STRAY.
 
@@ -121,9 +121,9 @@ class LogRemover:
             if taken is not None:
                 home, source, log = taken
                 renames.append(_Rename(home, source, _new_path(home, key, state), state, log))
-        return LogRemoval(self._files, renames, self, due_ms)
+        return LogRemoval(self._files, renames, self, delay_ms)
 
-    def record_result(self, rename: _Rename, error: OSError | None, due_ms: int) -> None:
+    def record_result(self, rename: _Rename, error: OSError | None, delay_ms: int) -> None:
         """Record that a directory was renamed, or the error."""
         if error is not None:
             rename.home.has_lost_log = True
@@ -132,7 +132,7 @@ class LogRemover:
         if rename.log is not None:
             rename.log.move_to(rename.target)
         if rename.state is DirectoryState.DELETE:
-            self._deletions.add([rename.target], due_ms)
+            self._deletions.add([rename.target], delay_ms)
         else:
             self.strays.append(rename.target)
 
@@ -161,14 +161,14 @@ class LogRemover:
             future.is_cancelled = True
         return future
 
-    def drop_future(self, key: TopicPartition, due_ms: int) -> None:
+    def drop_future(self, key: TopicPartition, delay_ms: int) -> None:
         """Cancel the move of a log and delete the copy. Does nothing if there is no move."""
         future = self._cancel_move(key)
         if future is not None:
-            self.delete_directory(future.home, future.path, key, due_ms)
+            self.delete_directory(future.home, future.path, key, delay_ms)
 
     def delete_directory(
-        self, home: DataDirectory, path: Path, key: TopicPartition, due_ms: int
+        self, home: DataDirectory, path: Path, key: TopicPartition, delay_ms: int
     ) -> Path:
         """Rename a log's directory to `-delete` and schedule its deletion. Returns its new path.
 
@@ -180,7 +180,7 @@ class LogRemover:
         except OSError as error:
             self._failed(home, error)
             return path
-        self._deletions.add([target], due_ms)
+        self._deletions.add([target], delay_ms)
         return target
 
 

@@ -77,7 +77,7 @@ class LogMoves:
         self.manager.futures[future.key] = future
         return future
 
-    def promote(self, future: FutureLog, now_ms: int) -> None:
+    def promote(self, future: FutureLog) -> None:
         """Copy what is left and make the copy the log.
 
         Raises OSError, and KAFKA_STORAGE_ERROR if the old directory could not be renamed. Then the
@@ -91,7 +91,7 @@ class LogMoves:
         must_sync = log.config.flush_messages < never or log.config.flush_ms < never
         small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)
-        renamed = manager.delete_directory(source, log.directory, future.key, now_ms)
+        renamed = manager.delete_directory(source, log.directory, future.key)
         if renamed == log.directory:
             text = f"{log.directory} could not be renamed"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
@@ -109,7 +109,7 @@ class LogMoves:
         log.use_copies_in(live, [live / path.name for path in small_files])
         manager.adopt(log, future.home)
         deleted = [live / name for name in future.deleted_files]
-        manager.deletions.add(deleted, now_ms + log.config.file_delete_delay_ms)
+        manager.deletions.add(deleted, log.config.file_delete_delay_ms)
 
     def sync_names(self, directory: DataDirectory) -> None:
         """Sync the renames in a directory, on any thread. Raises OSError."""
@@ -137,7 +137,7 @@ class LogMoves:
                     self._make_stray(home, path, key)
                 elif key in self.manager.futures:
                     _logger.warning("%s: a second future log is deleted", path)
-                    self.manager.delete_directory(home, path, key, now_ms)
+                    self.manager.delete_directory(home, path, key)
                 else:
                     self._handle(home, path, key, partition, config_of(parsed.topic), now_ms)
             except OSError as error:
@@ -163,7 +163,7 @@ class LogMoves:
                 future = manager.load_future(home, path, key, config, now_ms=now_ms)
                 self._adopt(future, home)
         elif manager.directory_of(log) is home:
-            manager.delete_directory(home, path, key, now_ms)
+            manager.delete_directory(home, path, key)
         elif not self._promote_if_longer(home, path, log, partition, now_ms):
             copy = FutureLog(self._files, log, home, path)
             copy.prepare()
@@ -185,7 +185,7 @@ class LogMoves:
             future.take_offline("it is copied again")
             return False
         future.increment_log_start_offset(log.log_start_offset)
-        self.manager.delete([log.key], now_ms=now_ms)
+        self.manager.delete([log.key])
         self._adopt(future, home)
         return True
 

@@ -95,5 +95,4 @@ def drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Se
 def _delete(source: LogSource, segments: SegmentList, segment: Segment) -> None:
     """Remove a segment whose files were renamed, and schedule their deletion."""
     segments.remove(segment)
-    due_ms = source.now_ms + source.config.file_delete_delay_ms
-    source.deletions.add(segment.paths(), due_ms)
+    source.deletions.add(segment.paths(), source.config.file_delete_delay_ms)

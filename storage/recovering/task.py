@@ -42,7 +42,8 @@ def recover(task: RecoveryTask, files: Files, report: Callable[[str], None]) -> 
         recovery_point=task.recovery_point,
         log_start_offset=task.log_start_offset,
         producer_id_expiration_ms=task.producer_id_expiration_ms,
-        deletions=Deletions(),  # the next open removes the files that are no longer needed
+        # The next open removes the files that are no longer needed.
+        deletions=Deletions(lambda: 0),
         report=report,
     )
     producers = load_log(source).producers

@@ -15,6 +15,7 @@ from odradek.broker.network.server import SWEEP_EVERY_S
 from odradek.broker.testing.clock import AdjustableClock
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -151,6 +152,21 @@ async def test_members_stay(served: JumpingBroker, step_ms: int) -> None:
     await served.advance(11 * SECOND_MS)
     answer = await served.ask(beat, HeartbeatResponse, 4)
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def deleted_in(directory: Path) -> list[Path]:
+    return list(directory.glob("t-0.*-delete"))
+
+
+async def test_deleted_files_are_removed_after_their_delay(
+    served: JumpingBroker, step_ms: int, tmp_path: Path
+) -> None:
+    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    served.step(step_ms)
+    await served.run_tasks()
+    assert len(deleted_in(tmp_path)) == 1
+    await served.advance(DELETE_DELAY_MS)
+    await until(lambda: not deleted_in(tmp_path))
 
 
 async def test_a_throttle_is_as_long_as_without_the_jump(

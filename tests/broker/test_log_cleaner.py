@@ -398,7 +398,7 @@ async def test_who_deletes_a_log_waits_until_it_is_no_longer_cleaned(make_rig: M
         assert rig.cleaner.status().cleaning == []
         assert unfinished(log) == []
         assert not rig.cleaner.leaves_to_retention(log)
-        rig.manager.delete([("t", 0)], now_ms=rig.now_ms)
+        rig.manager.delete([("t", 0)])
     assert checkpoint(rig) == {("other", 0): 300}
 
 

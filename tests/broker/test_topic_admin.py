@@ -33,6 +33,7 @@ from tests.support.cleaner_rig import idle_cleaner
 from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import put
 from tests.support.partition_logs import UnsyncedFiles
+from tests.support.timer import Timer
 
 pytestmark = pytest.mark.usefixtures("both_produce_paths")
 
@@ -59,7 +60,7 @@ class Rig:
         settings = {"log.dirs": str(directory), "num.partitions": "2"}
         settings |= {name.replace("_", "."): value for name, value in texts.items()}
         self.config = BrokerConfig.from_texts(settings)
-        self.log_manager = LogManager.open(self.config, files=files)
+        self.log_manager = LogManager.open(self.config, files=files, timer_ms=Timer())
         home = self.log_manager.directories[0]
         me = QuorumMember(
             node_id=self.config.node_id,

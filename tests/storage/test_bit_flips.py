@@ -34,6 +34,7 @@ from tests.support.dirty_logs import end_transaction
 from tests.support.lengths import LONG, SEED
 from tests.support.log_box import NOW_MS, batch_of, read_slice
 from tests.support.partition_logs import UnsyncedFiles
+from tests.support.timer import Timer
 
 ABORTED = [(8, 6, 7)]
 SAMPLES = 120
@@ -67,7 +68,7 @@ class Flip(NamedTuple):
 def start(root: Path) -> LogManager:
     config = BrokerConfig.from_texts({"log.dirs": str(root)})
     report = logging.getLogger("start").warning
-    manager = LogManager.open(config, files=UnsyncedFiles(), report=report)
+    manager = LogManager.open(config, files=UnsyncedFiles(), timer_ms=Timer(), report=report)
     manager.load_logs(lambda _: CONFIG, now_ms=NOW_MS)
     return manager
 

@@ -18,6 +18,7 @@ from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
+from tests.support.timer import Timer
 
 TOPIC_ID = random_uuid()
 SIZE = len(batch_of(b"v"))
@@ -49,13 +50,16 @@ class Node:
     def __init__(self, root: Path, *names: str, **settings: Any) -> None:
         self.paths = [root / name for name in names or ("data",)]
         self.disk = Disk()
+        self.timer = Timer()
         self.reports: list[str] = []
         texts = {"log.dirs": ",".join(map(str, self.paths)), **settings}
         self.config = BrokerConfig.from_texts(texts)
         self.topic_config = TopicConfig(internal_segment_bytes=3 * SIZE)
 
     def start(self) -> LogManager:
-        manager = LogManager.open(self.config, files=self.disk, report=self.reports.append)
+        manager = LogManager.open(
+            self.config, files=self.disk, timer_ms=self.timer, report=self.reports.append
+        )
         manager.load_logs(lambda _: self.topic_config, now_ms=NOW_MS)
         return manager
 
@@ -101,9 +105,9 @@ def test_the_open_logs_of_a_topic_are_found_by_partition(tmp_path: Path) -> None
     logs = {number: node.create(manager, "orders", number) for number in (0, 7)}
     other = node.create(manager, "other")
     assert manager.of_topic("orders") == logs
-    manager.delete([("orders", 0)], now_ms=NOW_MS)
+    manager.delete([("orders", 0)])
     assert manager.of_topic("orders") == {7: logs[7]}
-    manager.delete([("orders", 7)], now_ms=NOW_MS)
+    manager.delete([("orders", 7)])
     assert not manager.of_topic("orders")
     assert manager.of_topic("other") == {0: other}
     manager.close(now_ms=NOW_MS)
@@ -137,7 +141,7 @@ def test_where_flush_messages_is_reached_recovered_records_are_synced_before_the
     with node.killed() as manager:
         log = node.create(manager, "orders")
         put(log, b"a", b"b")  # the process dies before this is synced
-    manager = LogManager.open(node.config, files=node.disk)
+    manager = LogManager.open(node.config, files=node.disk, timer_ms=node.timer)
     due: list[PartitionLog] = []
     manager.on_flush_due = due.append
     manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS)
@@ -215,7 +219,7 @@ def test_a_deleted_log_is_removed_at_once_and_its_files_later(tmp_path: Path) ->
     log = node.create(manager, "orders")
     put(log, b"a")
     piece = log.read(0, 1000, at_least_one_batch=True)
-    manager.delete([("orders", 0), ("nobody", 7)], now_ms=NOW_MS)
+    manager.delete([("orders", 0), ("nobody", 7)])
     assert code_of(lambda: put(log, b"b")) is ErrorCode.KAFKA_STORAGE_ERROR
     assert code_of(lambda: manager.get("orders", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     (left,) = (path.name for path in node.paths[0].glob("orders-0*"))
@@ -224,8 +228,10 @@ def test_a_deleted_log_is_removed_at_once_and_its_files_later(tmp_path: Path) ->
     assert Files().pread_exact(piece.file, piece.size_bytes, piece.position)
     new = node.create(manager, "orders")
     assert new.log_end_offset == 0
-    assert manager.deletions.take_due(NOW_MS + 59_999) == []
-    remove_paths(Files(), manager.deletions.take_due(NOW_MS + 60_000))
+    node.timer.ms = 59_999
+    assert manager.deletions.take_due() == []
+    node.timer.ms = 60_000
+    remove_paths(Files(), manager.deletions.take_due())
     assert [path.name for path in node.paths[0].glob("orders-0*")] == ["orders-0"]
     manager.close(now_ms=NOW_MS)
 
@@ -240,7 +246,7 @@ def test_a_new_log_does_not_inherit_the_checkpoints_of_a_deleted_one(tmp_path: P
         log.flush(NOW_MS)
         manager.write_recovery_points()
         manager.write_log_starts()
-        manager.delete([("orders", 0)], now_ms=NOW_MS)
+        manager.delete([("orders", 0)])
         put(node.create(manager, "orders"), b"new")
     manager = node.start()
     assert values_from(manager.get("orders", 0)) == [b"new"]
@@ -251,10 +257,11 @@ def test_a_deletion_goes_on_after_a_restart(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node.killed() as manager:
         node.create(manager, "orders")
-        manager.delete([("orders", 0)], now_ms=NOW_MS)
+        manager.delete([("orders", 0)])
     manager = node.start()
     assert manager.logs() == []
-    remove_paths(Files(), manager.deletions.take_due(NOW_MS + 60_000))
+    node.timer.ms = 60_000
+    remove_paths(Files(), manager.deletions.take_due())
     assert list(node.paths[0].glob("orders-0*")) == []
     manager.close(now_ms=NOW_MS)
 
@@ -263,7 +270,7 @@ def test_a_stray_log_is_moved_aside_and_kept(tmp_path: Path) -> None:
     node = Node(tmp_path)
     manager = node.start()
     put(node.create(manager, "orders"), b"a")
-    manager.move_aside([("orders", 0)], now_ms=NOW_MS)
+    manager.move_aside([("orders", 0)])
     (stray,) = node.paths[0].glob("orders-0*")
     assert stray.name.endswith("-stray")
     assert manager.strays == [stray]
@@ -388,7 +395,7 @@ def test_a_deletion_that_fails_for_one_partition_goes_on_with_the_others(tmp_pat
     for n in range(3):
         put(node.create(manager, "orders", n), b"v")
     wanted = [("orders", n) for n in range(3)]
-    assert code_of(lambda: manager.delete(wanted, now_ms=NOW_MS)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert code_of(lambda: manager.delete(wanted)) is ErrorCode.KAFKA_STORAGE_ERROR
     assert manager.logs() == []
     names = {path.name for path in node.paths[0].iterdir() if path.is_dir()}
     assert {name for name in names if not name.endswith("-delete")} == {"orders-0"}

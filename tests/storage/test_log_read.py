@@ -82,7 +82,8 @@ def test_a_slice_outlives_the_deletion_of_its_segment(tmp_path: Path) -> None:
         put(log, value)
     piece = log.read(0, 1000, at_least_one_batch=True)
     log.delete_first_segments(1, NOW_MS)
-    for path in box.deletions.take_due(NOW_MS + box.config.file_delete_delay_ms):
+    box.timer.ms = box.config.file_delete_delay_ms
+    for path in box.deletions.take_due():
         path.unlink(missing_ok=True)
     assert box.names(".deleted") == []
     data = Files().pread_exact(piece.file, piece.size_bytes, piece.position)

@@ -16,6 +16,7 @@ from odradek.storage.retention import delete_old_segments
 from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
 from tests.support.power_cut import PowerCutFiles, PowerGoneError
+from tests.support.timer import Timer
 
 TOPIC_ID = random_uuid()
 BATCH_BYTES = len(batch_of(b"00", producer=(7, 0, 0)))
@@ -42,7 +43,9 @@ class Life:
         self.acknowledged: list[bytes] = []
 
     def start(self) -> LogManager:
-        manager = LogManager.open(self.config, files=self.files, report=lambda line: None)
+        manager = LogManager.open(
+            self.config, files=self.files, timer_ms=Timer(), report=lambda line: None
+        )
         manager.load_logs(lambda _: self.topic_config, now_ms=NOW_MS)
         return manager
 
@@ -64,7 +67,7 @@ class Life:
             if number == 4:
                 log.become_leader(3)
         delete_old_segments(log, NOW_MS)
-        remove_paths(self.files, manager.deletions.take_due(NOW_MS))
+        remove_paths(self.files, manager.deletions.take_due())
         manager.write_log_starts()
         manager.close(now_ms=NOW_MS)
 

@@ -30,6 +30,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from tests.support.log_box import NOW_MS, records_from
+from tests.support.timer import Timer
 
 SEGMENT_BYTES = 4096
 LIMIT_SECONDS = 20.0
@@ -144,7 +145,7 @@ class CleanerRig:
         settings = {"log.dirs": ",".join(map(str, paths)), **SETTINGS}
         settings |= {name.replace("_", "."): value for name, value in texts.items()}
         self.config = BrokerConfig.from_texts(settings)
-        self.manager = LogManager.open(self.config, files=self.files)
+        self.manager = LogManager.open(self.config, files=self.files, timer_ms=Timer())
         self.manager.load_logs(lambda _: self.topic_config(), now_ms=NOW_MS)
         self.disk = DiskExecutor(asyncio.get_running_loop())
         self.pool = pool(lambda: self.config)

@@ -126,7 +126,7 @@ def swap_in(log: PartitionLog, group: CleanedGroup, now_ms: int) -> None:
     except OSError as error:
         log.take_offline(f"a sync failed: {error}")
         raise log.failed("sync", error) from error
-    if not log.complete_replacement(swap, group.replaced, now_ms):
+    if not log.complete_replacement(swap, group.replaced):
         log.take_offline("a swap stopped half way")
         log.check_online()
 

@@ -14,6 +14,7 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.recovering.log_source import LogSource
+from tests.support.timer import Timer
 
 NOW_MS = 1_700_000_000_000
 TOPIC = "orders"
@@ -25,7 +26,8 @@ class LogBox:
     def __init__(self, root: Path, *, files: Files | None = None, **settings: Any) -> None:
         self.directory = root / f"{TOPIC}-0"
         self.files = files or Files()
-        self.deletions = Deletions()
+        self.timer = Timer()
+        self.deletions = Deletions(self.timer)
         self.reports: list[str] = []
         if "segment_bytes" in settings:
             settings["internal_segment_bytes"] = settings.pop("segment_bytes")

@@ -9,6 +9,7 @@ from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.recovering.log_source import LogSource
 from odradek.storage.recovering.recovery import load_log
+from tests.support.timer import Timer
 
 
 class UnsyncedFiles(Files):
@@ -41,7 +42,7 @@ def open_log(
         recovery_point=0,
         log_start_offset=0,
         producer_id_expiration_ms=86_400_000,
-        deletions=Deletions(),
+        deletions=Deletions(Timer()),
         report=lambda line: None,
     )
     return PartitionLog(

@@ -40,6 +40,7 @@ from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 from tests.support.groups import GROUP, TOPIC, WALL_AHEAD_MS, Groups, ManualLoop
 from tests.support.log_box import batch_of, read_slice, split
+from tests.support.timer import Timer
 
 ID = "shop"
 TIMEOUT_MS = 60_000
@@ -91,7 +92,9 @@ class Life:
         )
         config = BrokerConfig.from_texts({"log.dirs": str(root / "data")})
         now_ms = self.loop.clock().wall_ms
-        self.manager = LogManager.open(config, files=files, report=lambda line: None)
+        self.manager = LogManager.open(
+            config, files=files, timer_ms=Timer(), report=lambda line: None
+        )
         self.manager.on_flush_due = lambda log: self._unsynced.update({log: None})
         self.manager.load_logs(lambda _: self._topic_config, now_ms=now_ms)
         self.logs = {key: self._open(key, number) for key in LOGS}

@@ -48,7 +48,12 @@ def run(
 def _format(file: Path | None, overrides: Sequence[str], users: Sequence[JournalRecord]) -> None:
     config = load_config(file, overrides).config
     files = Files()
-    manager = LogManager.open(config, files=files, inspect=_refuse_formatted)
+    manager = LogManager.open(
+        config,
+        files=files,
+        timer_ms=lambda: time.monotonic_ns() // 1_000_000,
+        inspect=_refuse_formatted,
+    )
     try:
         path = config.metadata_directory.absolute()
         if path in manager.offline:

@@ -97,10 +97,7 @@ class CleaningRound:
         """
         log = self.log
         swap = log.stage_replacement(group.segments, self._now_ms())
-        while not (
-            await self._is_synced(swap)
-            and log.complete_replacement(swap, group.replaced, self._now_ms())
-        ):
+        while not (await self._is_synced(swap) and log.complete_replacement(swap, group.replaced)):
             if self._is_cancelled:
                 log.take_offline("a swap of its segments is completed at the next start")
                 raise RoundCancelledError

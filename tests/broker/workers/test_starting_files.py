@@ -10,6 +10,7 @@ from odradek.storage.files import OpenFile
 from odradek.storage.log_manager import LogManager
 from tests.storage.test_log_manager import Node
 from tests.support.log_box import NOW_MS, put, values_from
+from tests.support.timer import Timer
 
 INTERVAL_MS = 2_000
 TIMEOUT_MS = 9_000
@@ -58,7 +59,7 @@ def killed(tmp_path: Path) -> Node:
 
 
 def start(node: Node, files: SlowDisk) -> LogManager:
-    manager = LogManager.open(node.config, files=files)
+    manager = LogManager.open(node.config, files=files, timer_ms=Timer())
     manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS)
     return manager
 

@@ -35,6 +35,7 @@ from odradek.storage.files import Files
 from tests.support.broker_process import free_ports
 from tests.support.java_tools import JavaTools
 from tests.support.metadata_logs import ME, controller_of, metadata_log
+from tests.support.timer import Timer
 
 pytestmark = pytest.mark.java
 
@@ -75,7 +76,7 @@ def write_snapshot(controller: Controller, kept: SnapshotKeeper) -> None:
 def leave_only_the_end(controller: Controller) -> None:
     """Two snapshots, of which the first goes again, and the log before the second."""
     rules = SnapshotRules(retention_bytes=0)
-    kept = SnapshotKeeper(controller.log, FILES, Deletions(), rules, now_ms=0)
+    kept = SnapshotKeeper(controller.log, FILES, Deletions(Timer()), rules, now_ms=0)
     write_snapshot(controller, kept)
     for _ in range(BLOCK_SIZE):  # there must be a record between the two
         controller.producer_ids.take(8)

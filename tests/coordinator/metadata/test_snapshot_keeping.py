@@ -26,6 +26,7 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
 from tests.support.metadata_logs import FILES, ME, controller_of, formatted, metadata_log
 from tests.support.partition_logs import UnsyncedFiles
+from tests.support.timer import Timer
 
 CODEC = MetadataRecordCodec.of_cluster()
 NO_LIMITS = SnapshotRules(
@@ -57,7 +58,7 @@ def keeper(
     files: UnsyncedFiles = FILES,
     deletions: Deletions | None = None,
 ) -> SnapshotKeeper:
-    deletions = Deletions() if deletions is None else deletions  # an empty one is false
+    deletions = Deletions(Timer()) if deletions is None else deletions  # an empty one is false
     return SnapshotKeeper(kraft.journal.log, files, deletions, rules, now_ms=0)
 
 
@@ -249,7 +250,8 @@ def test_a_log_whose_beginning_and_snapshot_are_gone_is_refused(data: Path) -> N
 
 def test_over_the_size_the_old_snapshots_go_and_the_log_before_the_newest(data: Path) -> None:
     kraft = opened(data)
-    log, deletions = kraft.journal.log, Deletions()
+    log, timer = kraft.journal.log, Timer()
+    deletions = Deletions(timer)
     kept = keeper(kraft, SnapshotRules(retention_bytes=1, retention_ms=-1), deletions=deletions)
     assert kept.clean(0) == 0  # a single snapshot always stays
     create(kraft, "a", "b")
@@ -262,8 +264,10 @@ def test_over_the_size_the_old_snapshots_go_and_the_log_before_the_newest(data: 
     assert log.log_start_offset == newest.end_offset
     assert 0 < log.segments[0].base_offset <= newest.end_offset
     assert log.segments.floor_index(newest.end_offset) == 0  # none before it is left
-    assert deletions.take_due(60_004) == []
-    due = deletions.take_due(60_005)
+    timer.ms = 59_999
+    assert deletions.take_due() == []
+    timer.ms = 60_000
+    due = deletions.take_due()
     assert sorted(path.name for path in due) == [
         f"{0:020d}-{0:010d}.checkpoint.deleted",
         f"{newest.end_offset - 4:020d}-{1:010d}.checkpoint.deleted",

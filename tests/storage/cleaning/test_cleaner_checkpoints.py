@@ -13,6 +13,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
 from tests.support.log_box import NOW_MS, put
 from tests.support.partition_logs import UnsyncedFiles
+from tests.support.timer import Timer
 
 FILE = "cleaner-offset-checkpoint"
 
@@ -21,7 +22,7 @@ FILE = "cleaner-offset-checkpoint"
 def manager(tmp_path: Path) -> LogManager:
     paths = f"{tmp_path / 'a'},{tmp_path / 'b'}"
     config = BrokerConfig.from_texts({"log.dirs": paths})
-    manager = LogManager.open(config, files=UnsyncedFiles())
+    manager = LogManager.open(config, files=UnsyncedFiles(), timer_ms=Timer())
     manager.load_logs(lambda _: config.stored_topic_config({}), now_ms=NOW_MS)
     for number in range(4):
         log = manager.create("t", number, b"t" * 16, config.stored_topic_config({}), now_ms=NOW_MS)
@@ -73,7 +74,7 @@ def test_a_log_that_moves_takes_its_offset_along(manager: LogManager) -> None:
     while (plan := future.next_copy()) is not None:
         plan.run()
         future.note(plan)
-    moves.promote(future, NOW_MS)
+    moves.promote(future)
     assert saved(checkpoints) == 2
     assert (content(manager, 0), content(manager, 1)) == ({}, {("t", 0): 5})
 
@@ -99,7 +100,7 @@ def test_logs_that_are_gone_are_forgotten_in_the_file_too(manager: LogManager) -
     assert checkpoints.get(("gone", 0)) is None
     assert saved(checkpoints) == 1
     assert content(manager, 0) == {("t", 0): 5}
-    manager.delete([("t", 0)], now_ms=NOW_MS)
+    manager.delete([("t", 0)])
     checkpoints.drop_deleted()
     saved(checkpoints)
     assert content(manager, 0) == {}
@@ -137,7 +138,9 @@ def test_the_entry_of_a_log_that_is_not_open_yet_waits_for_it(
     for left_of_a_clean_stop in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
         (home / left_of_a_clean_stop).unlink()
     settings = {"log.dirs": f"{home},{home.parent / 'b'}"}
-    again = LogManager.open(BrokerConfig.from_texts(settings), files=UnsyncedFiles())
+    again = LogManager.open(
+        BrokerConfig.from_texts(settings), files=UnsyncedFiles(), timer_ms=Timer()
+    )
     again.load_logs(lambda _: config, now_ms=NOW_MS, may_wait=lambda _: True)
     checkpoints = opened(again)
     checkpoints.drop_deleted()

@@ -12,6 +12,7 @@ from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 from tests.support.log_box import NOW_MS
+from tests.support.timer import Timer
 
 NAME = "recovery-point-offset-checkpoint"
 
@@ -38,13 +39,13 @@ def test_a_deletion_waits_for_whoever_writes_the_checkpoint_and_has_the_last_wor
 ) -> None:
     files = WaitingFiles()
     config = BrokerConfig.from_texts({"log.dirs": str(tmp_path)})
-    manager = LogManager.open(config, files=files)
+    manager = LogManager.open(config, files=files, timer_ms=Timer())
     for topic in ("kept", "deleted"):
         manager.create(topic, 0, random_uuid(), TopicConfig(), now_ms=NOW_MS)
     writer = Thread(target=manager.write_recovery_points)
     writer.start()
     assert files.one_writes.wait(10)
-    manager.delete([("deleted", 0)], now_ms=NOW_MS)
+    manager.delete([("deleted", 0)])
     writer.join()
     assert (files.have_met, manager.offline) == (False, {})
     assert read_offsets(files, tmp_path / NAME) == {("kept", 0): 0}

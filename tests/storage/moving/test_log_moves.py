@@ -24,6 +24,7 @@ from odradek.storage.retention import delete_old_segments
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
+from tests.support.timer import Timer
 
 TOPIC_ID = random_uuid()
 KEY = ("orders", 0)
@@ -42,8 +43,12 @@ class Life:
     def __post_init__(self) -> None:
         settings = {"log.dirs": f"{self.root}/one,{self.root}/two"}
         self.topic_config = TopicConfig(internal_segment_bytes=3 * SIZE)
+        self.timer = Timer()
         self.manager = LogManager.open(
-            BrokerConfig.from_texts(settings), files=self.files, report=lambda line: None
+            BrokerConfig.from_texts(settings),
+            files=self.files,
+            timer_ms=self.timer,
+            report=lambda line: None,
         )
         self.moves = LogMoves(self.manager, self.files)
 
@@ -100,7 +105,7 @@ class Life:
         self.assigned = "two"
         meanwhile()
         self.copy(future, meanwhile)
-        self.moves.promote(future, NOW_MS)
+        self.moves.promote(future)
 
     def kill(self) -> None:
         for directory in self.manager.directories:
@@ -176,7 +181,8 @@ def test_a_slice_that_is_being_sent_outlives_the_move(tmp_path: Path) -> None:
     put(log, b"first")
     sent = log.read(0, 1000, at_least_one_batch=True)
     life.move()
-    remove_paths(Files(), life.manager.deletions.take_due(NOW_MS + 10**9))
+    life.timer.ms = 10**9
+    remove_paths(Files(), life.manager.deletions.take_due())
     assert life.names("one") == []
     assert b"first" in life.files.pread(sent.file, sent.size_bytes, sent.position)
     life.kill()
@@ -200,7 +206,8 @@ def test_segments_that_retention_deletes_meanwhile_do_not_come_back(tmp_path: Pa
     life.manager.write_log_starts()
     names = {path.name for path in log.directory.glob("*.log")}
     assert names == {f"{9:020d}.log"}
-    remove_paths(Files(), life.manager.deletions.take_due(NOW_MS + 10**9))
+    life.timer.ms = 10**9
+    remove_paths(Files(), life.manager.deletions.take_due())
     assert not list(log.directory.glob("*.deleted"))
     life.kill()
     found = Life(tmp_path, assigned="two").load()
@@ -244,7 +251,7 @@ def test_a_dropped_move_leaves_the_log_where_it_is(tmp_path: Path) -> None:
     put(life.create(), b"a")
     future = life.moves.begin(life.log, life.directory("two"))
     life.copy(future)
-    life.manager.drop_future(KEY, NOW_MS)
+    life.manager.drop_future(KEY)
     assert (future.is_cancelled, life.place, life.names("two")) == (
         True,
         "one",
@@ -259,7 +266,7 @@ def test_deleting_a_topic_ends_its_move(tmp_path: Path) -> None:
     life = Life(tmp_path).load()
     life.create()
     future = life.moves.begin(life.log, life.directory("two"))
-    life.manager.delete([KEY], now_ms=NOW_MS)
+    life.manager.delete([KEY])
     assert future.is_cancelled
     assert (life.names("one"), life.names("two")) == (["orders-0-delete"], ["orders-0-delete"])
     life.kill()
@@ -353,7 +360,7 @@ def test_a_full_disk_at_the_swap_leaves_the_log_as_it_was(tmp_path: Path) -> Non
     life.copy(future)
     files.broken = tmp_path / "two"
     with pytest.raises(OSError, match="full"):
-        life.moves.promote(future, NOW_MS)
+        life.moves.promote(future)
     put(log, b"b")
     assert (life.place, values_from(log), life.names("one")) == (
         "one",

@@ -18,6 +18,7 @@ from tests.storage.recovering.test_recovery import answers
 from tests.storage.test_log_manager import SIZE, Node, code_of
 from tests.support.crashing_files import CrashedError, CrashingFiles
 from tests.support.log_box import NOW_MS, put, records_from, values_from
+from tests.support.timer import Timer
 
 
 @pytest.fixture
@@ -41,7 +42,9 @@ def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(node: Node) -> LogManager:
-    manager = LogManager.open(node.config, files=node.disk, report=node.reports.append)
+    manager = LogManager.open(
+        node.config, files=node.disk, timer_ms=Timer(), report=node.reports.append
+    )
     manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS, may_wait=lambda log: True)
     return manager
 
@@ -74,7 +77,7 @@ def test_after_a_clean_stop_no_log_waits(node: Node) -> None:
 
 
 def test_a_log_that_must_not_wait_is_recovered_however_large(node: Node) -> None:
-    manager = LogManager.open(node.config, files=node.disk)
+    manager = LogManager.open(node.config, files=node.disk, timer_ms=Timer())
     manager.load_logs(
         lambda _: node.topic_config, now_ms=NOW_MS, may_wait=lambda log: log.partition != 3
     )
@@ -157,7 +160,7 @@ def test_a_waiting_log_can_be_deleted_and_made_anew(node: Node) -> None:
     manager = start(node)
     abandoned: list[FoundLog] = []
     manager.on_abandoned = abandoned.append
-    manager.delete([("orders", 3)], now_ms=NOW_MS)
+    manager.delete([("orders", 3)])
     assert [log.key for log in abandoned] == [("orders", 3)]
     assert not abandoned[0].path.exists()
     log = node.create(manager, "orders", 3)
@@ -168,7 +171,7 @@ def test_a_waiting_log_can_be_deleted_and_made_anew(node: Node) -> None:
 
 def test_a_stray_that_waits_is_put_aside_unread(node: Node) -> None:
     manager = start(node)
-    manager.move_aside([("orders", 3)], now_ms=NOW_MS)
+    manager.move_aside([("orders", 3)])
     [stray] = manager.strays
     assert stray.name.startswith("orders-3.")
     assert (stray / f"{0:020d}.log").exists()
@@ -271,7 +274,7 @@ def test_a_partition_in_two_directories_is_refused_before_any_is_recovered(tmp_p
     source, target = (here, there) if here.exists() else (there, here)
     target.mkdir()
     (target / f"{0:020d}.log").write_bytes((source / f"{0:020d}.log").read_bytes())
-    manager = LogManager.open(node.config, files=node.disk)
+    manager = LogManager.open(node.config, files=node.disk, timer_ms=Timer())
     with pytest.raises(Exception, match=r"orders-0 is in .* and in .*: remove one"):
         manager.load_logs(lambda _: node.topic_config, now_ms=NOW_MS)
     for directory in manager.directories:
