@@ -205,7 +205,7 @@ class Broker:
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
         self.cold_reads = ColdReads(self.files, self.disk)
-        self.log_syncs = LogSyncs(self.log_manager, self.disk, self.now_ms)
+        self.log_syncs = LogSyncs(self.log_manager, self.disk, self.timer_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
             self.log_manager,
@@ -244,10 +244,10 @@ class Broker:
             self.files,
             self.log_manager.deletions,
             SnapshotRules.of(self.config),
-            now_ms=now_ms,
+            now_ms=self.timer_ms(),
         )
         self.metadata_snapshots = MetadataSnapshots(
-            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.now_ms
+            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.clock
         )
 
     def _apply_stored_settings(self) -> None:
@@ -366,6 +366,7 @@ class Broker:
             disk=self.disk,
             config=lambda: self.config,
             now_ms=self.now_ms,
+            timer_ms=self.timer_ms,
         )
         self.topic_logs = TopicLogs(
             log_manager=self.log_manager,
@@ -545,12 +546,13 @@ class Broker:
         await self.topic_admin.close()
         self.shares.close()
         await self._end_background_work()
-        now_ms = self.now_ms()
         try:
-            self.controller.fence_broker(now_ms)
+            self.controller.fence_broker(self.now_ms())
         except ApiError as error:
             logger.error("the metadata log does not record that the broker stopped: %s", error)
-        await self.disk.run(self.log_manager.close, now_ms=now_ms, broker_epoch=self.broker_epoch)
+        await self.disk.run(
+            self.log_manager.close, now_ms=self.timer_ms(), broker_epoch=self.broker_epoch
+        )
         self.disk.close()
 
     async def _end_background_work(self) -> None:

@@ -145,7 +145,7 @@ class PartitionLog:
         self.appended_bytes = 0  # since the log was opened
         self.high_watermark = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        self.last_flush_ms = source.now_ms
+        self.last_flush_ms = 0  # of the clock that `mark_flushed` gets
         self.segments = loaded.segments
         self.epochs = loaded.epochs
         self.producers = loaded.producers
@@ -546,7 +546,8 @@ class PartitionLog:
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """Move the recovery point after `plan.run()`, and let readers see synced records.
 
-        Ignored if the log was truncated since the plan was made.
+        Ignored if the log was truncated since the plan was made. flush.ms is counted from
+        `now_ms`, a time of a clock that never jumps.
         """
         self.last_flush_ms = now_ms
         if self._unsynced.mark_synced(plan):
@@ -555,7 +556,10 @@ class PartitionLog:
                 self._advance_high_watermark(self.recovery_point)
 
     def flush(self, now_ms: int) -> None:
-        """Sync everything on this thread. Raises KAFKA_STORAGE_ERROR."""
+        """Sync everything on this thread. `now_ms` as in `mark_flushed`.
+
+        Raises KAFKA_STORAGE_ERROR.
+        """
         self.check_online()
         plan = self.flush_plan()
         if plan is not None:
@@ -825,7 +829,7 @@ class PartitionLog:
     # --- closing, offline, moving
 
     def close(self, now_ms: int) -> None:
-        """Sync everything for a clean stop. Raises KAFKA_STORAGE_ERROR."""
+        """Sync everything for a clean stop. `now_ms` as in `flush`. Raises KAFKA_STORAGE_ERROR."""
         if self._offline_reason is not None:
             return
         with self._reporting("close"):

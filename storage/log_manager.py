@@ -533,17 +533,24 @@ class LogManager:
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
     def logs_to_flush(self, now_ms: int) -> list[PartitionLog]:
-        """List the online logs that were last synced at least flush.ms ago."""
+        """List the online logs that were last synced at least flush.ms ago, or never.
+
+        `now_ms` as in PartitionLog.mark_flushed.
+        """
         return [
             log
             for log in self.logs()
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
 
-    def expire_producers(self, now_ms: int) -> None:
-        """Remove inactive producers (producer.id.expiration.check.interval.ms)."""
+    def expire_producers(self, now_ms: int, timer_ms: int) -> None:
+        """Remove inactive producers (producer.id.expiration.check.interval.ms).
+
+        Their last batch is compared with `now_ms`, verifications that wait with `timer_ms`.
+        """
         for log in self.logs():
             log.producers.remove_expired(now_ms)
+            log.producers.remove_expired_verifications(timer_ms)
 
     def release_closed_segments(self, max_open: int) -> None:
         """Close the files of all inactive segments if more than `max_open` of them have open files.

@@ -153,7 +153,7 @@ class ProducerStates:
     ) -> bool:
         """Whether the coordinator must confirm that the transaction has this partition.
 
-        Raises ApiError: INVALID_PRODUCER_EPOCH.
+        `now_ms` is a time of a clock that never jumps. Raises ApiError: INVALID_PRODUCER_EPOCH.
         """
         self._check_epoch(producer_id, epoch)
         if self.has_open_transaction(producer_id, epoch):
@@ -265,16 +265,16 @@ class ProducerStates:
     # --- all producers
 
     def remove_expired(self, now_ms: int) -> None:
-        """Remove producers inactive for `expiration_ms`, unless they have an open transaction.
-
-        Verifications that have waited as long are removed, too.
-        """
-        for producer_id, waiting in list(self._verifications.items()):
-            if now_ms - waiting.since_ms >= self.expiration_ms:
-                del self._verifications[producer_id]
+        """Remove producers inactive for `expiration_ms`, unless they have an open transaction."""
         expired = [entry for entry in self.producers.values() if self._is_expired(entry, now_ms)]
         for entry in expired:
             del self.producers[entry.producer_id]
+
+    def remove_expired_verifications(self, now_ms: int) -> None:
+        """Remove verifications that have waited for `expiration_ms`, by their clock."""
+        for producer_id, waiting in list(self._verifications.items()):
+            if now_ms - waiting.since_ms >= self.expiration_ms:
+                del self._verifications[producer_id]
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         inactive_ms = now_ms - entry.last_timestamp_ms

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Verification:
-    """One producer's wait, since `since_ms` of the wall clock.
+    """One producer's wait, since `since_ms` of a clock that never jumps.
 
     `is_v2`: the producer uses transactions of version 2, with an epoch for each transaction.
     """

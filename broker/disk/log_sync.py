@@ -99,13 +99,13 @@ class LogSyncs:
     """
 
     def __init__(
-        self, log_manager: LogManager, disk: DiskExecutor, now_ms: Callable[[], int]
+        self, log_manager: LogManager, disk: DiskExecutor, timer_ms: Callable[[], int]
     ) -> None:
         self.due: Due = {}
         self.coordinators: dict[Sync, PartitionLog] = {}
         self._log_manager = log_manager
         self._disk = disk
-        self._now_ms = now_ms
+        self._timer_ms = timer_ms
         self.on_synced: Callable[[float], object] | None = None
         self._syncs: dict[PartitionLog, LogSync] = {}  # logs with a running fsync
 
@@ -163,7 +163,7 @@ class LogSyncs:
             text = f"{log.name}: a sync failed: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
         _check_online(log)  # another sync may have failed; see the module
-        log.mark_flushed(plan, self._now_ms())
+        log.mark_flushed(plan, self._timer_ms())
 
     async def run(self, sync: Callable[[], None], directory: DataDirectory) -> None:
         """Call `sync` in a disk thread. If it fails, the directory goes offline. Raises OSError.
@@ -191,7 +191,7 @@ class LogSyncs:
 
     async def flush_due_by_time(self) -> None:
         """Sync the logs whose flush.ms is over. Runs every log.flush.scheduler.interval.ms."""
-        due = self._log_manager.logs_to_flush(self._now_ms())
+        due = self._log_manager.logs_to_flush(self._timer_ms())
         await asyncio.gather(*map(self.flush_or_log, due))
 
 

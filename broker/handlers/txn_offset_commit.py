@@ -138,7 +138,8 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
     log = shards.of(request.group_id).journal.log
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    if not log.begin_verification(producer, -1, context.now_ms, is_v2=support is Support.ADDS):
+    now_ms = context.broker.timer_ms()
+    if not log.begin_verification(producer, -1, now_ms, is_v2=support is Support.ADDS):
         return
     found = add_or_verify(context.broker, request.transactional_id, producer, {partition}, support)
     obstacle = found.get(partition)

@@ -21,6 +21,7 @@ from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
 from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.timers import Now
 from odradek.storage.filenames import MetadataSnapshotName
 
 logger = logging.getLogger("odradek.metadata")
@@ -36,28 +37,29 @@ class MetadataSnapshots:
         sync: LogSync,
         disk: DiskExecutor,
         cold_reads: ColdReads,
-        now_ms: Callable[[], int],
+        clock: Callable[[], Now],
     ) -> None:
         self._controller = controller
         self._keeper = keeper
         self._sync = sync
         self._disk = disk
         self._cold_reads = cold_reads
-        self._now_ms = now_ms
+        self._clock = clock
 
     async def write_if_due(self) -> None:
         """Write a snapshot if one is due. Raises OSError."""
-        reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, self._now_ms()))
+        timer_ms = self._clock().timer_ms
+        reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, timer_ms))
         if reason is not None and not self._controller.metadata.in_transaction:
             await self.write(reason)
 
     async def write(self, reason: str) -> MetadataSnapshotName:
         """Write a snapshot of the metadata as it is now. Raises OSError."""
-        now_ms = self._now_ms()
+        now = self._clock()
         log = self._controller.log
         image = MetadataImage.of(self._controller.metadata, log.log_end_offset)
         name = MetadataSnapshotName(image.end_offset, log.leader_epoch)
-        self._keeper.note_started(image.end_offset, now_ms)
+        self._keeper.note_started(image.end_offset, now.timer_ms)
         await self._sync.sync()
         pieces = []
         for piece in snapshot_pieces(
@@ -65,7 +67,7 @@ class MetadataSnapshots:
             image.records(),
             MetadataRecordCodec.of_cluster(),
             last_contained_ms=image.last_contained_ms,
-            now_ms=now_ms,
+            now_ms=now.wall_ms,
             epoch=name.epoch,
         ):
             pieces.append(piece)
@@ -76,6 +78,6 @@ class MetadataSnapshots:
 
     async def clean(self) -> None:
         """Delete old snapshots and the log before the kept ones. Raises OSError, ApiError."""
-        now_ms = self._now_ms()
+        now_ms = self._clock().wall_ms
         await self._cold_reads.look_up(partial(self._keeper.load_headers, now_ms))
         self._keeper.clean(now_ms)

@@ -117,7 +117,7 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
 def _tasks_of_logs(broker: Broker) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
-    manager, now_ms = broker.log_manager, broker.now_ms
+    manager = broker.log_manager
     disk, cleaner = broker.disk, broker.log_cleaner
 
     async def remove_deleted() -> None:
@@ -137,7 +137,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         ("writing high watermarks", config.replica_high_watermark_checkpoint_interval_ms, 0,
          lambda: disk.run(manager.write_high_watermarks)),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
-         lambda: manager.expire_producers(now_ms())),
+         lambda: manager.expire_producers(broker.now_ms(), broker.timer_ms())),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,

@@ -62,7 +62,6 @@ def verify(
         transactional_id,
         [batch for batch in batches if batch is not None],
         support,
-        context.now_ms,
     )
 
 

@@ -92,7 +92,6 @@ def verify_batches(
     transactional_id: str,
     batches: Iterable[Batch],
     support: Support,
-    now_ms: int,
 ) -> Verified:
     """Verify that the batches belong to the open transaction of a producer, or add them to it.
 
@@ -102,6 +101,7 @@ def verify_batches(
     answers: dict[TopicPartition, Obstacle | None] = {}
     unknown: set[TopicPartition] = set()
     is_trusted, adds = may_skip(broker, support), support is Support.ADDS
+    now_ms = broker.timer_ms()
     for log, header in batches:
         sender = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
         if producer not in (None, sender):

@@ -118,7 +118,7 @@ class WorkerBroker(Broker):
     async def close_logs(self) -> list[Path]:
         """Flush and close the logs. Returns the directories in which all were closed cleanly."""
         await self._end_background_work()
-        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.now_ms())
+        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.timer_ms())
         self.disk.close()
         return [directory.path for directory in clean]
 

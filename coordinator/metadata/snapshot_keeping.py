@@ -71,6 +71,10 @@ class SnapshotKeeper:
         *,
         now_ms: int,
     ) -> None:
+        """`now_ms`, here and when a snapshot is due or started, is of a clock that never jumps.
+
+        `clean` compares the wall clock with the times in the snapshots.
+        """
         self._log = log
         self._files = files
         self._deletions = deletions

@@ -86,11 +86,14 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
         return _united(self.initialized, self.initializing)
 
     def recent(self, topic_id: bytes, now_ms: int, retry_ms: int) -> frozenset[int]:
-        """Return a topic's partitions that are initialized, or began less than `retry_ms` ago."""
+        """Return a topic's partitions that are initialized, or began less than `retry_ms` ago.
+
+        A beginning in the future counts as old: the clock was set back.
+        """
         found = self.initialized.get(topic_id)
         partitions = frozenset() if found is None else found.partitions
         begun = self.initializing.get(topic_id)
-        if begun is not None and now_ms - begun.since_ms < retry_ms:
+        if begun is not None and 0 <= now_ms - begun.since_ms < retry_ms:
             partitions |= begun.partitions
         return partitions
 

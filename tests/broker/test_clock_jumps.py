@@ -187,6 +187,19 @@ async def test_a_throttle_is_as_long_as_without_the_jump(
     assert third - second == pytest.approx(second - first, abs=2)
 
 
+async def test_a_log_is_flushed_by_time(served: JumpingBroker, step_ms: int) -> None:
+    log = served.broker.log_manager.get("t", 0)
+    await served.produce("t", batch_of(b"first"))
+    await served.broker.log_syncs.flush(log)
+    await served.produce("t", batch_of(b"second"))
+    served.step(step_ms)
+    await served.broker.log_syncs.flush_due_by_time()
+    assert log.recovery_point == 1
+    served._clock.advance(SECOND_MS)
+    await served.broker.log_syncs.flush_due_by_time()
+    assert log.recovery_point == 2
+
+
 async def test_a_fetch_session_is_replaced_when_it_was_not_used_and_not_before(
     served: JumpingBroker, step_ms: int
 ) -> None:

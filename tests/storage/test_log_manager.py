@@ -307,11 +307,11 @@ def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
     manager = node.start()
     log = node.create(manager, "orders")
     put(log, b"a")
+    assert manager.logs_to_flush(NOW_MS) == [log]  # it was never synced
+    log.flush(NOW_MS)
+    put(log, b"b")
     assert manager.logs_to_flush(NOW_MS + 999) == []
     assert manager.logs_to_flush(NOW_MS + 1000) == [log]
-    log.flush(NOW_MS + 1000)
-    put(log, b"b")
-    assert manager.logs_to_flush(NOW_MS + 1999) == []
     manager.close(now_ms=NOW_MS)
 
 
@@ -333,9 +333,9 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     manager = node.start()
     log = node.create(manager, "orders")
     put(log, b"a", producer=(5, 0, 0))
-    manager.expire_producers(NOW_MS + 86_399_999)
+    manager.expire_producers(NOW_MS + 86_399_999, 0)
     assert list(log.producers.producers) == [5]
-    manager.expire_producers(NOW_MS + 86_400_000)
+    manager.expire_producers(NOW_MS + 86_400_000, 0)
     assert list(log.producers.producers) == []
     manager.close(now_ms=NOW_MS)
 

@@ -122,6 +122,7 @@ def idle_cleaner(
         disk=disk,
         config=config,
         now_ms=now_ms,
+        timer_ms=now_ms,
         silence_limit_seconds=silence_limit_seconds,
     )
 

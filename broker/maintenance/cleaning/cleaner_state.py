@@ -37,7 +37,7 @@ class CleanerState:
         manager: LogManager,
         checkpoints: CleanerCheckpoints,
         config: Callable[[], BrokerConfig],
-        now_ms: Callable[[], int],
+        timer_ms: Callable[[], int],
     ) -> None:
         self.uncleanable: dict[TopicPartition, str] = {}
         self.last_error: str | None = None
@@ -45,12 +45,12 @@ class CleanerState:
         self._manager = manager
         self._checkpoints = checkpoints
         self._config = config
-        self._now_ms = now_ms
+        self._timer_ms = timer_ms
         self._not_before_ms: dict[TopicPartition, int] = {}
 
     def must_wait(self, key: TopicPartition) -> bool:
         """Whether no round of this log may start now."""
-        return key in self.uncleanable or self._now_ms() < self._not_before_ms.get(key, 0)
+        return key in self.uncleanable or self._timer_ms() < self._not_before_ms.get(key, 0)
 
     def mark_uncleanable(self, log: PartitionLog, reason: str) -> None:
         """Stop cleaning this log until a restart. Other logs are not affected."""
@@ -64,7 +64,7 @@ class CleanerState:
         if text != self.last_error:
             logger.error("%s", text)
         self.last_error = text
-        due_ms = self._now_ms() + self._config().log_cleaner_backoff_ms
+        due_ms = self._timer_ms() + self._config().log_cleaner_backoff_ms
         self._not_before_ms[log.key] = due_ms
 
     def disk_failed(self, log: PartitionLog, error: OSError) -> None:

@@ -17,10 +17,9 @@ MB = 1 << 20
 
 
 class CurrentRound(NamedTuple):
-    """A log that is being cleaned: since when, and the bytes read and written so far."""
+    """A log that is being cleaned, and the bytes read and written so far."""
 
     partition: TopicPartition
-    began_ms: int
     moved_bytes: int
 
 

@@ -23,7 +23,10 @@ LOGS_PER_TURN = 50  # logs checked before other tasks of the event loop run
 
 
 class CleaningChoice:
-    """Checks all logs. `checked_at_ms`: when it did last; `max_dirty_ratio`: what it saw then."""
+    """Checks all logs. `checked_at_ms`: when it did last, by the timer clock.
+
+    `max_dirty_ratio`: what it saw then.
+    """
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class CleaningChoice:
         state: CleanerState,
         cold_reads: ColdReads,
         now_ms: Callable[[], int],
+        timer_ms: Callable[[], int],
     ) -> None:
         self.checked_at_ms: int | None = None
         self.max_dirty_ratio = 0.0
@@ -40,6 +44,7 @@ class CleaningChoice:
         self._state = state
         self._cold_reads = cold_reads
         self._now_ms = now_ms
+        self._timer_ms = timer_ms
 
     async def due(
         self, is_free: Callable[[PartitionLog], bool], *, however_clean: bool = False
@@ -51,7 +56,7 @@ class CleaningChoice:
         Other tasks ran in between, so the caller must check `is_cleanable` again. A round covers
         what was in the log when it was checked.
         """
-        now_ms = self._now_ms()
+        now_ms, checked_at_ms = self._now_ms(), self._timer_ms()
         dirty: list[tuple[float, PartitionLog, LogToClean]] = []
         max_dirty_ratio = 0.0
         for number, log in enumerate(self._manager.logs()):
@@ -62,7 +67,7 @@ class CleaningChoice:
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
                 if to_clean.is_due(0.0 if however_clean else log.config.min_cleanable_dirty_ratio):
                     dirty.append((to_clean.cleanable_ratio, log, to_clean))
-        self.checked_at_ms, self.max_dirty_ratio = now_ms, max_dirty_ratio
+        self.checked_at_ms, self.max_dirty_ratio = checked_at_ms, max_dirty_ratio
         dirty.sort(key=itemgetter(0), reverse=True)
         return [(log, to_clean) for _, log, to_clean in dirty]
 

@@ -32,7 +32,7 @@ class RoundCancelledError(Exception):
 
 
 class CleaningRound:
-    """See the module. `moved_bytes`: read and written so far."""
+    """See the module. `began_s`: by the loop's clock. `moved_bytes`: read and written so far."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CleaningRound:
     ) -> None:
         self.log = log
         self.to_clean = to_clean
-        self.began_ms = now_ms()
+        self.began_s = asyncio.get_running_loop().time()
         self.moved_bytes = 0
         self._manager = manager
         self._disk = disk

@@ -46,7 +46,7 @@ MIN_PAUSE_SECONDS = 0.01
 class LogCleaner:
     """Runs from `start` to `close`, on the event loop; only the cleaning is in processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the parts of the broker that it connects
         self,
         *,
         manager: LogManager,
@@ -56,6 +56,7 @@ class LogCleaner:
         disk: DiskExecutor,
         config: Callable[[], BrokerConfig],
         now_ms: Callable[[], int],
+        timer_ms: Callable[[], int],
         silence_limit_seconds: float = SILENCE_LIMIT_SECONDS,
     ) -> None:
         self._manager = manager
@@ -71,9 +72,9 @@ class LogCleaner:
         self._saving = asyncio.Lock()
         self._rounds: dict[TopicPartition, tuple[CleaningRound, asyncio.Task[None]]] = {}
         self._paused: Counter[TopicPartition] = Counter()
-        self._state = CleanerState(manager, checkpoints, config, now_ms)
+        self._state = CleanerState(manager, checkpoints, config, timer_ms)
         self._choice = CleaningChoice(
-            manager, checkpoints, self._state, retention.cold_reads, now_ms
+            manager, checkpoints, self._state, retention.cold_reads, now_ms, timer_ms
         )
 
     # -- start and stop ---------------------------------------------------------------------------
@@ -259,7 +260,7 @@ class LogCleaner:
             name=log.name,
             first_offset=first,
             end_offset=result.end_offset,
-            seconds=(self._now_ms() - round_.began_ms) / 1000,
+            seconds=asyncio.get_running_loop().time() - round_.began_s,
             stats=result.stats,
         )
         self._state.note_finished(finished, result.unreadable)
@@ -288,8 +289,7 @@ class LogCleaner:
             checked_at_ms=choice.checked_at_ms,
             max_dirty_ratio=choice.max_dirty_ratio,
             cleaning=[
-                CurrentRound(key, round_.began_ms, round_.moved_bytes)
-                for key, (round_, _) in self._rounds.items()
+                CurrentRound(key, round_.moved_bytes) for key, (round_, _) in self._rounds.items()
             ],
             uncleanable=state.uncleanable_by_directory(),
             last_error=state.last_error,
