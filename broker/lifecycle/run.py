@@ -33,7 +33,7 @@ class StartError(Exception):
 
 
 def serve(config: BrokerConfig, *, for_parent: bool = False) -> None:
-    """Run a broker until SIGTERM, SIGINT or the failure of its disks. Raises StartError.
+    """Run a broker until SIGTERM, SIGINT, SIGHUP or the failure of its disks. Raises StartError.
 
     `for_parent`: print the address when the broker serves, and stop when the process that has
     started this one ends.
@@ -46,7 +46,10 @@ def serve(config: BrokerConfig, *, for_parent: bool = False) -> None:
 async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, stop.set)
     # docker/entrypoint.py blocks SIGTERM, so that it is not lost before the handler is there.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))

@@ -145,7 +145,8 @@ class WorkerLink:
         inherited = [theirs.fileno(), *(each.lock_descriptor for each in directories)]
         inherited += self._sockets.all()
         # Blocked until the worker ignores them: a terminal sends control-C to all processes.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         try:
             return subprocess.Popen(
                 (*COMMAND, str(theirs.fileno())),

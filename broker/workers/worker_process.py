@@ -5,8 +5,8 @@ reason, the channel closes and the worker exits at once. Until then it holds the
 directories as well: it has inherited their descriptors. So no other broker can open a directory in
 which a worker may still write.
 
-The worker ignores SIGINT and SIGTERM, which a terminal or a service manager sends to all processes:
-the broker's own process stops its workers.
+The worker ignores SIGINT, SIGHUP and SIGTERM, which a terminal or a service manager sends to all
+processes: the broker's own process stops its workers.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def keep_descriptors() -> None:
 
 if __name__ == "__main__":
     keep_descriptors()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(int(sys.argv[1])))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -151,13 +152,27 @@ def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> Non
     assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
 
 
-@pytest.mark.parametrize("how", ["terminate", "interrupt"])
+@pytest.mark.parametrize("how", ["terminate", "interrupt", "hang_up"])
 def test_a_signal_ends_it_cleanly_with_exit_code_0(how: str, start_broker: Start) -> None:
     broker = start_broker()
     assert getattr(broker, how)() == 0
     assert (broker.data / ".kafka_cleanshutdown").exists()
     assert not (broker.data / ".lock").exists()
     assert " ERROR " not in broker.log_text()
+
+
+def test_a_broker_that_nohup_has_started_ignores_the_end_of_its_terminal(
+    start_broker: Start,
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it, as from nohup
+    try:
+        broker = start_broker()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    (ignored,) = re.findall(
+        r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{broker.pid}/status").read_text()
+    )
+    assert int(ignored, 16) & 1 << signal.SIGHUP - 1
 
 
 def test_a_fetch_that_waits_is_answered_when_the_broker_stops(start_broker: Start) -> None:

@@ -153,6 +153,10 @@ class BrokerProcess:
         """SIGINT, as control-C sends it, and wait for the end; the exit code."""
         return self._end(signal.SIGINT)
 
+    def hang_up(self) -> int:
+        """SIGHUP, as a terminal that is closed sends it, and wait for the end; the exit code."""
+        return self._end(signal.SIGHUP)
+
     def stop(self) -> None:
         """End it, however it is; nothing happens when it has ended already."""
         if self._process is None:

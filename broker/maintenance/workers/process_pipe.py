@@ -5,8 +5,8 @@ end is worker_process.py.
 
 A worker process exits at once when the broker is gone, whatever it is doing. Otherwise a broker
 that starts again on the same directory would share it with a process that still writes there. So
-one thread of the worker does nothing but read stdin. The worker ignores SIGINT and SIGTERM, which
-a terminal or a service manager sends to all processes of the group: the broker handles them.
+one thread of the worker does nothing but read stdin. The worker ignores SIGINT, SIGHUP and SIGTERM,
+which a terminal or a service manager sends to all processes of the group: the broker handles them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_message(stream: BinaryIO) -> Any:
 
 def pipe_to_broker() -> Callable[[object], None]:
     """Set this process up as a worker. Returns a function that sends a message to the broker."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     to_broker = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a stray print() goes to stderr, not between the messages

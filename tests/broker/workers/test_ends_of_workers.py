@@ -242,10 +242,11 @@ def test_no_broker_opens_a_directory_in_which_a_worker_may_still_write(
     wait_until(lambda: not is_running(worker))
 
 
-def test_a_stop_by_control_c_is_clean(broker: BrokerWithWorkers) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_stop_by_a_terminal_is_clean(number: signal.Signals, broker: BrokerWithWorkers) -> None:
     for pid in (broker.worker_pid(1), broker.worker_pid(2)):
-        os.kill(pid, signal.SIGINT)  # as a terminal does
-    assert broker.interrupt() == 0
+        os.kill(pid, number)  # a terminal sends it to all processes
+    assert (broker.interrupt() if number == signal.SIGINT else broker.hang_up()) == 0
     assert (broker.data / CLEAN_SHUTDOWN).exists()
 
 
