@@ -1,6 +1,6 @@
 """The mechanisms of SCRAM, and the keys that are stored of a user's password.
 
-Kafka: ScramMechanism (the two classes of this name), ScramFormatter.
+Kafka: ScramMechanism (the two classes of this name), ScramFormatter, ScramMessages.SASLNAME.
 """
 
 import hashlib
@@ -35,6 +35,11 @@ class ScramMechanism(IntEnum):
 
 # The mechanisms by their names in SASL.
 SCRAM_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
+
+
+def can_log_in(user: str) -> bool:
+    """Whether a login may have this name. Kafka stores any name, and accepts ASCII at a login."""
+    return user.isascii() and "\0" not in user
 
 
 class ScramKeys(NamedTuple):

@@ -70,6 +70,11 @@ def test_a_credential_may_have_its_salted_password() -> None:
     assert len(record.stored_key) == len(record.server_key) == 64
 
 
+def test_a_user_who_could_not_log_in_is_refused_by_name() -> None:
+    with pytest.raises(CredentialError, match="user 'Zoë' cannot log in: names are of ASCII"):
+        parse_credential("SCRAM-SHA-256=[name=Zoë,password=secret]")
+
+
 @pytest.mark.parametrize(
     "text",
     [

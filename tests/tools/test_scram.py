@@ -1,7 +1,10 @@
-"""The client's side of SCRAM, with the example of RFC 7677."""
+"""The client's side of SCRAM, with the example of RFC 7677; which names the broker's side takes."""
 
 import pytest
 
+from odradek.broker.security.sasl.exchange import SaslError
+from odradek.broker.security.sasl.scram import ScramExchange, UnknownNames
+from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism, can_log_in
 from odradek.tools.client.scram import ScramClient, ScramError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -49,3 +52,17 @@ def test_a_server_must_know_the_password(message: bytes) -> None:
     login.final(SERVER_FIRST)
     with pytest.raises(ScramError):
         login.check(message)
+
+
+def is_taken_at_a_login(user: str) -> bool:
+    exchange = ScramExchange(ScramMechanism.SHA_256, lambda *_: None, UnknownNames())
+    try:
+        exchange.evaluate(ScramClient("SCRAM-SHA-256", user, "pencil").first())
+    except SaslError:
+        return False
+    return True
+
+
+def test_commands_refuse_the_names_that_a_login_refuses() -> None:
+    users = [f"a{character}b" for character in ("", *map(chr, range(0x101)), "\U0001f600")]
+    assert [user for user in users if can_log_in(user) != is_taken_at_a_login(user)] == []

@@ -120,6 +120,11 @@ def test_on_a_terminal_the_password_is_asked_for_twice_and_not_shown(
     wait_for(lambda: len(listed(on_secured, "users", "list", "erin")), 2)
 
 
+def test_a_user_who_could_not_log_in_is_refused_before_the_password_is_asked_for() -> None:
+    done = CliRunner().invoke(app, ["users", "add", "Zoë", "-b", "localhost:1"], input="")
+    assert "user 'Zoë' cannot log in: names are of ASCII characters, as in Kafka" in one_line(done)
+
+
 def test_an_empty_password_is_refused(on_secured: Run, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert "is empty" in one_line(on_secured("users", "add", "dave", stdin="\n"))

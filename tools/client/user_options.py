@@ -73,8 +73,9 @@ def add(
     The password is hashed here and never sent. It cannot be an argument, which others would see.
     """
     with reported():
-        from .users import UserCommands, read_password
+        from .users import UserCommands, check_can_log_in, read_password
 
+        check_can_log_in(user)
         password = read_password(user, password_file)
         with UserCommands(bootstrap, config) as commands:
             commands.add(user, password, list(mechanisms or Mechanism), iterations)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, salted
+from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, can_log_in, salted
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsDeletion,
@@ -30,6 +30,14 @@ from .failure import CommandError
 SALT_BYTES = 32
 STDIN = Path("-")
 NAMES = {int(mechanism): name for name, mechanism in SCRAM_MECHANISMS.items()}
+
+
+def check_can_log_in(user: str) -> None:
+    """Raise CommandError if no login may have this name."""
+    if not can_log_in(user):
+        raise CommandError(
+            f"user {user!r} cannot log in: names are of ASCII characters, as in Kafka"
+        )
 
 
 def read_password(user: str, file: Path | None) -> str:

@@ -18,6 +18,7 @@ from odradek.coordinator.metadata.scram_mechanisms import (
     MIN_ITERATIONS,
     SCRAM_MECHANISMS,
     ScramMechanism,
+    can_log_in,
     salt_of,
     salted,
 )
@@ -39,12 +40,17 @@ def parse_credential(text: str) -> UserScramCredentialRecord:
         names = " or ".join(SCRAM_MECHANISMS)
         raise CredentialError(f"a credential must be {names}, followed by =[name=…,password=…]")
     mechanism, parts = SCRAM_MECHANISMS[match[1]], _parts(match[2])
+    user = parts.get("name", "")
+    if not can_log_in(user):
+        raise CredentialError(
+            f"user {user!r} cannot log in: names are of ASCII characters, as in Kafka"
+        )
     salt = _decoded(parts, "salt") or salt_of(secrets.randbits(130))
     iterations = _iterations(parts.get("iterations"))
     try:
         return credential_record(
             ScramUpsertion(
-                user=parts.get("name", ""),
+                user=user,
                 mechanism=mechanism,
                 iterations=iterations,
                 salt=salt,
