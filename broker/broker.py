@@ -314,6 +314,7 @@ class Broker:
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),
             partition_count=self.metadata.topics.partition_count,
+            find_topic_name=self.find_topic_name,
         )
         self.fetch_waiters = FetchWaiters(self.loop)
         self.waiting_share_fetches: set[WaitingRead] = set()

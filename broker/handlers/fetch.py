@@ -212,7 +212,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
             meter.resume()
         try:
             with self._context.broker.cold_reads.first_attempt:
-                answers, readable_bytes = read_all(self._context, self._request, self._plan)
+                answers, readable_bytes = self._read_all()
             self._respond_or_wait(waiting.result(), answers, readable_bytes)
         except WouldWaitError as missing:
             self._start(self._read_cold(waiting.result(), missing))
@@ -221,6 +221,9 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         finally:
             if meter is not None:
                 meter.pause()
+
+    def _read_all(self) -> tuple[Answers, int]:
+        return read_all(self._context, self._request, self._plan, has_waited=True)
 
     def _respond_or_wait(self, has_news: bool, answers: Answers, readable_bytes: int) -> None:
         context, request = self._context, self._request
@@ -248,8 +251,9 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
             self.set_exception(error)
 
     async def _read_cold(self, has_news: bool, missing: WouldWaitError) -> None:
-        read = partial(read_all, self._context, self._request, self._plan)
-        answers, readable_bytes = await self._context.broker.cold_reads.look_up(read, missing)
+        answers, readable_bytes = await self._context.broker.cold_reads.look_up(
+            self._read_all, missing
+        )
         self._respond_or_wait(has_news, answers, readable_bytes)
 
     async def _convert(self, answers: Answers) -> None:
@@ -352,11 +356,12 @@ def has_urgent(answers: Answers) -> bool:
 
 
 def read_all(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, *, has_waited: bool = False
 ) -> tuple[Answers, int]:
     """Read every partition in order, within the request's and the broker's limit of bytes.
 
-    Partitions of a session that have nothing new are left out.
+    Partitions of a session that have nothing new are left out. If the request has waited, all of
+    its partitions were there before.
 
     The first partition with records gives at least one batch, even if it exceeds the limits:
     otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt
@@ -380,6 +385,7 @@ def read_all(
                 max_bytes=min(wanted.partition_max_bytes, left_bytes),
                 is_first=total_bytes == 0,
                 committed=committed,
+                has_waited=has_waited,
             )
         except WouldWaitError as error:
             missing.append(error)
@@ -404,6 +410,7 @@ def read_partition(
     max_bytes: int,
     is_first: bool,
     committed: bool,
+    has_waited: bool,
 ) -> FetchPartitionData | None:
     """The answer for a partition, or None if it would equal what its session has sent."""
     try:
@@ -426,7 +433,18 @@ def read_partition(
             records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=is_first)
         return describe(wanted.partition, log, records=records)
     except ApiError as error:
-        return refused(context, wanted, error)
+        if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
+            error = deleted_since(context, plan, key)
+        return refused(context, wanted, error, was_found=has_waited)
+
+
+def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
+    """The error of a topic id that was known when the session or the wait began."""
+    assert isinstance(key[0], bytes)
+    name = plan.names.get(key[0])
+    if name is not None and name in context.broker.metadata.topics:
+        return ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {name} has another id now")
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
 
 
 def refuse_replica(
@@ -455,12 +473,15 @@ def refused(
     error: ApiError,
     *,
     records: bytes | None = b"",
+    was_found: bool = False,
 ) -> FetchPartitionData:
+    # As in Kafka, the list is empty if the partition was not found when the request came.
+    not_found = error.code in NOTHING_TO_READ and not was_found
     return FetchPartitionData(
         partition_index=wanted.partition,
         error_code=known_code(context, error.code),
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=[] if error.code in NOTHING_TO_READ else None,
+        aborted_transactions=[] if not_found else None,
         records=records,
     )
 

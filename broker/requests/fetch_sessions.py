@@ -5,6 +5,9 @@ answer has only partitions with new records, an error, or another high watermark
 offset. A session has an id and an epoch that both sides count. A request with the wrong epoch is
 refused, and the client sends a full request again (epoch 0). Epoch -1 ends the session.
 
+A session by topic id also remembers the names of its topics: one that is deleted gets
+UNKNOWN_TOPIC_OR_PARTITION, and INCONSISTENT_TOPIC_ID when its name has another id.
+
 The number of sessions is limited (`max.incremental.fetch.session.cache.slots`). A new session
 replaces the least recently used one if that was not used for two minutes. Otherwise it replaces the
 smallest session that is older than two minutes and not larger than the new one. If there is none,
@@ -18,7 +21,7 @@ Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -97,6 +100,7 @@ class FetchSession:
     partitions: dict[PartitionKey, CachedPartition]
     created_ms: int
     used_ms: int
+    names: dict[bytes, str]
     epoch: int = 1
 
 
@@ -116,6 +120,8 @@ class FetchPlan:
         # Topics that the client may not read, named as in `wanted`.
         self.refused_topics: Collection[str | bytes] = ()
         self.is_of_follower = False
+        # The names of its topics by id, also of those that were deleted since the session began.
+        self.names: Mapping[bytes, str] = session.names if session else {}
         self._session = session
         self._epoch = session.epoch if session else 0
         self._remember = remember
@@ -168,11 +174,16 @@ class FetchSessions:
     """All sessions of the broker. `partition_count` returns how many partitions there are."""
 
     def __init__(
-        self, max_sessions: int, new_id: Callable[[], int], partition_count: Callable[[], int]
+        self,
+        max_sessions: int,
+        new_id: Callable[[], int],
+        partition_count: Callable[[], int],
+        find_topic_name: Callable[[bytes], str | None],
     ) -> None:
         self._max_sessions = max_sessions
         self._new_id = new_id
         self._partition_count = partition_count
+        self._find_topic_name = find_topic_name
         # In the order of last use: the first one was not used for the longest time.
         self._sessions: dict[int, FetchSession] = {}
 
@@ -215,6 +226,7 @@ class FetchSessions:
             cached = session.partitions.get(key)
             if cached is None:
                 session.partitions[key] = CachedPartition(partition)
+                self._remember_name(session, key[0])
             else:
                 cached.wanted = partition
         for key in _forgotten(request, uses_topic_ids):
@@ -249,9 +261,10 @@ class FetchSessions:
             key: CachedPartition(wanted[key], answer.high_watermark, answer.log_start_offset)
             for key, answer in answers.items()
         }
-        self._sessions[session_id] = FetchSession(
-            session_id, uses_topic_ids, partitions, now_ms, now_ms
-        )
+        session = FetchSession(session_id, uses_topic_ids, partitions, now_ms, now_ms, {})
+        for topic, _ in partitions:
+            self._remember_name(session, topic)
+        self._sessions[session_id] = session
         return session_id
 
     def _may_keep(self, partitions: Collection[PartitionKey]) -> bool:
@@ -259,6 +272,12 @@ class FetchSessions:
         if is_too_large(len(partitions), self._partition_count):
             return False
         return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in partitions)
+
+    def _remember_name(self, session: FetchSession, topic: str | bytes) -> None:
+        if isinstance(topic, bytes) and topic not in session.names:
+            name = self._find_topic_name(topic)
+            if name is not None:
+                session.names[topic] = name
 
     def _evict(self, size: int, now_ms: int) -> bool:
         """Drop a session in favour of one of `size` partitions. Returns whether one was dropped."""

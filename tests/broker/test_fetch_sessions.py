@@ -25,7 +25,8 @@ Answers = dict[PartitionKey, FetchPartitionData]
 
 def make_sessions(max_sessions: int = 10, partition_count: int = 3) -> FetchSessions:
     ids = iter(range(1, 1000))
-    return FetchSessions(max_sessions, lambda: next(ids), lambda: partition_count)
+    names = {b"id": "t"}
+    return FetchSessions(max_sessions, lambda: next(ids), lambda: partition_count, names.get)
 
 
 def fetch(

@@ -43,6 +43,7 @@ from tests.support.wire import ConnectionEndedError, WireClient
 CLOSED = "closed"
 LONGEST_TITLE = 600
 PATIENCE_SECONDS = 20.0
+WAITS_AFTER_SECONDS = 0.7
 Versions = Mapping[int, VersionRange]
 Change = Callable[[Any], Any]
 
@@ -132,6 +133,19 @@ class Conversation:
             self.transcript.write(title, CLOSED)
             return
         self.transcript.write(title, change(answer) if change else answer)
+
+    def ask_while_waiting(
+        self, act: Message, act_version: int, request: Message, version: int
+    ) -> None:
+        """Send a request that waits, then another on a connection of its own; write down the
+        first one's answer.
+        """
+        self.client.send(self.client.frame_of(request, version))
+        time.sleep(WAITS_AFTER_SECONDS)
+        with WireClient(self._port, client_id=self.client_id) as other:
+            other.ask(act, response_of(type(act)), act_version)
+        answer = self.client.read_answer(response_of(type(request)), version)
+        self._note(request, version, answer)
 
     def tell(self, request: Message, version: int) -> None:
         """Send a request that gets no answer; write down whether the connection outlives it."""

@@ -104,12 +104,13 @@ def fetch_request(
     isolation_level: int = 0,
     replica_id: int = -1,
     replica_in_state: bool = False,
+    max_wait_ms: int = 0,
 ) -> FetchRequest:
     """`replica_in_state`: where requests since v15 have the replica id."""
     return FetchRequest(
         replica_id=-1 if replica_in_state else replica_id,
         replica_state=FetchReplicaState(replica_id=replica_id if replica_in_state else -1),
-        max_wait_ms=0,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=total_bytes,
         isolation_level=isolation_level,

@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.fetch import FetchRequest, ForgottenTopic
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -516,6 +519,24 @@ def replicas_look_up_offsets(talk: Conversation) -> None:
             ],
         )
         talk.ask(ends, 4)
+
+
+def fetches_meet_deleted_topics(talk: Conversation) -> None:
+    for version in (BY_NAME, 13, talk.versions_of(FetchRequest)[-1]):
+        name = f"deleted-{version}"
+        deletion = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
+        topic = talk.create_topic(name)
+        waiting = fetch_request(name, 0, topic_id=topic.topic_id, max_wait_ms=10_000)
+        begun = talk.ask(fetch_request(name, 0, topic_id=topic.topic_id, session=(0, 0)), version)
+        talk.ask_while_waiting(deletion, 5, waiting, version)
+        talk.wait_until_gone(name)
+        news = FetchRequest(max_wait_ms=0, min_bytes=1, session_id=begun.session_id, topics=[])
+        for epoch, state in enumerate(("deleted", "still deleted", "created again"), 1):
+            if state == "created again":
+                talk.create_topic(name)
+            news = replace(news, session_epoch=epoch)
+            talk.ask(news, version, title=f"{name} is {state}: {news!r}")
+        talk.ask(fetch_request(name, 0, topic_id=topic.topic_id), version)
 
 
 def offsets_are_looked_up(talk: Conversation) -> None:
