@@ -49,11 +49,14 @@ from odradek.storage.txn_index import AbortedTransaction
 UNKNOWN_OFFSET = -1
 READ_COMMITTED = 1
 FUTURE_REPLICA = -3  # the id of a log that moves to another directory: it gets all records
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 NOTHING_TO_READ = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
 )
+FIRST_VERSION_BY_ID = 13
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 FIRST_VERSION_WITH_LEADER = 16
 
@@ -70,6 +73,8 @@ def handle(
     )
     if not plan.wanted:
         return respond(context, plan, {})
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return unknown_isolation_level(context, request)
     plan.is_of_follower = is_follower(request)
     plan.refused_topics = refused_topics(context, plan)
     if (
@@ -87,6 +92,25 @@ def handle(
     except WouldWaitError as missing:
         return read_cold_and_respond(context, request, plan, missing)
     return respond_or_wait(context, request, plan, answers, readable_bytes)
+
+
+def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> FetchResponse:
+    """Kafka's answer: an unexpected error, for each partition that is named."""
+    error = ApiError(
+        ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level} is not known"
+    )
+    by_name = request.topics if context.api_version < FIRST_VERSION_BY_ID else []
+    return FetchResponse(
+        error_code=error.code,
+        session_id=request.session_id,
+        responses=[
+            FetchTopicResponse(
+                topic=topic.topic,
+                partitions=[refused(context, wanted, error) for wanted in topic.partitions],
+            )
+            for topic in by_name
+        ],
+    )
 
 
 def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str | bytes]:

@@ -44,6 +44,7 @@ FIRST_VERSION = {
 NEVER = 0x7FFF
 READ_COMMITTED = 1
 CONSUMER = -1  # the replica id of a request that is not a replica's
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 NO_TIMESTAMP = -1
 NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 
@@ -51,11 +52,32 @@ NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 def handle(
     context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return unknown_isolation_level(request)
     try:
         with context.broker.cold_reads.first_attempt:
             return look_up_all(context, request)
     except WouldWaitError as missing:
         return context.broker.cold_reads.look_up(partial(look_up_all, context, request), missing)
+
+
+def unknown_isolation_level(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Kafka's answer: an unexpected error for each partition."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=wanted.partition_index, error_code=error
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
