@@ -11,14 +11,16 @@ The records are read one by one only if
 - `message.timestamp.before.max.ms` limits the timestamp of the oldest record;
 - `compression.type` differs from the producer's codec: the batch is rebuilt;
 - the header is refused for its timestamps: the response must name the records at fault;
+- the producer has set LogAppendTime, so that each record has the maximum timestamp;
 - `odradek.validate.records=full` is set.
 
 Kafka reads the records of every batch. It refuses a batch with a valid header and invalid records;
 odradek stores that batch unless one of the conditions above holds.
 
-Three changes are made. With LogAppendTime the broker's time is written into the header (a new CRC,
+Four changes are made. With LogAppendTime the broker's time is written into the header (a new CRC,
 the records are unchanged). A header whose maximum timestamp differs from the records that were read
-is corrected. A batch with another codec than the topic's is rebuilt.
+is corrected. A batch with another codec than the topic's is rebuilt. A LogAppendTime that the
+producer has set is taken away.
 """
 
 import struct
@@ -49,7 +51,6 @@ from odradek.protocol.record import SMALLEST_RECORD_BYTES
 from .append_rules import AppendRules
 from .record_walk import (
     AT_ONCE,
-    STAMPED_BY_PRODUCER,
     WalkedRecords,
     WalkTooLongError,
     changes_codec,
@@ -118,7 +119,7 @@ def check_client_batch(
     view = memoryview(data)
     if crc32c(view[CHECKED_POSITION:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its CRC {header.crc}")
-    _check_header(header, rules)
+    _check_header(header)
     if walked is None and (rules.read_records or _needs_walk(header, rules, now_ms)):
         walked = _walk_now(view, rules, now_ms)
     if walked is not None:
@@ -171,6 +172,24 @@ def read_one_batch(data: Buffer) -> BatchHeader:
     return header
 
 
+def without_tail(data: memoryview | bytes) -> memoryview | bytes:
+    """The batch at the start of `data`. As in Kafka, what follows it is left off if it is no batch.
+
+    Returns `data` if it does not begin with a v2 batch, or if `read_one_batch` must refuse it for
+    what follows.
+    """
+    if len(data) <= MAGIC_POSITION or data[MAGIC_POSITION] != MAGIC_V2:
+        return data
+    size = _LENGTH.unpack_from(data, _LENGTH_AT)[0] + LOG_OVERHEAD
+    if not _SMALLEST_LEGACY_BATCH_LENGTH + LOG_OVERHEAD <= size < len(data):
+        return data
+    try:
+        has_another = _first_batch_bytes(data[size:]) is not None
+    except NotOneBatchError:
+        return data
+    return data if has_another else data[:size]
+
+
 def read_coordinator_batch(data: Buffer, rules: AppendRules) -> BatchHeader:
     """Read the header of a batch that this broker made. Raises as `read_one_batch`.
 
@@ -182,13 +201,13 @@ def read_coordinator_batch(data: Buffer, rules: AppendRules) -> BatchHeader:
     return header
 
 
-def _check_header(header: BatchHeader, rules: AppendRules) -> None:
+def _check_header(header: BatchHeader) -> None:
     count = header.record_count
     if count <= 0 or header.last_offset_delta + 1 != count:
         raise invalid(f"{count} records do not span offsets 0 to {header.last_offset_delta}")
     attributes = header.attributes
     if attributes:
-        _check_attributes(header, rules)
+        _check_attributes(header)
     if (
         attributes & COMPRESSION_MASK == 0
         and count * SMALLEST_RECORD_BYTES > header.size_bytes - HEADER_BYTES
@@ -198,22 +217,20 @@ def _check_header(header: BatchHeader, rules: AppendRules) -> None:
         raise invalid(f"sequence number {header.base_sequence} of producer id {header.producer_id}")
 
 
-def _check_attributes(header: BatchHeader, rules: AppendRules) -> None:
+def _check_attributes(header: BatchHeader) -> None:
     if header.attributes & COMPRESSION_MASK > CompressionType.ZSTD:
         raise invalid(f"compression type {header.attributes & COMPRESSION_MASK} is not known")
     if header.is_control:
         raise invalid("clients may not write control batches")
-    if header.is_log_append_time and not rules.log_append_time:
-        raise ApiError(ErrorCode.INVALID_TIMESTAMP, STAMPED_BY_PRODUCER)
 
 
 def _needs_walk(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
     """Whether the records must be read, to rebuild the batch or to name those at fault."""
-    if changes_codec(header, rules):
+    if changes_codec(header, rules) or header.is_log_append_time:
         return True
-    if rules.log_append_time:
-        return header.attributes & LOG_APPEND_TIME_BIT != 0
-    return header.max_timestamp - now_ms > rules.timestamp_after_max_ms
+    return (
+        not rules.log_append_time and header.max_timestamp - now_ms > rules.timestamp_after_max_ms
+    )
 
 
 def _walk_now(view: memoryview, rules: AppendRules, now_ms: int) -> WalkedRecords:
@@ -235,8 +252,9 @@ def _after_walk(
         return CheckedBatch(rebuilt, (view[PREFIX_BYTES:],), -1)
     if rules.log_append_time:
         return _with_append_time(data, header, now_ms)
-    if walked.newest_ms != header.max_timestamp:
-        return _with_max_timestamp(data, header, header.attributes, walked.newest_ms)
+    if walked.newest_ms != header.max_timestamp or header.is_log_append_time:
+        attributes = header.attributes & ~LOG_APPEND_TIME_BIT
+        return _with_max_timestamp(data, header, attributes, walked.newest_ms)
     return CheckedBatch(header, (data[PREFIX_BYTES:],), -1)
 
 
@@ -283,21 +301,36 @@ def _is_whole_v2_batch(data: Buffer) -> bool:
 
 
 def _not_one_batch(data: Buffer) -> NotOneBatchError:
-    """The error for data that is not one v2 batch, as in Kafka (ByteBufferLogInputStream)."""
-    invalid = partial(NotOneBatchError, ErrorCode.INVALID_RECORD)
-    corrupt = partial(NotOneBatchError, ErrorCode.CORRUPT_MESSAGE)
+    """The error for data that is not one v2 batch. Kafka: ProduceRequest.validateRecords."""
+    try:
+        size = _first_batch_bytes(data)
+        if size is None:
+            return _no_batch("a produced partition must hold one whole record batch")
+        if data[MAGIC_POSITION] != MAGIC_V2:
+            return _no_batch(f"batches must have magic 2, not {data[MAGIC_POSITION]}")
+        _first_batch_bytes(data[size:])
+    except NotOneBatchError as error:
+        return error
+    return _no_batch("a produced partition must hold exactly one record batch")
+
+
+def _first_batch_bytes(data: Buffer) -> int | None:
+    """The size of the batch at the start of the data; None if there is no whole one.
+
+    Raises NotOneBatchError if it cannot be a batch. Kafka: ByteBufferLogInputStream.
+    """
     if len(data) < LOG_OVERHEAD:
-        return invalid("a produced partition must hold one record batch")
+        return None
+    corrupt = partial(NotOneBatchError, ErrorCode.CORRUPT_MESSAGE)
     (batch_length,) = _LENGTH.unpack_from(data, _LENGTH_AT)
     if batch_length < _SMALLEST_LEGACY_BATCH_LENGTH:
-        return corrupt(f"batch length {batch_length} is too small")
+        raise corrupt(f"batch length {batch_length} is too small")
     if len(data) <= MAGIC_POSITION:
-        return invalid("a produced partition must hold one record batch")
-    magic = data[MAGIC_POSITION]
-    if magic > MAGIC_V2:
-        return corrupt(f"magic {magic} is not known")
-    if batch_length + LOG_OVERHEAD > len(data):
-        return invalid(f"{len(data)} bytes hold no batch of {batch_length + LOG_OVERHEAD}")
-    if magic < MAGIC_V2:
-        return invalid(f"batches must have magic 2, not {magic}")
-    return invalid("a produced partition must hold exactly one record batch")
+        return None
+    if data[MAGIC_POSITION] > MAGIC_V2:
+        raise corrupt(f"magic {data[MAGIC_POSITION]} is not known")
+    size: int = batch_length + LOG_OVERHEAD
+    return size if size <= len(data) else None
+
+
+_no_batch = partial(NotOneBatchError, ErrorCode.INVALID_RECORD)

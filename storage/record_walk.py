@@ -199,6 +199,7 @@ def _check_each(
 ) -> tuple[int, bool]:
     """Check each record; return the newest timestamp and whether offsets are consecutive."""
     wants_keys, is_append_time = rules.compacted, header.is_log_append_time
+    accepts_append_time = not rules.log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
     refused, code = [], ErrorCode.INVALID_RECORD
@@ -212,12 +213,12 @@ def _check_each(
             consecutive = False
         if wants_keys and not has_key:
             why = "a compacted topic accepts no record without a key"
-        elif is_append_time:
+        elif is_append_time and not (accepts_append_time and timestamp_ms != NO_TIMESTAMP):
             code = ErrorCode.INVALID_TIMESTAMP
             why = STAMPED_BY_PRODUCER
         elif not oldest_ms <= timestamp_ms <= latest_ms and timestamp_ms != NO_TIMESTAMP:
             code = ErrorCode.INVALID_TIMESTAMP
-            why = f"timestamp {timestamp_ms} is out of bounds at {now_ms}"
+            why = _out_of_bounds(timestamp_ms, rules, now_ms)
         else:
             continue
         errors += 1
@@ -235,6 +236,17 @@ def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:
     if rules.log_append_time:
         return -NO_LIMIT - 1, NO_LIMIT
     return now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
+
+
+def _out_of_bounds(timestamp_ms: int, rules: AppendRules, now_ms: int) -> str:
+    """The reason to refuse a timestamp: the limit, the broker's time and the setting."""
+    if timestamp_ms > now_ms:
+        setting = f"message.timestamp.after.max.ms={rules.timestamp_after_max_ms}"
+        limit_ms = now_ms + rules.timestamp_after_max_ms
+        return f"timestamp {timestamp_ms} is after {limit_ms} (now {now_ms}, {setting})"
+    setting = f"message.timestamp.before.max.ms={rules.timestamp_before_max_ms}"
+    limit_ms = now_ms - rules.timestamp_before_max_ms
+    return f"timestamp {timestamp_ms} is before {limit_ms} (now {now_ms}, {setting})"
 
 
 def _rebuild(inside: bytes, header: BatchHeader, rules: AppendRules) -> bytes:

@@ -15,7 +15,7 @@ TRANSACTION_ABORTABLE · v12 adds the partitions to the producer's transaction (
 topics by id (KIP-516)."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -160,13 +160,11 @@ def append(
     """
     late: list[LateBatch] = []
     if isinstance(verified, ApiError):
-        topics = [
-            refused_topic(context, topic, verified) for topic in context.sliced(request.topic_data)
-        ]
+        topics = [refused_topic(context, topic, verified) for topic in topics_of(context, request)]
     else:
         topics = [
             append_to_topic(context, request, topic, late, verified)
-            for topic in context.sliced(request.topic_data)
+            for topic in topics_of(context, request)
         ]
     syncs = context.broker.log_syncs
     due = syncs.take_due() if syncs.due else None
@@ -372,6 +370,11 @@ def verified_again(
         return verify(context, request.transactional_id, [(topic, partition)])
     except ApiError as error:
         return {TopicPartition(topic_name(context, topic), partition.index): error}
+
+
+def topics_of(context: RequestContext, request: ProduceRequest) -> Iterable[ProduceTopicData]:
+    """The topics to answer. As in Kafka, one without partitions is left out."""
+    return (topic for topic in context.sliced(request.topic_data) if topic.partition_data)
 
 
 def refused_topic(

@@ -16,6 +16,7 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
 )
 from odradek.protocol.schema import SplicedRecords
+from odradek.storage.batch_validator import without_tail
 
 from .context import RequestContext
 
@@ -32,9 +33,10 @@ def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
 
 
 def batch_of(partition: ProducePartitionData) -> memoryview | bytes:
+    """The batch, or the message set, without what follows a batch. Raises ApiError."""
     if partition.records is None or isinstance(partition.records, SplicedRecords):
         raise ApiError(ErrorCode.INVALID_RECORD, "there is no record batch in the request")
-    return partition.records
+    return without_tail(partition.records)
 
 
 def is_transactional(partition: ProducePartitionData) -> bool:

@@ -144,7 +144,7 @@ def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedB
     batches: list[CheckedBatch] = []
     for topic in request.topic_data:
         name = writable_name(context, topic)
-        if name is None:
+        if name is None or not topic.partition_data:
             return None
         logs = broker.log_manager.of_topic(name)
         for partition in topic.partition_data:

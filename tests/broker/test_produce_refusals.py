@@ -40,6 +40,8 @@ async def broker(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     [
         pytest.param(GOOD, ErrorCode.NONE, 1, id="none"),
         pytest.param(b"", ErrorCode.INVALID_RECORD, -1, id="no batch"),
+        pytest.param(GOOD + GOOD[:-1], ErrorCode.NONE, 1, id="a batch and a part of one"),
+        pytest.param(GOOD + bytes(12), ErrorCode.CORRUPT_MESSAGE, -1, id="a batch and zeros"),
         pytest.param(GOOD * 2, ErrorCode.INVALID_RECORD, -1, id="two batches"),
         pytest.param(FLIPPED, ErrorCode.CORRUPT_MESSAGE, -1, id="wrong CRC"),
         pytest.param(bytes(batch_of(b"v" * 200)), ErrorCode.MESSAGE_TOO_LARGE, -1, id="too large"),
@@ -62,6 +64,27 @@ async def test_a_refusal_by_the_log_tells_where_the_log_starts(
 ) -> None:
     [answer] = await broker.produce("t", batch)
     assert (answer.error_code, answer.log_start_offset) == (code, log_start_offset)
+
+
+async def test_what_follows_a_batch_is_not_stored(broker: BrokerInLoop) -> None:
+    log = broker.broker.log_manager.get("t", 0)
+    before = log.size_bytes
+    await broker.produce("t", GOOD + GOOD[:-1])
+    assert log.size_bytes == before + len(GOOD)
+
+
+@pytest.mark.parametrize("version", [3, 9])
+@pytest.mark.parametrize("names", [["t"], ["unknown"], ["unknown", "t"]])
+async def test_a_topic_without_partitions_is_not_answered(
+    names: list[str], version: int, broker: BrokerInLoop
+) -> None:
+    empty = [ProduceTopicData(name=name, partition_data=[]) for name in names]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=empty)
+    assert (await broker.ask(request, ProduceResponse, version)).responses == []
+    request.topic_data.extend(produce_to("t", GOOD).topic_data)
+    answer = await broker.ask(request, ProduceResponse, version)
+    assert [topic.name for topic in answer.responses] == ["t"]
+    assert [each.error_code for each in answer.responses[0].partition_responses] == [ErrorCode.NONE]
 
 
 async def test_message_sets_are_not_looked_into_before_acks(broker: BrokerInLoop) -> None:

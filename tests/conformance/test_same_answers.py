@@ -17,21 +17,11 @@ from tests.support.java_tools import why_no_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
-ONE_BATCH = "a produced field is exactly one batch; Kafka leaves off what follows it"
 UNREAD = "odradek judges by the header: it has not read the records behind it"
-STAMPED = "who sets LogAppendTime is refused; Kafka takes the bit away"
 ON_PURPOSE = {
-    "a batch with a byte too many": ONE_BATCH,
-    "a batch with a tail": ONE_BATCH,
-    "a batch with a smaller length": ONE_BATCH,
     "a batch with a greater max timestamp": UNREAD,
     "a batch with lz4 by name, not by content": UNREAD,
     "a batch with lz4 cut": UNREAD,
-    "a batch with LogAppendTime": STAMPED,
-    **{
-        f"{topic}: stamped": STAMPED
-        for topic in ("plain", "compacted", "timed", "timed-compacted", "unpacked", "packed")
-    },
     **{f"{topic}: with a record too many": UNREAD for topic in ("plain", "unpacked", "stamping")},
 }
 CONVERSATIONS = all_conversations()

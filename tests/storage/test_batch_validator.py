@@ -13,7 +13,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.append_rules import AppendRules, target_compression
-from odradek.storage.batch_validator import CheckedBatch, check_client_batch
+from odradek.storage.batch_validator import CheckedBatch, check_client_batch, without_tail
 from odradek.storage.record_walk import RecordsRefusedError
 from tests.support.log_box import NOW_MS, batch_of
 
@@ -76,6 +76,79 @@ def test_exactly_one_batch_is_accepted(tail: bytes) -> None:
     assert refusal(BATCH + tail) is ErrorCode.INVALID_RECORD
 
 
+OLD_MESSAGE = struct.pack(">qiIbb", 0, 14, 0, 1, 0) + bytes(8)
+
+
+@pytest.mark.parametrize(
+    "tail", [b"x", bytes(11), b"x" * 16, BATCH[:-1], BATCH[:16] + b"\x01", OLD_MESSAGE[:-1]]
+)
+def test_what_follows_a_batch_is_left_off_if_it_is_no_batch(tail: bytes) -> None:
+    assert without_tail(BATCH + tail) == BATCH
+
+
+@pytest.mark.parametrize(
+    ("tail", "code"),
+    [
+        pytest.param(BATCH, ErrorCode.INVALID_RECORD, id="another batch"),
+        pytest.param(BATCH + b"x", ErrorCode.INVALID_RECORD, id="another batch and more"),
+        pytest.param(OLD_MESSAGE, ErrorCode.INVALID_RECORD, id="a message of magic 1"),
+        pytest.param(bytes(12), ErrorCode.CORRUPT_MESSAGE, id="a length of 0"),
+        pytest.param(BATCH[:16] + b"\x03", ErrorCode.CORRUPT_MESSAGE, id="magic 3"),
+    ],
+)
+def test_what_follows_a_batch_is_refused_if_it_may_be_one(tail: bytes, code: ErrorCode) -> None:
+    assert without_tail(BATCH + tail) == BATCH + tail
+    assert refusal(BATCH + tail) is code
+
+
+@pytest.mark.parametrize("data", [b"", BATCH[:16], BATCH[:-1], BATCH, OLD_MESSAGE + b"x"])
+def test_data_without_a_batch_and_a_tail_stays_as_it_is(data: bytes) -> None:
+    assert without_tail(data) == data
+
+
+@pytest.mark.parametrize("compression", CompressionType)
+@pytest.mark.parametrize("topic_codec", ["producer", "zstd"])
+def test_log_append_time_of_a_producer_is_taken_away(
+    compression: CompressionType, topic_codec: str
+) -> None:
+    batch = batch_of(b"a", b"b", timestamps=[NOW_MS - 2, NOW_MS - 1], compression=compression)
+    checked = check(patched(batch, 21, ">h", 0x08 | compression), compression_type=topic_codec)
+    assert checked.log_append_time_ms == -1
+    assert not checked.header.is_log_append_time
+    assert checked.header.max_timestamp == NOW_MS - 1
+    stored = whole(checked)
+    assert batch_crc(stored) == checked.header.crc
+    if topic_codec in ("producer", compression.name.lower()):
+        assert stored[16:] == batch[16:]
+    else:  # it is built again from the records, which all had the newest timestamp
+        assert [record.timestamp_ms for record in read_records(stored)] == [NOW_MS - 1] * 2
+
+
+def test_records_that_a_producer_stamped_without_a_time_are_named() -> None:
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(patched(batch_of(b"a", b"b", timestamps=[-1, -1]), 21, ">h", 0x08))
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [0, 1]
+
+
+def test_a_refused_timestamp_comes_with_the_limit_and_its_setting() -> None:
+    late, early = NOW_MS + HOUR_MS + 1, NOW_MS - 1001
+    with pytest.raises(RecordsRefusedError) as caught:
+        check(batch_of(b"a", b"b", timestamps=[late, early]), message_timestamp_before_max_ms=1000)
+    assert caught.value.record_errors == (
+        (
+            0,
+            f"timestamp {late} is after {NOW_MS + HOUR_MS}"
+            f" (now {NOW_MS}, message.timestamp.after.max.ms=3600000)",
+        ),
+        (
+            1,
+            f"timestamp {early} is before {NOW_MS - 1000}"
+            f" (now {NOW_MS}, message.timestamp.before.max.ms=1000)",
+        ),
+    )
+
+
 @pytest.mark.parametrize("position", range(17, len(BATCH)))
 def test_a_flipped_byte_under_the_crc_is_found(position: int) -> None:
     data = bytearray(BATCH)
@@ -109,7 +182,6 @@ def test_a_flipped_byte_under_the_crc_is_found(position: int) -> None:
         pytest.param(patched(BATCH, 23, ">i", -1), ErrorCode.INVALID_RECORD, id="last delta -1"),
         pytest.param(patched(BATCH, 23, ">i", 3), ErrorCode.INVALID_RECORD, id="last delta 3"),
         pytest.param(patched(BATCH, 21, ">h", 0x20), ErrorCode.INVALID_RECORD, id="control"),
-        pytest.param(patched(BATCH, 21, ">h", 0x08), ErrorCode.INVALID_TIMESTAMP, id="its time"),
         pytest.param(patched(BATCH, 21, ">h", 5), ErrorCode.INVALID_RECORD, id="codec 5"),
         pytest.param(patched(BATCH, 21, ">h", 7), ErrorCode.INVALID_RECORD, id="codec 7"),
         pytest.param(
