@@ -159,7 +159,8 @@ def append_batch(data: bytes) -> None:
     assert header[3:] == checked.header[3:]
     check_crc(stored, header)
     if rules.read_records:
-        assert _content(stored, rules) == _content(batch, rules)
+        timeless = rules.log_append_time or read_header(batch).is_log_append_time
+        assert _content(stored, timeless) == _content(batch, timeless)
 
 
 def _checked(batch: bytes, rules: AppendRules) -> CheckedBatch:
@@ -171,10 +172,10 @@ def _checked(batch: bytes, rules: AppendRules) -> CheckedBatch:
         return check_client_batch(wanted.batch, rules, NOW_MS, walked)
 
 
-def _content(batch: bytes, rules: AppendRules) -> list[Record]:
-    """The records, without their offsets, and without their times where the broker gives those."""
+def _content(batch: bytes, timeless: bool) -> list[Record]:
+    """The records, without their offsets, and without their times if those may change."""
     records = [each._replace(offset=0) for each in read_records(batch)]
-    if rules.log_append_time:
+    if timeless:
         return [each._replace(timestamp_ms=NOW_MS) for each in records]
     return records
 
