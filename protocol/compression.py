@@ -24,6 +24,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from .gzip_header import begins_member
 from .zstd_frames import Frame, NoFrameError, TooManyFramesError, zstd_frames
 
 if TYPE_CHECKING:  # at run time codecs are imported at their first use
@@ -39,7 +40,6 @@ ZSTD_DEFAULT_LEVEL = 3
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
-_GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
 # The first read of a second member. The library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
@@ -127,12 +127,12 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_gzip(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
-    """Decompress all gzip members. Other bytes after the last one are ignored, as in Java."""
+    """Decompress all gzip members. What follows the last one is ignored (gzip_header.py)."""
     view = memoryview(data)
     contents: list[bytes] = []
     room, members = max_bytes, 0
     position, piece_bytes = 0, len(view)
-    while not members or view[position : position + len(_GZIP_MAGIC)] == _GZIP_MAGIC:
+    while not members or begins_member(view, position):
         members += 1
         if members > max_parts:
             raise _too_many("gzip", max_parts)

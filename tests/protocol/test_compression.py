@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 
 import cramjam
 import lz4.frame
@@ -24,6 +25,7 @@ from odradek.protocol.compression import (
     compress,
     decompress,
 )
+from tests.support.java_program import java_answers
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
@@ -115,6 +117,60 @@ def test_members_of_gzip_behind_each_other_are_one_stream() -> None:
 
 def test_what_follows_the_last_gzip_member_is_left_alone() -> None:
     assert decompress(GZIP, gzip.compress(b"one") + bytes(8)) == b"one"
+
+
+TWO = gzip.compress(b"two", mtime=0)
+NAMED_TWO = TWO[:3] + b"\x08" + TWO[4:10] + b"a name\0" + TWO[10:]
+LONG_NAMED_TWO = TWO[:3] + b"\x18" + TWO[4:10] + b"n" * 500 + b"\0a comment\0" + TWO[10:]
+CHECKED_HEAD = TWO[:3] + b"\x02" + TWO[4:10]
+CHECKED_TWO = CHECKED_HEAD + struct.pack("<H", zlib.crc32(CHECKED_HEAD) & 0xFFFF) + TWO[10:]
+EXTRA_TWO = TWO[:3] + b"\x04" + TWO[4:10] + b"\x03\0abc" + TWO[10:]
+# What stands after a member, and what Java's GZIPInputStream makes of it; None is an error.
+AFTER_A_MEMBER = {
+    "a member": (TWO, b"two"),
+    "a member with a name": (NAMED_TWO, b"two"),
+    "a member with a long name and a comment": (LONG_NAMED_TWO, b"two"),
+    "a member with a checksum of its header": (CHECKED_TWO, b"two"),
+    "a member with an extra field": (EXTRA_TWO, b"two"),
+    **{f"{size} bytes of a member": (TWO[:size], b"") for size in range(1, 19)},
+    **{f"{size} bytes of a member": (TWO[:size], None) for size in range(19, len(TWO))},
+    "18 bytes of which 10 are a header": (TWO[:10] + b"\x07" * 8, b""),
+    "19 bytes of which 10 are a header": (TWO[:10] + b"\x07" * 9, None),
+    "a member with another method": (TWO[:2] + b"\x07" + TWO[3:], b""),
+    "a member whose header has a wrong checksum": (TWO[:3] + b"\x02" + TWO[4:], b""),
+    "a member whose extra field is longer than the data": (TWO[:3] + b"\x04" + TWO[4:], b""),
+    "a name without an end": (TWO[:3] + b"\x08" + TWO[4:10] + b"n" * 500, b""),
+    "a wrong checksum": (TWO[:-8] + bytes(4) + TWO[-4:], None),
+    "a wrong length": (TWO[:-4] + bytes(4), None),
+    "the magic alone": (b"\x1f\x8b", b""),
+    "the magic and other bytes": (b"\x1f\x8b" + bytes(30), b""),
+    "zeros and a member": (bytes(20) + TWO, b""),
+    "other bytes": (bytes(range(1, 40)), b""),
+}
+
+
+@pytest.mark.parametrize("tail", AFTER_A_MEMBER)
+def test_what_follows_a_gzip_member_is_read_or_ignored_as_in_java(tail: str) -> None:
+    data, content = AFTER_A_MEMBER[tail]
+    if content is None:
+        with pytest.raises(DecompressionError):
+            decompress(GZIP, gzip.compress(b"one ") + data)
+    else:
+        assert decompress(GZIP, gzip.compress(b"one ") + data) == b"one " + content
+
+
+@pytest.mark.slow
+@pytest.mark.java
+def test_kafka_reads_and_ignores_the_same_after_a_gzip_member() -> None:
+    first = gzip.compress(b"one ")
+    answers = java_answers(
+        "GzipMembers.java", [(first + data).hex() for data, _ in AFTER_A_MEMBER.values()]
+    )
+    expected = {
+        tail: "error" if content is None else (b"one " + content).hex()
+        for tail, (_, content) in AFTER_A_MEMBER.items()
+    }
+    assert dict(zip(AFTER_A_MEMBER, answers, strict=True)) == expected
 
 
 def test_a_limit_holds_over_all_gzip_members() -> None:
