@@ -1,5 +1,9 @@
-"""Splits texts and formats numbers as Java does, because users compare them with Kafka's."""
+"""Splits texts, reads and formats numbers as Java does, because users compare them with Kafka's."""
 
+import re
+
+# Leading zeros do not count. `int` refuses very many of them, and more digits take it long.
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7  # Double.toString writes these without an exponent
 
 
@@ -12,6 +16,17 @@ def split_list(text: str) -> list[str]:
     while len(items) > 1 and not items[-1]:
         items.pop()
     return [] if text and items == [""] else items
+
+
+def parse_integer(text: str, bits: int) -> int:
+    """Parse as Integer.parseInt and Long.parseLong (`bits` 32 and 64). Raises ValueError."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:100]!r} is not a number")
+    value = int(match[1] + match[2])
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{value} has more than {bits} bits")
+    return value
 
 
 def double_text(value: float) -> str:

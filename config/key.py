@@ -29,7 +29,7 @@ from typing import (
 )
 
 from .errors import ConfigError, invalid_value
-from .java_text import double_text
+from .java_text import double_text, parse_integer
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -77,7 +77,6 @@ _CLASSES: Mapping[ConfigType, tuple[type, ...]] = {
     ConfigType.LIST: (tuple,),
 }
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 _COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
 _JAVA_BLANKS = "".join(map(chr, range(33)))  # the characters that String.trim() removes
@@ -208,9 +207,7 @@ def _parse(type_: ConfigType, text: str) -> Value:
                 raise ValueError
             return lower == "true"
         case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
-            if not _WHOLE_NUMBER.fullmatch(text) or len(text) > 20:
-                raise ValueError
-            return int(text)
+            return parse_integer(text, _BITS[type_])
         case ConfigType.DOUBLE:
             if not _DOUBLE.fullmatch(text):
                 raise ValueError

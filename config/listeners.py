@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from .errors import invalid_value
+from .java_text import parse_integer
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _FORMAT = "must be NAME://host:port"
@@ -142,9 +143,12 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
     """Parse max.connections.per.ip.overrides to limits by host. Raises ConfigError."""
     limits = {}
     for host, count in _pairs(_LIMITS, text):
-        if not host or not count.isdecimal():
+        try:
+            limits[host] = parse_integer(count, 32)
+        except ValueError:
+            limits[host] = -1
+        if not host or limits[host] < 0:
             raise invalid_value(_LIMITS, f"{host}:{count}", "must be a list of host:count")
-        limits[host] = int(count)
     return limits
 
 

@@ -23,14 +23,14 @@ CleanShutdownFileHandler, MetaProperties.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from odradek.config.errors import ConfigError
+from odradek.config.java_text import parse_integer
 from odradek.config.properties import parse_properties, render_properties
-from odradek.protocol.primitives import INT64_MAX, ZERO_UUID, uuid_from_text, uuid_text
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 
 from .filenames import CLEAN_SHUTDOWN, META_PROPERTIES
 from .files import Files
@@ -38,7 +38,6 @@ from .topic_partition import TopicPartition
 
 _VERSION = 0
 _META_VERSION = "1"
-_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
 class CheckpointError(Exception):
@@ -136,9 +135,10 @@ def _check_version(path: Path, line: str) -> None:
 
 
 def _integer(path: Path, line_number: int, text: str) -> int:
-    if not _INTEGER.fullmatch(text) or abs(int(text)) > INT64_MAX:
-        raise CheckpointError(path, line_number, f"{text!r} is not a number")
-    return int(text)
+    try:
+        return parse_integer(text, 64)
+    except ValueError:
+        raise CheckpointError(path, line_number, f"{text!r} is not a number") from None
 
 
 def _write_entries(files: Files, path: Path, entries: Iterable[str], *, sync: bool = True) -> None:

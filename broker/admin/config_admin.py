@@ -8,13 +8,13 @@ settings, and its loggers, whose levels are not stored. Kafka: ConfigAdminManage
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.config.dynamic_settings import usable_settings
 from odradek.config.errors import ConfigError
+from odradek.config.java_text import parse_integer
 from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
@@ -33,7 +33,6 @@ from .effective_config import EffectiveConfig
 
 logger = logging.getLogger("odradek.config")
 
-JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 STORED = frozenset(ConfigResourceType) - {
     ConfigResourceType.UNKNOWN,
     ConfigResourceType.BROKER_LOGGER,
@@ -166,9 +165,10 @@ def _no_workers(_node_id: int, _changes: Sequence[ConfigChange]) -> None:
 
 def node_id_of(name: str) -> int:
     """The node id in a resource's name, parsed as in Java. Raises INVALID_REQUEST."""
-    if not JAVA_INTEGER.fullmatch(name):
-        raise _invalid(f"Node id must be an integer, but it is: {name}")
-    return int(name)
+    try:
+        return parse_integer(name, 32)
+    except ValueError:
+        raise _invalid(f"Node id must be an integer, but it is: {name}") from None
 
 
 def _check_changes(alteration: Alteration) -> None:

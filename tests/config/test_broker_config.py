@@ -94,6 +94,7 @@ def test_flush_interval_before_the_schedulers() -> None:
         ("log.flush.interval.ms", "-1"),
         ("log.flush.scheduler.interval.ms", "-1"),
         ("max.connections.per.ip", "0"),
+        ("max.connections.per.ip.overrides", "localhost:" + "9" * 5000),
         ("max.connections.per.ip.overrides", "localhost"),
         ("max.connections.per.ip.overrides", "localhost:many"),
         ("queued.max.request.bytes", "1000"),

@@ -12,6 +12,7 @@ import re
 import secrets
 from collections.abc import Mapping
 
+from odradek.config.java_text import parse_integer
 from odradek.coordinator.metadata.scram_changes import ScramUpsertion, credential_record
 from odradek.coordinator.metadata.scram_mechanisms import (
     MAX_ITERATIONS,
@@ -75,9 +76,10 @@ def _parts(text: str) -> dict[str, str]:
 def _iterations(text: str | None) -> int:
     if text is None:
         return MIN_ITERATIONS
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
-        raise CredentialError("iterations must be a whole number")
-    return int(text)
+    try:
+        return parse_integer(text, 32)
+    except ValueError:
+        raise CredentialError("iterations must be a whole number") from None
 
 
 def _salted_password(

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from odradek.config.errors import ConfigError
+from odradek.config.java_text import parse_integer
 
 from .exchange import Login
 
@@ -53,11 +54,14 @@ class UnsecuredTokens:
             if not _SCOPE_ITEM.fullmatch(item):
                 raise ConfigError(f"Invalid scope in the option {_PREFIX}RequiredScope")
         skew = option("AllowableClockSkewMs", "0")
-        if not re.fullmatch("[0-9]{1,10}", skew) or int(skew) > _INT_MAX:
+        try:
+            self._skew_ms = parse_integer(skew, 32)
+        except ValueError:
+            self._skew_ms = -1
+        if self._skew_ms < 0:
             raise ConfigError(
                 f"Invalid option {_PREFIX}AllowableClockSkewMs: must be from 0 to {_INT_MAX}"
             )
-        self._skew_ms = int(skew)
 
     def validate(self, token: str) -> Login:
         """Return who the token's owner is. Raises InvalidTokenError."""
