@@ -17,7 +17,7 @@ The broker uses only this class; its parts are in directories/.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -269,17 +269,28 @@ class LogManager:
             found = self._divide_by_process(found)
         at_once, waiting = divide(found, may_wait)
         self._table.not_open.update({log.key: log for log in waiting})
-        unclean = [log for log in at_once if not log.directory.had_clean_shutdown]
+        unflushed = sum(1 for log in at_once if log.unflushed_bytes)
+        self._report_recovery(at_once, unflushed)
         done = 0
         for log in at_once:
-            if not log.directory.had_clean_shutdown:
-                if should_report(done, len(unclean)):
-                    self._report(f"recovering {log.name}, {done} of {len(unclean)} logs done")
+            if log.unflushed_bytes:
+                if should_report(done, unflushed):
+                    self._report(f"recovering {log.name}, {done} of {unflushed} logs done")
                 done += 1
             if log.directory.is_online:
                 self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
             raise DirectoryError(f"no log directory is left: {self.offline}")
+
+    def _report_recovery(self, logs: Sequence[FoundLog], unflushed: int) -> None:
+        """Report how many logs are recovered. Most of them are empty after a kill."""
+        count = sum(1 for log in logs if not log.directory.had_clean_shutdown)
+        if count:
+            size_bytes = sum(log.unflushed_bytes for log in logs)
+            self._report(
+                f"recovering {count} logs after an unclean stop: "
+                f"{unflushed} have {size_bytes} bytes to check"
+            )
 
     def _divide_by_process(self, found: list[FoundLog]) -> list[FoundLog]:
         """Return the logs of this process; note the others.

@@ -30,6 +30,7 @@ from .segment_loading import drop_segments
 _logger = logging.getLogger(__name__)
 
 PROGRESS_LINES = 20  # of the reports on a recovery, however long it is
+PROGRESS_FROM_BYTES = 16 << 20  # a single segment with fewer is recovered in a moment
 
 
 def recover_unflushed(
@@ -47,8 +48,9 @@ def recover_unflushed(
         epochs_from_batches(SegmentList(s for s in segments if s not in unflushed), epochs)
     first = unflushed[0].base_offset
     rebuild_producer_state(producers, segments, source.log_start_offset, first, source.now_ms)
+    is_long = len(unflushed) > 1 or unflushed[0].size_bytes >= PROGRESS_FROM_BYTES
     for done, segment in enumerate(unflushed):
-        if should_report(done, len(unflushed)):
+        if is_long and should_report(done, len(unflushed)):
             source.report(
                 f"{source.directory}: recovering segment {segment.base_offset}, "
                 f"{done} of {len(unflushed)} done"

@@ -38,7 +38,7 @@ from tests.support.timer import Timer
 
 ABORTED = [(8, 6, 7)]
 SAMPLES = 120
-PROGRESS = re.compile(r"recovering (segment )?\S+, \d+ of \d+")
+PROGRESS = re.compile(r"recovering ((segment )?\S+, \d+ of \d+|\d+ logs after an unclean stop)")
 TOPIC_ID = uuid_from_text("AAAAAAAAAAAAAAAAAAAAAQ")
 BATCH_BYTES = len(batch_of(b"0", producer=(7, 0, 0)))
 CONFIG = TopicConfig(

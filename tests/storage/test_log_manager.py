@@ -17,6 +17,7 @@ from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
+from odradek.storage.recovering import unflushed
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
 from tests.support.timer import Timer
 
@@ -114,7 +115,10 @@ def test_the_open_logs_of_a_topic_are_found_by_partition(tmp_path: Path) -> None
     assert not manager.of_topic("other")
 
 
-def test_logs_are_recovered_after_a_kill_from_the_recovery_point_on(tmp_path: Path) -> None:
+def test_logs_are_recovered_after_a_kill_from_the_recovery_point_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unflushed, "PROGRESS_FROM_BYTES", 0)  # which segments are read is reported
     node = Node(tmp_path)
     with node.killed() as manager:
         log = node.create(manager, "orders")
@@ -129,6 +133,21 @@ def test_logs_are_recovered_after_a_kill_from_the_recovery_point_on(tmp_path: Pa
     assert values_from(manager.get("orders", 0)) == [b"%d" % n for n in range(8)]
     assert [line for line in node.reports if "segment" in line] == [
         f"{tmp_path}/data/orders-0: recovering segment 6, 0 of 1 done"
+    ]
+    manager.close(now_ms=NOW_MS)
+
+
+def test_empty_logs_are_recovered_without_a_line_each(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    with node.killed() as manager:
+        for partition in range(30):
+            node.create(manager, "__consumer_offsets", partition)
+        log = node.create(manager, "orders")
+        put(log, b"value")
+    manager = node.start()
+    assert [line for line in node.reports if "recovering" in line] == [
+        f"recovering 31 logs after an unclean stop: 1 have {log.size_bytes} bytes to check",
+        "recovering orders-0, 0 of 1 logs done",
     ]
     manager.close(now_ms=NOW_MS)
 

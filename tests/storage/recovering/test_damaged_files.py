@@ -284,7 +284,7 @@ def test_progress_of_many_logs_is_told_now_and_then(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node.killed() as manager:
         for partition in range(60):
-            node.create(manager, "orders", partition)
+            put(node.create(manager, "orders", partition), b"v")
     manager = node.start()
     lines = [line for line in node.reports if "logs done" in line]
     assert len(lines) == 20
