@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from .log import PartitionLog
 from .segment import Segment
+from .time_text import utc
 
 _logger = logging.getLogger(__name__)
 
@@ -99,11 +100,17 @@ def _over_age(log: PartitionLog, now_ms: int) -> _Condition:
     def is_old(segment: Segment, _: Segment | None) -> bool:
         if retention_ms < 0:
             return False
-        if segment.largest_timestamp_ms() > now_ms:
+        newest_ms = segment.largest_timestamp_ms()
+        if newest_ms > now_ms and not segment.is_reported_as_future:
+            segment.is_reported_as_future = True
             _logger.warning(
-                "%s: %r is kept because a record of it is from the future", log.name, segment
+                "%s: segment %d stays until retention.ms after %s: a record of it is of that time,"
+                " which is in the future",
+                log.name,
+                segment.base_offset,
+                utc(newest_ms),
             )
-        return now_ms - segment.largest_timestamp_ms() > retention_ms
+        return now_ms - newest_ms > retention_ms
 
     return is_old
 

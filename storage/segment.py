@@ -78,6 +78,7 @@ class Segment:
         "created_ms",
         "directory",
         "files",
+        "is_reported_as_future",
         "size_bytes",
         "state",
     )
@@ -99,6 +100,7 @@ class Segment:
         self.size_bytes = size_bytes
         self.created_ms = created_ms
         self.state = state
+        self.is_reported_as_future = False  # retention warns once of a record from the future
         self._settings = settings
         self._file: OpenFile | None = None
         self._offset_index: OffsetIndex | None = None
