@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def configure(data: Path, *settings: tuple[int, str, str, str]) -> None:
 def test_what_is_too_old_is_told_by_segment(data: Path) -> None:
     result = run(data)
     assert result.exit_code == 0
-    head, *segments, last = result.stdout.splitlines()
+    head, *segments, interval, last = result.stdout.splitlines()
     assert head == (
         f"orders-0 ({data}/orders-0): cleanup.policy=delete retention.ms=604800000 "
         "retention.bytes=-1 log start 0"
@@ -92,8 +93,40 @@ def test_what_is_too_old_is_told_by_segment(data: Path) -> None:
         "the next check deletes it: its newest record is of 2023-11-14" in s for s in segments
     )
     assert f"{SIZE} bytes, active:" in segments[2]
-    assert last == "A running broker checks every 5 minutes (log.retention.check.interval.ms)."
+    default = "the default of log.retention.check.interval.ms"
+    assert interval == f"A running broker checks every 5 minutes ({default})."
+    assert last == (
+        "The broker's file is not known without --config: settings that neither the topic nor the"
+        " metadata log has are shown with their defaults."
+    )
     assert "topics are shown with the defaults" in result.stderr
+
+
+def test_the_interval_of_the_checks_comes_with_its_source(data: Path) -> None:
+    file = data / "server.properties"
+    file.write_text(f"log.dirs={data}\n")
+    last = run(data, "--config", str(file)).stdout.splitlines()[-1]
+    unset = f"the default of log.retention.check.interval.ms, which {file} does not set"
+    assert last == f"A running broker checks every 5 minutes ({unset})."
+    file.write_text("log.retention.check.interval.ms=60000\n")
+    last = run(data, "--config", str(file)).stdout.splitlines()[-1]
+    assert last == "A running broker checks every 1 minute (log.retention.check.interval.ms)."
+
+
+def test_the_settings_are_those_of_the_node_that_has_the_directory(data: Path) -> None:
+    configure(
+        data,
+        (BROKER, "7", "log.retention.bytes", "1"),
+        (TOPIC, "orders", "cleanup.policy", "delete"),
+    )
+    properties = data / "meta.properties"
+    text = properties.read_text()
+    properties.write_text(re.sub("node.id=.*", "node.id=7", text))
+    assert [each["deletedBy"] for each in answers(data)] == [
+        "retention.bytes",
+        "retention.bytes",
+        "retention.ms",
+    ]
 
 
 def test_the_same_in_json(data: Path) -> None:
@@ -179,7 +212,7 @@ def transaction(**fields: Any) -> Transaction:
 
 
 def test_the_transaction_that_keeps_the_cleaner_away_is_named(pinned: Path) -> None:
-    _, pin, *segments, _ = run(pinned, "--topic", "orders").stdout.splitlines()
+    _, pin, *segments, _, _ = run(pinned, "--topic", "orders").stdout.splitlines()
     assert pin.startswith(
         "  not cleaned from offset 1 on: the transaction of producer id 9, epoch 0, is open from "
         "offset 1 on, since 2023-11-14 22:13:20.000 UTC (for "

@@ -23,6 +23,7 @@ from odradek.tools.transactions.ownership import described
 from .report import json_lines, lines
 from .stored_retention import PartitionFilter, StoredRetention
 
+CHECK_INTERVAL = "log.retention.check.interval.ms"
 EXIT_OK = 0
 EXIT_BAD_CONFIG = 1
 
@@ -42,7 +43,7 @@ def run(
         typer.echo(f"odradek: {error}", err=True)
         return EXIT_BAD_CONFIG
     try:
-        _explain(directories, is_included, file_config, as_json=as_json)
+        _explain(directories, is_included, file_config, file, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
         return handle_broken_pipe()
@@ -53,6 +54,7 @@ def _explain(
     directories: Sequence[Path],
     is_included: PartitionFilter,
     file_config: BrokerConfig,
+    file: Path | None,
     *,
     as_json: bool,
 ) -> None:
@@ -71,7 +73,20 @@ def _explain(
     _print_new_warnings(printed, stored.warnings)
     if not as_json:
         interval = duration(stored.check_interval_ms)
-        typer.echo(f"A running broker checks every {interval} (log.retention.check.interval.ms).")
+        typer.echo(f"A running broker checks every {interval} ({_source(file_config, file)}).")
+        if file is None:
+            typer.echo(
+                "The broker's file is not known without --config: settings that neither the topic"
+                " nor the metadata log has are shown with their defaults."
+            )
+
+
+def _source(config: BrokerConfig, file: Path | None) -> str:
+    """Where the interval of the checks comes from. It cannot be changed while a broker runs."""
+    if CHECK_INTERVAL in config.texts:
+        return CHECK_INTERVAL
+    unset = "" if file is None else f", which {file} does not set"
+    return f"the default of {CHECK_INTERVAL}{unset}"
 
 
 def _print_new_warnings(printed: list[str], warnings: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Reads from data directories what the retention rules need to know about each segment.
 
 The settings are those that the broker will have at its next start. A topic's own settings in the
-metadata log come first, then the broker settings stored there, then the configuration file. If the
-given directories have no metadata log, only the file counts.
+metadata log come first, then the settings stored there of the node that has the directories, then
+the configuration file. If the given directories have no metadata log, only the file counts.
 
 Nothing is written. Indexes are not used: the newest timestamp of a segment is taken from the
 headers of its batches.
@@ -64,10 +64,11 @@ class StoredRetention:
         self.warnings: list[str] = []
         self._files = files
         self._directories = directories
+        self._node_id = file_config.node_id
         self._metadata = self._read_metadata()
         self._config = file_config
         if self._metadata is not None:
-            node_id = file_config.node_id
+            node_id = self._node_id
             self._config = EffectiveConfig(file_config, self._metadata.configs, node_id).current
 
     @property
@@ -135,6 +136,8 @@ class StoredRetention:
             try:
                 properties = read_meta_properties(self._files, root)
                 cluster_id = properties.cluster_id if properties else ""
+                if properties is not None:
+                    self._node_id = properties.node_id
                 reading = read_metadata(self._files, path, cluster_id, allow_torn_end=True)
             except (CheckpointError, CorruptJournalError, QuorumStateError) as error:
                 self.warnings.append(
