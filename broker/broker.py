@@ -427,6 +427,7 @@ class Broker:
             log_cleaner=self.log_cleaner,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
             now_ms=self.now_ms,
+            timer_ms=self.timer_ms,
         )
         self.quota_admin = QuotaAdmin(
             controller=self.controller,

@@ -43,6 +43,7 @@ from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
+from .recent_deletions import RecentDeletions
 from .topic_logs import TopicLogs
 
 T = TypeVar("T")
@@ -67,8 +68,9 @@ class TopicAdmin:
         log_cleaner: LogCleaner,
         on_created: Callable[[Topic], object],
         now_ms: Callable[[], int],
+        timer_ms: Callable[[], int],
     ) -> None:
-        """`now_ms` is the wall clock."""
+        """`now_ms` is the wall clock, `timer_ms` a monotonic one."""
         self._lock = asyncio.Lock()
         self._operations = BackgroundTasks(asyncio.get_running_loop())
         self._config = config
@@ -79,6 +81,7 @@ class TopicAdmin:
         self._log_cleaner = log_cleaner
         self._on_created = on_created
         self._now_ms = now_ms
+        self.recent_deletions = RecentDeletions(timer_ms)
 
     async def create(
         self,
@@ -130,6 +133,19 @@ class TopicAdmin:
             if isinstance(result, ApiError) and result.code is not exists:
                 errors[name] = result
         return errors
+
+    async def create_for_client(
+        self, names: Sequence[str], permits: Permits
+    ) -> dict[str, ApiError]:
+        """As `create_automatically`, except for topics that were deleted a moment ago."""
+        async with self._lock:  # a deletion may be running
+            deleted = [name for name in names if name in self.recent_deletions]
+        wanted = [name for name in names if name not in deleted]
+        errors = await self.create_automatically(wanted, permits) if wanted else {}
+        text = "the topic was deleted a moment ago"
+        return errors | {
+            name: ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text) for name in deleted
+        }
 
     async def ensure_internal_topic(self, name: str) -> None:
         """Create an internal topic if it does not exist. Raises ApiError if that fails."""
@@ -184,6 +200,7 @@ class TopicAdmin:
         """Delete topics by name or id. Returns one result per entry of `refs`."""
         results = await self._run_to_end(self._delete(refs, permits))
         await self._sync.sync()
+        self.recent_deletions.answered(result.topic.name for result in results if result.topic)
         return results
 
     async def _delete(
@@ -194,6 +211,7 @@ class TopicAdmin:
             results = self._controller.delete_topics(refs, now_ms, permits=permits)
             deleted = [result.topic for result in results if result.topic]
             await self._topic_logs.delete(deleted)
+            self.recent_deletions.begin(topic.name for topic in deleted)
             for topic in deleted:
                 logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results

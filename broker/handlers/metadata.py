@@ -2,7 +2,7 @@
 
 Describes topics by name, by id (v12), or all. A topic that does not exist is created if broker and
 request allow it, and the response describes the new topic. (Kafka's response has
-LEADER_NOT_AVAILABLE, and the client must ask again.)
+LEADER_NOT_AVAILABLE, and the client must ask again.) One that was deleted a moment ago is unknown.
 v8 can ask for the authorized operations · v10 adds topic ids to the response."""
 
 from collections.abc import Awaitable, Iterable
@@ -76,7 +76,7 @@ async def create_and_respond(
     ]
     not_creatable = set(missing).difference(creatable)
     admin = context.broker.topic_admin
-    errors = await admin.create_automatically(creatable, context.permits) if creatable else {}
+    errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
     topics = [
         refused(context, request, name, creation_code(errors[name].code))
         if name in errors

@@ -176,6 +176,7 @@ class Service:
         await broker.quota_admin.alter(removals, validate_only=False)
         refs = [TopicRef(name) for name in broker.metadata.topics]
         await broker.topic_admin.delete(refs)
+        broker.topic_admin.recent_deletions.forget()
         overridden = {
             ConfigResource(record.resource_type, record.resource_name)
             for record in broker.metadata.configs.records()

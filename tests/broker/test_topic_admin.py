@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.admin.recent_deletions import KEPT_MS
 from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.disk.disk_executor import DiskExecutor
@@ -19,7 +20,12 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.metadata_format import format_metadata
 from odradek.coordinator.metadata.quorum import QuorumMember
-from odradek.coordinator.metadata.topic_creation import CreatedTopic, MorePartitions, NewTopic
+from odradek.coordinator.metadata.topic_creation import (
+    CreatedTopic,
+    MorePartitions,
+    NewTopic,
+    unlimited,
+)
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import Topic
@@ -85,6 +91,7 @@ class Rig:
         self.metadata = kraft.metadata
         self.disk = DiskExecutor(asyncio.get_running_loop())
         self.sync = SlowDisk(self.controller, LogSyncs(self.log_manager, self.disk, lambda: NOW_MS))
+        self.timer_ms = 0
         self.come: list[Topic] = []
         self.gone: list[Topic] = []
         self.admin = TopicAdmin(
@@ -103,6 +110,7 @@ class Rig:
             log_cleaner=idle_cleaner(self.log_manager, lambda: self.config, files, self.disk),
             on_created=self.come.append,
             now_ms=lambda: NOW_MS,
+            timer_ms=lambda: self.timer_ms,
         )
 
     def close(self) -> None:
@@ -172,6 +180,36 @@ async def test_clients_that_name_the_same_topic_at_once_all_get_it(rig: Rig) -> 
     rig.sync.may_end.set()
     assert await asyncio.gather(*races) == [{}] * 5
     assert len(rig.metadata.topics["t"].partitions) == 2
+
+
+async def test_a_client_does_not_create_a_topic_that_an_administrator_deletes(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+
+    async def create_for_client() -> list[ErrorCode]:
+        errors = await rig.admin.create_for_client(["t"], unlimited)
+        return [error.code for error in errors.values()]
+
+    rig.sync.may_end.clear()
+    deletion = asyncio.ensure_future(rig.admin.delete([TopicRef("t")]))
+    await until(lambda: "t" not in rig.metadata.topics)
+    unknown = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    rig.timer_ms = 10 * KEPT_MS
+    assert await create_for_client() == unknown  # before the deletion is answered
+    rig.sync.may_end.set()
+    await deletion
+    rig.timer_ms += KEPT_MS - 1
+    assert await create_for_client() == unknown
+    await rig.admin.create([NewTopic(name="t", partition_count=7)])
+    assert len(rig.metadata.topics["t"].partitions) == 7
+
+
+async def test_a_client_creates_a_deleted_topic_after_a_moment(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t")])
+    await rig.admin.delete([TopicRef("t")])
+    assert "t" not in rig.metadata.topics
+    rig.timer_ms += KEPT_MS
+    assert await rig.admin.create_for_client(["t", "other"], unlimited) == {}
+    assert sorted(rig.metadata.topics) == ["other", "t"]
 
 
 async def test_names_that_cannot_be_topics_are_refused_one_by_one(rig: Rig) -> None:
