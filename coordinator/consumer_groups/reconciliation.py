@@ -55,10 +55,10 @@ def partitions_by_topic(
     """Return the partitions of a heartbeat by topic id; None if it does not report them."""
     if topics is None:
         return None
-    owned: dict[bytes, frozenset[int]] = {}
+    owned: dict[bytes, set[int]] = {}
     for topic in topics:
-        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
-    return owned
+        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
 
 
 def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:

@@ -1,18 +1,20 @@
 """The number of partitions of each internal topic of a topology.
 
     repartition topics   as the topology says; else the largest number among the topics that the
-                         writing subtopology reads. They may depend on each other, so this repeats
-                         until all are known
+                         writing subtopology reads, of those that are known by then. They may
+                         depend on each other, so Kafka goes through all sinks until all are known
     co-partitioned       topics that are joined by key must have the same number: source topics
                          determine that of the repartition topics, or the fixed ones that of the
                          others, or the largest is used
     changelog topics     the number of tasks of their subtopology
 
-An existing topic keeps its number. Kafka: RepartitionTopics, CopartitionedTopicsEnforcer,
-ChangelogTopics.
+An existing topic keeps its number. The time is linear in the size of the topology, which a client
+sends. Kafka: RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import heappop, heappush
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import CopartitionGroup, Subtopology, TopicInfo
@@ -69,9 +71,10 @@ def decide_partition_counts(
     joined = [group for one in subtopologies for group in _copartitioned(one)]
     counts = PartitionCounts(existing)
     counts.decided |= _repartition_topics(subtopologies, existing)
-    fixed = {topic.name for topic in _repartition_infos(subtopologies) if topic.partitions}
+    infos = list(_repartition_infos(subtopologies))
+    copartitioning = _Copartitioning(infos, counts)
     for group in joined:
-        _copartition(group, fixed, {*names_of(_repartition_infos(subtopologies))}, counts)
+        copartitioning.unite(group)
     for subtopology in subtopologies:
         task_count = counts.of_tasks(subtopology)
         counts.decided |= dict.fromkeys(names_of(subtopology.state_changelog_topics), task_count)
@@ -94,39 +97,64 @@ def _repartition_topics(
 ) -> dict[str, int]:
     infos = list(_repartition_infos(subtopologies))
     known = {topic.name: topic.partitions for topic in infos if topic.partitions}
-    open_sinks = [
-        (subtopology, sink)
-        for subtopology in subtopologies
-        for sink in subtopology.repartition_sink_topics
-    ]
-    while open_sinks:
-        left = [pair for pair in open_sinks if not _decide_sink(*pair, known, existing)]
-        if len(left) == len(open_sinks):
-            raise _invalid("repartition topics depend on each other: there is a loop")
-        open_sinks = left
+    _decide_sinks(subtopologies, known, existing)
     for topic in infos:
         if topic.name not in known:
             raise _invalid(f"no subtopology writes to the repartition topic {topic.name}")
     return known
 
 
-def _decide_sink(
-    subtopology: Subtopology,
-    sink: str,
+class _Writer:
+    """A subtopology that writes repartition topics: its sinks, by their place among all sinks."""
+
+    __slots__ = ("largest", "sinks")
+
+    def __init__(self, first_place: int, sinks: Sequence[str], known: Iterable[int | None]) -> None:
+        self.sinks = range(first_place, first_place + len(sinks))
+        self.largest = max((count for count in known if count is not None), default=None)
+        """The largest number of partitions that is known of a topic that it reads."""
+
+
+def _decide_sinks(
+    subtopologies: Sequence[Subtopology],
     known: dict[str, int],
     existing: Callable[[str], int | None],
-) -> bool:
-    """Decide about a topic that a subtopology writes. Returns whether that was possible yet."""
-    if sink in known:
-        return True
-    candidates = [
-        *(known.get(name) for name in names_of(subtopology.repartition_source_topics)),
-        *(existing(name) for name in subtopology.source_topics),
-    ]
-    counts = [count for count in candidates if count is not None]
-    if counts:
-        known[sink] = max(counts)
-    return bool(counts)
+) -> None:
+    """Decide about all topics that subtopologies write, and add them to `known`.
+
+    Kafka passes over all sinks, and again over those that could not be decided. A sink is decided
+    when it is passed and a topic that its subtopology reads is known. Here only these visits are
+    made, in the same order: by the number of the pass, and the place among the sinks.
+    """
+    sinks = [sink for one in subtopologies for sink in one.repartition_sink_topics]
+    writers: list[_Writer] = []
+    readers: dict[str, list[_Writer]] = {}
+    writer_of: list[_Writer] = []  # by place
+    for one in subtopologies:
+        sources = [*map(existing, one.source_topics)]
+        reads = [*names_of(one.repartition_source_topics)]
+        own = one.repartition_sink_topics
+        writer = _Writer(len(writer_of), own, [*map(known.get, reads), *sources])
+        writers.append(writer)
+        writer_of += [writer] * len(own)
+        for name in reads:
+            readers.setdefault(name, []).append(writer)
+    visits = [(0, place) for one in writers if one.largest is not None for place in one.sinks]
+    while visits:
+        number, place = heappop(visits)
+        name, count = sinks[place], writer_of[place].largest
+        assert count is not None, "a sink is visited when a topic that its writer reads is known"
+        if name in known:
+            continue
+        known[name] = count
+        for reader in readers.get(name, ()):
+            if reader.largest is None:
+                reader.largest = count
+                for later in reader.sinks:
+                    heappush(visits, (number + (later < place), later))
+            reader.largest = max(count, reader.largest)
+    if any(sink not in known for sink in sinks):
+        raise _invalid("repartition topics depend on each other: there is a loop")
 
 
 # -- topics that are joined ------------------------------------------------------------------------
@@ -153,26 +181,37 @@ def _named(
             yield names[index]
 
 
-def _copartition(
-    topics: frozenset[str], fixed: set[str], repartition: set[str], counts: PartitionCounts
-) -> None:
-    """Give the repartition topics of a group the number of partitions that the group must have."""
-    if not topics:
-        return
-    own = {topic: counts.of(topic) for topic in sorted(topics)}
-    internal = {topic: count for topic, count in own.items() if topic in repartition}
-    sources = {topic: count for topic, count in own.items() if topic not in repartition}
-    if sources:
-        wanted = _only_count(sources)
-    elif fixed:
-        # All fixed repartition topics of the topology, not only those of this group, as in Kafka.
-        wanted = _only_count({topic: counts.of(topic) for topic in sorted(fixed)})
-    else:
-        wanted = max(internal.values())
-    for topic, count in internal.items():
-        if topic in fixed and count != wanted:
-            raise _incorrect(f"{topic} has {count} partitions, its source topics have {wanted}")
-        counts.decided[topic] = wanted
+class _Copartitioning:
+    """Gives the repartition topics of groups the number of partitions that each group must have."""
+
+    def __init__(self, infos: Iterable[TopicInfo], counts: PartitionCounts) -> None:
+        self._counts = counts
+        self._repartition = {topic.name for topic in infos}
+        self._fixed = {topic.name for topic in infos if topic.partitions}
+
+    @cached_property
+    def _fixed_count(self) -> int:
+        """The number of all fixed repartition topics. No group changes it."""
+        return _only_count({topic: self._counts.of(topic) for topic in sorted(self._fixed)})
+
+    def unite(self, topics: frozenset[str]) -> None:
+        """Decide about the repartition topics of one group. Raises TopicsProblem."""
+        if not topics:
+            return
+        own = {topic: self._counts.of(topic) for topic in sorted(topics)}
+        internal = {topic: count for topic, count in own.items() if topic in self._repartition}
+        sources = {topic: count for topic, count in own.items() if topic not in self._repartition}
+        if sources:
+            wanted = _only_count(sources)
+        elif self._fixed:
+            # All fixed repartition topics of the topology, not only the group's, as in Kafka.
+            wanted = self._fixed_count
+        else:
+            wanted = max(internal.values())
+        for topic, count in internal.items():
+            if topic in self._fixed and count != wanted:
+                raise _incorrect(f"{topic} has {count} partitions, its source topics have {wanted}")
+            self._counts.decided[topic] = wanted
 
 
 def _only_count(counts: Mapping[str, int]) -> int:

@@ -25,12 +25,13 @@ class ProcessLoad:
         self.active: dict[str, set[TaskId]] = {}
         self.standby: dict[str, set[TaskId]] = {}
         self.tasks: set[TaskId] = set()
+        self._task_count = 0
         self._members_by_load: JavaQueue[str] | None = None
 
     @property
     def load(self) -> float:
         """Tasks per member."""
-        return sum(self.task_counts.values()) / len(self.task_counts)
+        return self._task_count / len(self.task_counts)
 
     def add_member(self, member_id: str) -> None:
         """Add a member without tasks."""
@@ -48,6 +49,7 @@ class ProcessLoad:
         of_kind[member_id].add(task)
         self.tasks.add(task)
         self.task_counts[member_id] += 1
+        self._task_count += 1
         return self.task_counts[member_id]
 
     def add_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:

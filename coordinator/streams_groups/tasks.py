@@ -63,11 +63,13 @@ OWNS_NOTHING = OwnedTasks()
 
 def task_set(tasks: Iterable[TaskIds]) -> TaskSet:
     """Return tasks of a request or a record by subtopology id."""
-    found: dict[str, frozenset[int]] = {}
+    found: dict[str, set[int]] = {}
     for one in tasks:
-        found[one.subtopology_id] = found.get(one.subtopology_id, frozenset()).union(one.partitions)
+        found.setdefault(one.subtopology_id, set()).update(one.partitions)
     return {
-        subtopology_id: partitions for subtopology_id, partitions in found.items() if partitions
+        subtopology_id: frozenset(partitions)
+        for subtopology_id, partitions in found.items()
+        if partitions
     }
 
 

@@ -1,6 +1,7 @@
 """A topology and the cluster's topics: how large internal topics are, and what is wrong."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -47,6 +48,50 @@ def test_repartition_topics_are_decided_in_any_order() -> None:
         subtopology("2", "a", writes=["r1"]),
     )
     assert missing(found) == {"r1": 3, "r2": 3}
+
+
+def sizes_by_passes(
+    topics: Mapping[str, int], subtopologies: Sequence[StreamsGroupHeartbeatSubtopology]
+) -> dict[str, int]:
+    """The sizes of repartition topics as Kafka finds them, by passes over all sinks.
+
+    What a sink gets depends on what is known when it is passed.
+    """
+    known: dict[str, int] = {}
+    left = [(one, sink) for one in subtopologies for sink in one.repartition_sink_topics]
+    while left:
+        undecided = []
+        for one, sink in left:
+            reads = [topic.name for topic in one.repartition_source_topics]
+            sizes = [known[name] for name in reads if name in known]
+            sizes += [topics[name] for name in one.source_topics]
+            if sink not in known and sizes:
+                known[sink] = max(sizes)
+            elif sink not in known:
+                undecided.append((one, sink))
+        left = undecided
+    return known
+
+
+def test_repartition_topics_are_as_large_as_by_kafkas_passes() -> None:
+    choose = random.Random(36)
+    names = [f"r{number}" for number in range(5)]
+    topics = {"a": 1, "b": 2, "c": 3}
+    for _ in range(300):
+        subtopologies = [
+            subtopology(
+                str(number),
+                *choose.sample(list(topics), choose.choice((0, 0, 0, 1, 2))),
+                reads=list(map(internal, choose.sample(names, choose.randint(1, 2)))),
+                writes=choose.sample(names, choose.randint(0, 3)),
+            )
+            for number in range(5)
+        ]
+        subtopologies.append(subtopology("last", "a", writes=names))  # all of them have a writer
+        subtopologies.insert(0, subtopology("first", reads=list(map(internal, names))))
+        choose.shuffle(subtopologies)
+        expected = sizes_by_passes(topics, subtopologies)
+        assert missing(configured(topics, *subtopologies)) == expected
 
 
 def test_an_existing_topology_is_ready() -> None:

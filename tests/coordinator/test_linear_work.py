@@ -1,0 +1,139 @@
+"""The coordinators' work is linear in the size of what a client sends."""
+
+from collections.abc import Callable
+
+import pytest
+
+from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic
+from odradek.coordinator.streams_groups.configuration import configure
+from odradek.coordinator.streams_groups.process_load import ProcessLoad, TaskId
+from odradek.coordinator.streams_groups.tasks import task_set
+from odradek.coordinator.streams_groups.topology import Topology, topology_value
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatSubtopology,
+    StreamsGroupHeartbeatTaskIds,
+    StreamsGroupHeartbeatTopology,
+)
+from tests.support.growth import Work, assert_linear
+from tests.support.streams_members import internal, subtopology, topology
+
+TOPIC_ID = bytes(16)
+
+
+# -- what members report ---------------------------------------------------------------------------
+
+
+def owned_partitions(size: int) -> Work:
+    """One topic in as many entries."""
+    topics = [
+        ConsumerGroupHeartbeatTopicPartitions(topic_id=TOPIC_ID, partitions=[index])
+        for index in range(size)
+    ]
+    return lambda: partitions_by_topic(topics)
+
+
+def owned_tasks(size: int) -> Work:
+    """One subtopology in as many entries."""
+    tasks = [
+        StreamsGroupHeartbeatTaskIds(subtopology_id="0", partitions=[index])
+        for index in range(size)
+    ]
+    return lambda: task_set(tasks)
+
+
+# -- topologies ------------------------------------------------------------------------------------
+
+
+def configured(sent: StreamsGroupHeartbeatTopology) -> Work:
+    """Configure a topology that reads the topic "lines"."""
+    stored = Topology(topology_value(sent))
+    return lambda: configure(stored, {"lines": 3}.get)
+
+
+def chain(size: int) -> list[StreamsGroupHeartbeatSubtopology]:
+    """Subtopologies of which each reads what the one before writes."""
+    return [
+        subtopology("first", "lines", writes=["0"]),
+        *(
+            subtopology(f"{at:06}", reads=[internal(str(at))], writes=[str(at + 1)])
+            for at in range(size)
+        ),
+        subtopology("last", reads=[internal(str(size))]),
+    ]
+
+
+def forward_chain(size: int) -> Work:
+    return configured(topology(*chain(size)))
+
+
+def backward_chain(size: int) -> Work:
+    """Each pass of Kafka over the sinks decides only about one of them."""
+    return configured(topology(*reversed(chain(size))))
+
+
+def one_subtopology_backwards(size: int) -> Work:
+    """A subtopology that writes many topics, after the one that reads all of them."""
+    names = [str(at) for at in range(size)]
+    writer = subtopology("0", "lines", writes=names)
+    reader = subtopology("1", reads=list(map(internal, names)), writes=names)
+    return configured(topology(reader, writer))
+
+
+def copartition_groups(size: int) -> Work:
+    """As many groups of one repartition topic each, of as many that have a fixed number."""
+    reads = [internal(str(at), 3) for at in range(size)]
+    joined = [((), (at,)) for at in range(size)]
+    return configured(topology(subtopology("0", "lines", reads=reads, joined=joined)))
+
+
+def one_copartition_group(size: int) -> Work:
+    reads = [internal(str(at), 3) for at in range(size)]
+    return configured(
+        topology(subtopology("0", "lines", reads=reads, joined=[((0,), tuple(range(size)))])),
+    )
+
+
+def changelogs(size: int) -> Work:
+    """Changelogs with settings, in as many subtopologies."""
+    return configured(
+        topology(
+            *(
+                subtopology(str(at), "lines", changelogs=[internal(f"c{at}", 0, {"a": "b"})])
+                for at in range(size)
+            )
+        )
+    )
+
+
+def members_of_one_process(size: int) -> Work:
+    """A process with as many members gets as many tasks."""
+
+    def assign() -> None:
+        process = ProcessLoad()
+        for at in range(size):
+            process.add_member(str(at))
+        for at in range(size):
+            process.add(str(at), TaskId("0", at), is_active=True)
+            assert process.load
+
+    return assign
+
+
+KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
+    "owned partitions": (owned_partitions, 2000),
+    "owned tasks": (owned_tasks, 2000),
+    "a chain of subtopologies": (forward_chain, 500),
+    "a chain backwards": (backward_chain, 500),
+    "a writer after its reader": (one_subtopology_backwards, 1000),
+    "co-partition groups": (copartition_groups, 500),
+    "one co-partition group": (one_copartition_group, 1000),
+    "changelogs": (changelogs, 500),
+    "members of one process": (members_of_one_process, 500),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_times_the_size_takes_four_times_as_long(kind: str) -> None:
+    prepared, size = KINDS[kind]
+    assert_linear(prepared, size)
