@@ -43,14 +43,14 @@ class AppliedConfig:
 
     def apply(self, changed: Iterable[ConfigResource]) -> None:
         """Apply the changes of these resources."""
-        topics = set()
+        names: dict[int, set[str]] = {}
         for kind, name in changed:
-            if kind == ConfigResourceType.TOPIC:
-                topics.add(name)
-            elif kind == ConfigResourceType.BROKER:
-                self._effective_config.refresh()
-            elif kind == ConfigResourceType.CLIENT_METRICS:
-                self._subscriptions.update()
+            names.setdefault(kind, set()).add(name)
+        if ConfigResourceType.BROKER in names:
+            self._effective_config.refresh()
+        if ConfigResourceType.CLIENT_METRICS in names:
+            self._subscriptions.update()
+        topics = names.get(ConfigResourceType.TOPIC, set())
         if topics:
             logs = [log for log in self._all_logs() if log.topic in topics]
             self._update_logs(self._effective_config.current, logs)

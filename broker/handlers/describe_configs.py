@@ -56,7 +56,7 @@ def handle(context: RequestContext, request: DescribeConfigsRequest) -> Describe
 def describe(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    wanted = set(resource.configuration_keys or ())
+    wanted = frozenset(resource.configuration_keys or ())
     try:
         operation = AclOperation.DESCRIBE_CONFIGS
         check_config_access(context, operation, resource.resource_type, resource.resource_name)

@@ -8,7 +8,8 @@ cluster or a topic, and a change of it clears the eligible leader replicas. Kafk
 ConfigurationControlManager.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -177,13 +178,21 @@ def _with_items(current: str | None, change: ConfigChange, key: Key | None) -> s
         )
     text = key.render(key.default) if current is None else current
     items = [item for item in (text or "").split(",") if item]
-    for item in split_list(change.value or ""):
-        if change.operation == AlterOperation.SUBTRACT:
-            if item in items:
-                items.remove(item)
-        elif item not in items:
-            items.append(item)
-    return ",".join(items)
+    named = split_list(change.value or "")
+    if change.operation == AlterOperation.SUBTRACT:
+        return ",".join(_subtracted(items, named))
+    known = set(items)
+    return ",".join([*items, *(item for item in dict.fromkeys(named) if item not in known)])
+
+
+def _subtracted(items: Iterable[str], named: Iterable[str]) -> Iterator[str]:
+    """Yield the items without the named ones: each name removes the first that is left."""
+    left = Counter(named)
+    for item in items:
+        if left[item]:
+            left[item] -= 1
+        else:
+            yield item
 
 
 def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:
