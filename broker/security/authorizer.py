@@ -200,8 +200,9 @@ class AclAuthorizer(Authorizer):
             return True
         literals = allowed[PatternType.LITERAL] - denied[PatternType.LITERAL]
         prefixes = denied[PatternType.PREFIXED]
+        lengths = {len(prefix) for prefix in prefixes}
         return any(
-            all(name[:length] not in prefixes for length in range(1, len(name) + 1))
+            all(name[:length] not in prefixes for length in lengths)
             for name in literals | allowed[PatternType.PREFIXED]
         )
 

@@ -13,7 +13,7 @@ from odradek.protocol.records.cluster_metadata import (
     RemoveAccessControlEntryRecord,
 )
 
-from .acls import AclFilter, Acls, PatternType, Permission, fields_of
+from .acls import AclFilter, Acls, AclSelection, PatternType, Permission, fields_of
 from .topic_creation import MAX_RECORDS, limited_outcome
 
 # On the wire and in records: never renumber. Kafka: ResourceType, AclOperation.
@@ -22,6 +22,9 @@ _OPERATIONS = range(2, 16)
 _ANY = 1
 _CLUSTER = 4
 _CLUSTER_NAME = "kafka-cluster"
+
+# The matches of all filters of one request. Kafka does not limit them.
+MAX_RESULTS = 10 * MAX_RECORDS
 
 Deletions = list[list[AccessControlEntryRecord] | ApiError]
 
@@ -51,22 +54,29 @@ def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
     """Remove the entries that match filters. The reply has for each filter its matches.
 
     An entry that matches several filters is in the result of each. Raises INVALID_REQUEST when the
-    filters match more entries than one operation may remove.
+    filters match more entries than one operation may remove, or the results are too long together.
     """
+    selection = AclSelection(acls)
     reply: Deletions = []
     records: dict[bytes, JournalRecord] = {}
+    result_count = 0
     for wanted in filters:
         problem = _problem_of(wanted)
         if problem is not None:
             reply.append(ApiError(ErrorCode.INVALID_REQUEST, problem))
             continue
-        found = list(acls.select(wanted))
+        found = selection.matches(wanted)
+        result_count += len(found)
+        if result_count > MAX_RESULTS:
+            text = f"The results of all filters have more than {MAX_RESULTS} acls."
+            raise _invalid(text)
         for entry in found:
-            removal = RemoveAccessControlEntryRecord(id=entry.id)
-            records[entry.id] = JournalRecord(removal)
+            if entry.id not in records:
+                removal = RemoveAccessControlEntryRecord(id=entry.id)
+                records[entry.id] = JournalRecord(removal)
         if len(records) > MAX_RECORDS:
             text = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
-            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+            raise _invalid(text)
         reply.append(found)
     return Outcome(reply=reply, records=tuple(records.values()))
 

@@ -144,6 +144,12 @@ class Acls:
                 for entries in self._of_pattern[pattern].values():
                     yield from filter(wanted.matches_entry, entries.values())
 
+    def prefix_lengths(self, resource_type: int) -> Iterable[int]:
+        """The lengths of the prefixes that have entries, of a type or of ANY."""
+        if resource_type != ANY:
+            return self._prefix_lengths.get(resource_type, ())
+        return set().union(*self._prefix_lengths.values())
+
     def records(self) -> Iterable[AccessControlEntryRecord]:
         """The records of a snapshot."""
         return tuple(self.by_id.values())
@@ -185,6 +191,57 @@ class Acls:
                 if not lengths[len(pattern.name)]:
                     del lengths[len(pattern.name)]
         _discard(self._of_principal, (pattern.resource_type, entry.principal), entry_id)
+
+
+class AclSelection:
+    """Selects the entries that match many filters, like `Acls.select` for each of them.
+
+    Filters that set the same fields use one index of all entries, made for the first of them. So
+    the cost is that of the filters, the entries and the matches, not of filters times entries.
+    Valid until the entries change.
+    """
+
+    def __init__(self, acls: Acls) -> None:
+        self._acls = acls
+        self._indexes: dict[tuple[int, ...], dict[tuple[object, ...], list[Entry]]] = {}
+
+    def matches(self, wanted: AclFilter) -> list[Entry]:
+        """The entries that match a filter. The list is shared between equal filters."""
+        found = [self._find(wanted, *pattern) for pattern in self._patterns(wanted)]
+        return found[0] if len(found) == 1 else [entry for some in found for entry in some]
+
+    def _patterns(self, wanted: AclFilter) -> Iterator[tuple[int | None, str | None]]:
+        """The pattern types and names that a filter selects; None selects all."""
+        name = wanted.name
+        if wanted.pattern_type != PatternType.MATCH or name is None:
+            is_any = wanted.pattern_type in (PatternType.ANY, PatternType.MATCH)
+            yield None if is_any else wanted.pattern_type, name
+            return
+        yield PatternType.LITERAL, name
+        if name != WILDCARD:
+            yield PatternType.LITERAL, WILDCARD
+        for length in self._acls.prefix_lengths(wanted.resource_type):
+            if length <= len(name):
+                yield PatternType.PREFIXED, name[:length]
+
+    def _find(self, wanted: AclFilter, pattern_type: int | None, name: str | None) -> list[Entry]:
+        fields = (
+            None if wanted.resource_type == ANY else wanted.resource_type,
+            name,
+            pattern_type,
+            wanted.principal,
+            wanted.host,
+            None if wanted.operation == ANY else wanted.operation,
+            None if wanted.permission == ANY else wanted.permission,
+        )
+        places = tuple(place for place, value in enumerate(fields) if value is not None)
+        if places not in self._indexes:
+            index: dict[tuple[object, ...], list[Entry]] = {}
+            for entry in self._acls.by_id.values():
+                all_fields = fields_of(entry)
+                index.setdefault(tuple(all_fields[place] for place in places), []).append(entry)
+            self._indexes[places] = index
+        return self._indexes[places].get(tuple(fields[place] for place in places), [])
 
 
 def pattern_of(entry: Entry) -> Pattern:

@@ -4,7 +4,19 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.config.topic_config import TOPIC_KEYS
 from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic
+from odradek.coordinator.metadata.acl_changes import delete_acls
+from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
+from odradek.coordinator.metadata.config_changes import (
+    Alteration,
+    AlterOperation,
+    ConfigChange,
+    ConfigResource,
+    ConfigRules,
+    overrides_after,
+)
+from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.streams_groups.configuration import configure
 from odradek.coordinator.streams_groups.process_load import ProcessLoad, TaskId
 from odradek.coordinator.streams_groups.tasks import task_set
@@ -15,9 +27,12 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatTaskIds,
     StreamsGroupHeartbeatTopology,
 )
+from tests.support.acl_sets import acls_of, entry
 from tests.support.growth import Work, assert_linear
 from tests.support.streams_members import internal, subtopology, topology
 
+KEY = "leader.replication.throttled.replicas"
+RULES = ConfigRules(keys=lambda _: TOPIC_KEYS, check=lambda *_: None)
 TOPIC_ID = bytes(16)
 
 
@@ -120,6 +135,43 @@ def members_of_one_process(size: int) -> Work:
     return assign
 
 
+# -- configurations and access control entries -----------------------------------------------------
+
+
+def altered_list(operation: AlterOperation) -> Callable[[int], Work]:
+    """Append as many items to a list, or take them away."""
+
+    def prepared(size: int) -> Work:
+        items = ",".join(f"{at}:1" for at in range(size))
+        others = ",".join(f"{at}:1" for at in range(size - 1, -1, -1))
+        if operation is AlterOperation.APPEND:
+            others = ",".join(f"{at}:2" for at in range(size))
+        alteration = Alteration(
+            resource=ConfigResource(ConfigResourceType.TOPIC, "t"),
+            changes=[ConfigChange(KEY, operation, others)],
+        )
+        return lambda: overrides_after({KEY: items}, alteration, RULES)
+
+    return prepared
+
+
+def acl_filters(**given: int | str) -> Callable[[int], Work]:
+    """As many filters as there are entries, each of which matches one entry."""
+
+    def prepared(size: int) -> Work:
+        names = [f"{at:06}" for at in range(size)]
+        acls = acls_of(entry(principal=f"User:{name}", host=name, name=name) for name in names)
+        unset = AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)
+        filters = [
+            unset._replace(**{field: str(value).format(name) if isinstance(value, str) else value
+                              for field, value in given.items()})
+            for name in names
+        ]  # fmt: skip
+        return lambda: delete_acls(acls, filters)
+
+    return prepared
+
+
 KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "owned partitions": (owned_partitions, 2000),
     "owned tasks": (owned_tasks, 2000),
@@ -130,6 +182,15 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "one co-partition group": (one_copartition_group, 1000),
     "changelogs": (changelogs, 500),
     "members of one process": (members_of_one_process, 500),
+    "append to a list": (altered_list(AlterOperation.APPEND), 2000),
+    "subtract from a list": (altered_list(AlterOperation.SUBTRACT), 2000),
+    "acl filters by principal": (acl_filters(principal="User:{}"), 300),
+    "acl filters by host": (acl_filters(host="{}"), 300),
+    "acl filters by name": (acl_filters(name="{}"), 300),
+    "acl filters by matching name": (
+        acl_filters(name="{}", pattern_type=PatternType.MATCH.value),
+        300,
+    ),
 }
 
 

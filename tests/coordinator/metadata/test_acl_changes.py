@@ -1,14 +1,16 @@
 """Adding and removing access control entries, and the filters that select them."""
 
+import random
 from typing import Any
 
 import msgspec
 import pytest
 
-from odradek.coordinator.metadata.acl_changes import create_acls, delete_acls
+from odradek.coordinator.metadata.acl_changes import MAX_RESULTS, create_acls, delete_acls
 from odradek.coordinator.metadata.acls import (
     ANY,
     AclFilter,
+    AclSelection,
     Entry,
     PatternType,
     Permission,
@@ -16,7 +18,7 @@ from odradek.coordinator.metadata.acls import (
 )
 from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
-from tests.support.acl_sets import entry
+from tests.support.acl_sets import ENTRY_HOSTS, NAMES, PRINCIPALS, acls_of, entry
 from tests.support.metadata import Metadata
 
 EVERYTHING = AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)
@@ -139,3 +141,45 @@ def test_a_filter_selects_as_kafkas(
         fields_of(one) for one in metadata.state.acls.select(EVERYTHING._replace(**changes))
     }
     assert selected == {fields_of(entries[name]) for name in names.split()}
+
+
+def test_many_filters_select_what_each_of_them_selects_alone() -> None:
+    choose = random.Random(36)
+    permissions = tuple(Permission)
+    for _ in range(20):
+        acls = acls_of(
+            changed(
+                id=choose.randbytes(16),
+                resource_type=choose.choice((TOPIC, GROUP)),
+                resource_name=choose.choice(NAMES),
+                pattern_type=choose.choice((PatternType.LITERAL, PatternType.PREFIXED)),
+                principal=choose.choice(PRINCIPALS),
+                host=choose.choice(ENTRY_HOSTS),
+                operation=choose.choice((READ, WRITE)),
+                permission_type=choose.choice(permissions),
+            )
+            for _ in range(30)
+        )
+        selection = AclSelection(acls)
+        for _ in range(200):
+            wanted = AclFilter(
+                choose.choice((ANY, TOPIC, GROUP)),
+                choose.choice((None, *NAMES, "abcd")),
+                choose.choice(tuple(PatternType)),
+                choose.choice((None, *PRINCIPALS)),
+                choose.choice((None, *ENTRY_HOSTS)),
+                choose.choice((ANY, READ, WRITE)),
+                choose.choice((ANY, *permissions)),
+            )
+            found = [one.id for one in selection.matches(wanted)]
+            assert sorted(found) == sorted(one.id for one in acls.select(wanted))
+
+
+def test_the_results_of_one_request_are_limited(metadata: Metadata) -> None:
+    create(metadata, *(entry(name=f"t{number}") for number in range(100)))
+    at_most = delete_acls(metadata.state.acls, [EVERYTHING] * (MAX_RESULTS // 100))
+    assert len(at_most.reply) == MAX_RESULTS // 100
+    assert len(at_most.records) == 100
+    with pytest.raises(ApiError) as caught:
+        delete_acls(metadata.state.acls, [EVERYTHING] * (MAX_RESULTS // 100 + 1))
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
