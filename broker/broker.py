@@ -374,7 +374,7 @@ class Broker:
             disk=self.disk,
             node_id=self.config.node_id,
             config_of=self._topic_config,
-            on_deleted=self._topic_deleted,
+            on_deleted=self._topics_deleted,
         )
         self.applied_config = AppliedConfig(
             self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
@@ -657,12 +657,15 @@ class Broker:
         self.config = config
         self.log_manager.update_config(config)
 
-    def _topic_deleted(self, topic: Topic) -> None:
-        self.coordinator_logs.topic_deleted(topic)
-        self.groups.retention.on_topics_deleted([(topic.name, topic.id)])
-        self.groups.share_groups.on_topics_deleted([topic.id])
-        self.share_coordinator.on_topics_deleted([topic.id])
-        self.shares.topic_deleted(topic.id)
+    def _topics_deleted(self, topics: Sequence[Topic]) -> None:
+        """Forget deleted topics, all of a request at once: each step looks through all groups."""
+        for topic in topics:
+            self.coordinator_logs.topic_deleted(topic)
+        ids = frozenset(topic.id for topic in topics)
+        self.groups.retention.on_topics_deleted([(topic.name, topic.id) for topic in topics])
+        self.groups.share_groups.on_topics_deleted(ids)
+        self.share_coordinator.on_topics_deleted(ids)
+        self.shares.topics_deleted(ids)
 
     def _when_share_states_exist(self, then: Callable[[], None]) -> None:
         """Call `then` when `__share_group_state` exists, or cannot be created."""

@@ -225,11 +225,11 @@ class TopicAdmin:
         return await asyncio.shield(self._operations.start(work))
 
     def _partitions(self, refs: Sequence[TopicRef]) -> list[TopicPartition]:
-        """All partitions of the topics that exist."""
+        """All partitions of the topics that exist. The same reference counts once."""
         topics = self._metadata.topics
         existing = (
             topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
-            for ref in refs
+            for ref in dict.fromkeys(refs)
         )
         return [
             TopicPartition(topic.name, index)

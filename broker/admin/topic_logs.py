@@ -24,7 +24,7 @@ logger = logging.getLogger("odradek.topics")
 class TopicLogs:
     """Creates and deletes the logs of topics that this process serves.
 
-    `on_deleted` is called with each deleted topic when its logs are no longer served.
+    `on_deleted` is called with deleted topics when their logs are no longer served.
     """
 
     def __init__(
@@ -34,9 +34,13 @@ class TopicLogs:
         disk: DiskExecutor,
         node_id: int,
         config_of: Callable[[str], TopicConfig],
-        on_deleted: Callable[[Topic], object],
+        on_deleted: Callable[[Sequence[Topic]], object],
     ) -> None:
-        """`node_id` is that in the metadata log. `config_of` is called with a topic's name."""
+        """`node_id` is that in the metadata log.
+
+        `config_of` is called with a topic's name. It parses the topic's overrides, so it is called
+        once for all partitions.
+        """
         self._log_manager = log_manager
         self._disk = disk
         self._node_id = node_id
@@ -45,14 +49,14 @@ class TopicLogs:
 
     async def create(self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int) -> None:
         """Create the logs of partitions. An error is logged."""
-        new = [
-            self._new_log(topic, topic.partitions[index])
-            for topic, indexes in wanted
-            for index in indexes
-        ]
+        new: list[NewLog] = []
+        for topic, indexes in wanted:
+            config = self._config_of(topic.name)
+            new += (self._new_log(topic, topic.partitions[index], config) for index in indexes)
         creation = self._log_manager.begin_creation(new, now_ms=now_ms)
         await self._disk.run(creation.run)
         creation.finish()
+        configs: dict[str, TopicConfig] = {}  # they may have changed during the creation
         for new_log in new:
             if self._log_manager.is_elsewhere(*new_log.key):
                 continue
@@ -60,15 +64,17 @@ class TopicLogs:
                 log = self._log_manager.get(*new_log.key)
             except ApiError as error:
                 logger.error("%s-%d is offline: %s", *new_log.key, error.message)
-            else:  # the configuration may have changed during the creation
-                log.update_config(self._config_of(new_log.topic))
+            else:
+                if new_log.topic not in configs:
+                    configs[new_log.topic] = self._config_of(new_log.topic)
+                log.update_config(configs[new_log.topic])
 
-    def _new_log(self, topic: Topic, partition: Partition) -> NewLog:
+    def _new_log(self, topic: Topic, partition: Partition, config: TopicConfig) -> NewLog:
         return NewLog(
             topic.name,
             partition.index,
             topic.id,
-            self._config_of(topic.name),
+            config,
             partition.leader_epoch,
             partition.directory_of(self._node_id),
         )
@@ -83,8 +89,8 @@ class TopicLogs:
         for log in logs:
             if log is not None:
                 log.notify_waiters()
-        for topic in topics:
-            self._on_deleted(topic)
+        if topics:
+            self._on_deleted(topics)
         if partitions:
             await self._disk.run(deletion.run)
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from odradek.broker.requests.session import Session
 from odradek.coordinator.alarm import Alarm
@@ -80,9 +80,9 @@ class Shares:
             self._lock_ends.cancel(key)
             led.notify()
 
-    def topic_deleted(self, topic_id: bytes) -> None:
-        """Close the share-partitions of a topic that has been deleted."""
-        for key in [key for key in self._led if key.topic_id == topic_id]:
+    def topics_deleted(self, topic_ids: Container[bytes]) -> None:
+        """Close the share-partitions of topics that have been deleted."""
+        for key in [key for key in self._led if key.topic_id in topic_ids]:
             self._close(key)
 
     def close(self) -> None:

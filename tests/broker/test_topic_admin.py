@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.requests.fetch_waiters import FetchWaiters
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
@@ -34,6 +36,7 @@ from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_in_loop import until
 from tests.support.cleaner_rig import idle_cleaner
 from tests.support.faulty_files import FaultyFiles
@@ -94,6 +97,9 @@ class Rig:
         self.timer_ms = 0
         self.come: list[Topic] = []
         self.gone: list[Topic] = []
+        self.deletions = 0
+        self.parsed: list[str] = []
+        self.log_cleaner = idle_cleaner(self.log_manager, lambda: self.config, files, self.disk)
         self.admin = TopicAdmin(
             config=self.config,
             controller=self.controller,
@@ -102,16 +108,22 @@ class Rig:
                 log_manager=self.log_manager,
                 disk=self.disk,
                 node_id=self.config.node_id,
-                config_of=lambda name: self.config.stored_topic_config(
-                    self.metadata.configs.of_topic(name)
-                ),
-                on_deleted=self.gone.append,
+                config_of=self._config_of,
+                on_deleted=self._deleted,
             ),
-            log_cleaner=idle_cleaner(self.log_manager, lambda: self.config, files, self.disk),
+            log_cleaner=self.log_cleaner,
             on_created=self.come.append,
             now_ms=lambda: NOW_MS,
             timer_ms=lambda: self.timer_ms,
         )
+
+    def _config_of(self, name: str) -> TopicConfig:
+        self.parsed.append(name)
+        return self.config.stored_topic_config(self.metadata.configs.of_topic(name))
+
+    def _deleted(self, topics: Sequence[Topic]) -> None:
+        self.gone += topics
+        self.deletions += 1
 
     def close(self) -> None:
         self.disk.close()
@@ -153,6 +165,11 @@ async def test_the_answer_waits_for_the_disk_but_the_topic_does_not(rig: Rig) ->
 async def test_a_topic_is_created_with_its_overrides(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t", configs={"retention.ms": "1000"})])
     assert rig.log_manager.get("t", 0).config.retention_ms == 1000
+
+
+async def test_the_overrides_of_a_topic_are_not_parsed_for_each_partition(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name="t", partition_count=30), NewTopic(name="u")])
+    assert sorted(rig.parsed) == ["t", "t", "u", "u"]  # before and after its logs are created
 
 
 async def test_validation_changes_nothing(rig: Rig) -> None:
@@ -272,6 +289,32 @@ async def test_a_deleted_topic_is_gone_and_its_coordinators_are_notified(rig: Ri
         rig.log_manager.get("t", 0)
     names = sorted(path.name for path in rig.log_manager.directories[0].path.glob("t-*"))
     assert [name.endswith("-delete") for name in names] == [True, True]
+
+
+async def test_the_coordinators_look_for_all_topics_of_a_request_at_once(rig: Rig) -> None:
+    await rig.admin.create([NewTopic(name=name) for name in "abc"])
+    await rig.admin.delete([TopicRef(name) for name in "abx"])
+    assert {topic.name for topic in rig.gone} == {"a", "b"}
+    assert rig.deletions == 1
+    await rig.admin.delete([TopicRef("x")])
+    assert rig.deletions == 1
+
+
+async def test_a_topic_that_is_named_again_and_again_is_paused_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.admin.create([NewTopic(name="t", partition_count=3)])
+    paused: list[TopicPartition] = []
+    pause = rig.log_cleaner.paused
+
+    def noted(partitions: Iterable[TopicPartition]) -> AbstractAsyncContextManager[None]:
+        paused.extend(partitions)
+        return pause(paused)
+
+    monkeypatch.setattr(rig.log_cleaner, "paused", noted)
+    results = await rig.admin.delete([TopicRef("t")] * 1000)
+    assert [code_of(result.error) for result in results] == [ErrorCode.INVALID_REQUEST]
+    assert paused == [TopicPartition("t", index) for index in range(3)]
 
 
 async def test_a_topic_created_again_has_another_id_and_is_empty(rig: Rig) -> None:
