@@ -6,7 +6,7 @@ v2 clients know PRODUCER_FENCED · v4 has several transactions, and can check in
 send it to each other, so it needs access to the cluster, not to the topics · v5 answers with
 TRANSACTION_ABORTABLE (KIP-890)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.producer_errors import known_producer_error
@@ -46,15 +46,46 @@ def handle(
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
     if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    errors = {
+        producer_of(transaction): errors_of(context, transaction)
+        for transaction in united(request.transactions)
+    }
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
-                topic_results=topic_results(context, transaction, errors_of(context, transaction)),
+                topic_results=topic_results(context, transaction, errors[producer_of(transaction)]),
             )
             for transaction in context.sliced(request.transactions)
         ]
     )
+
+
+def producer_of(transaction: AddPartitionsToTxnTransaction) -> tuple[str, int, int, bool]:
+    """Everything of an entry but its partitions."""
+    return (
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.verify_only,
+    )
+
+
+def united(
+    transactions: Iterable[AddPartitionsToTxnTransaction],
+) -> Iterator[AddPartitionsToTxnTransaction]:
+    """The entries, those of the same producer as one: each addition writes all partitions again."""
+    by_producer: dict[tuple[str, int, int, bool], list[AddPartitionsToTxnTransaction]] = {}
+    for transaction in transactions:
+        by_producer.setdefault(producer_of(transaction), []).append(transaction)
+    for (transactional_id, producer_id, epoch, verify_only), same in by_producer.items():
+        yield AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            verify_only=verify_only,
+            topics=[topic for each in same for topic in each.topics],
+        )
 
 
 def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Errors:

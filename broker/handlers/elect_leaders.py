@@ -5,7 +5,7 @@ start, so an election rarely changes anything. A request without a list asks for
 response has only those whose leader changed or could not be elected.
 v1 adds unclean elections, and an error for the whole request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -32,11 +32,14 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         return refused(request, error)
     await context.broker.metadata_sync.sync()
     if request.topic_partitions is None:
-        names = list(context.broker.metadata.topics)
+        partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
+        for name, index in results:
+            partitions_of.setdefault(name, []).append(index)
+        answered = list(partitions_of.items())
     else:
-        names = [topic.topic for topic in request.topic_partitions]
+        answered = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     return ElectLeadersResponse(
-        replica_election_results=[topic_result(name, results) for name in names]
+        replica_election_results=[topic_result(*item, results) for item in answered]
     )
 
 
@@ -57,14 +60,12 @@ def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | No
 
 
 def topic_result(
-    name: str, results: Mapping[TopicPartition, ApiError | None]
+    name: str, indexes: Iterable[int], results: Mapping[TopicPartition, ApiError | None]
 ) -> ElectLeadersTopicResult:
     return ElectLeadersTopicResult(
         topic=name,
         partition_result=[
-            partition_result(index, error)
-            for (topic, index), error in results.items()
-            if topic == name
+            partition_result(index, results[TopicPartition(name, index)]) for index in indexes
         ],
     )
 

@@ -22,6 +22,9 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
     try:
         text = request.transactional_id_pattern
         pattern = compile_pattern(text) if text else None
+        producer_ids = frozenset(request.producer_id_filters)
+        states = frozenset(request.state_filters)
+        oldest_ms = context.now_ms - request.duration_filter
         known = list(context.broker.transactions.transactions())
         found = [
             ListTransactionsTransaction(
@@ -30,7 +33,9 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
                 transaction_state=each.state.client_name,
             )
             for each in context.sliced(known)
-            if matches(context, request, each)
+            if (not producer_ids or each.producer_id in producer_ids)
+            and (not states or each.state.client_name in states)
+            and (request.duration_filter < 0 or each.start_ms < oldest_ms)
             and (pattern is None or pattern.fullmatch(each.transactional_id))
             and may_describe(context, each)
         ]
@@ -42,17 +47,6 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         ],
         transaction_states=found,
     )
-
-
-def matches(
-    context: RequestContext, request: ListTransactionsRequest, transaction: Transaction
-) -> bool:
-    if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
-        return False
-    if request.state_filters and transaction.state.client_name not in request.state_filters:
-        return False
-    duration_ms = context.now_ms - transaction.start_ms
-    return request.duration_filter < 0 or duration_ms > request.duration_filter
 
 
 def may_describe(context: RequestContext, transaction: Transaction) -> bool:

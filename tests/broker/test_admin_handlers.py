@@ -233,6 +233,29 @@ async def test_a_partition_that_nobody_leads_can_be_led_again_by_an_unclean_elec
     assert await elect(1) == ErrorCode.ELECTION_NOT_NEEDED
 
 
+async def test_the_results_of_elections_are_those_of_the_entries_in_their_order(rig: Rig) -> None:
+    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=3)])
+
+    async def elect(wanted: list[tuple[str, list[int]]] | None) -> list[tuple[str, list[int]]]:
+        topics = (
+            None
+            if wanted is None
+            else [
+                ElectLeadersTopicPartitions(topic=name, partitions=indexes)
+                for name, indexes in wanted
+            ]
+        )
+        answer = await rig.ask(ElectLeadersRequest(topic_partitions=topics), 2)
+        return [
+            (one.topic, [part.partition_id for part in one.partition_result])
+            for one in answer.replica_election_results
+        ]
+
+    wanted = [("t", [2, 0]), ("none", [7]), ("t", [1, 1]), ("t", [])]
+    assert await elect(wanted) == wanted
+    assert ("t", []) in await elect(None)  # no partition of it needs an election
+
+
 # -- configs --------------------------------------------------------------------------------------
 
 
