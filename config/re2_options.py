@@ -4,7 +4,7 @@ from typing import Any
 
 import re2
 
-MAX_MEMORY_BYTES = 2 << 20
+MAX_MEMORY_BYTES = 1 << 20
 """Of a compiled program with its automaton."""
 
 

@@ -8,10 +8,10 @@ Patterns come from untrusted clients, so all costs are bounded. RE2 matches in t
 name's length. The compiled program and automaton of a pattern stay below the limit of
 config/re2_options.py, and are dropped after use, because compiling a usual pattern takes less than
 0.1 ms. Patterns that RE2 would take long to compile are refused by counting their repetitions and
-Unicode classes; the slowest that pass (`\\pL{60}`) take about 20 ms. Matching 10,000 names takes 10
-to 20 ms for a pattern. Most patterns begin with fixed text; then only names with that prefix are
-matched. 20 ms is too long for an event loop, so `resolve_patterns` is a generator with steps of
-about a millisecond.
+Unicode classes, which also halve the memory; the slowest short ones (`\\pL{25}`) take about 10 ms,
+and 32 KB of names 15 ms. Matching 10,000 names takes 10 to 20 ms for a pattern. Most patterns begin
+with fixed text; then only names with that prefix are matched. 20 ms is too long for an event loop,
+so `resolve_patterns` is a generator with steps of about a millisecond.
 
 Kafka compiles with RE2/J, which differs from RE2 as follows:
 
@@ -41,7 +41,7 @@ from .subscriptions import ResolvedRegex
 MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey has a 16-bit length
 # RE2 takes time quadratic in the number of optional parts, and up to 0.5 ms for a Unicode class.
 MAX_REPETITIONS = 1_000
-MAX_UNICODE_CLASSES = 100
+MAX_UNICODE_CLASSES = 20
 
 MAX_PREFIX_BYTES = 64
 NAMES_PER_STEP = 500
@@ -157,12 +157,16 @@ def compile_pattern(pattern: str) -> Any:
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
     if sum(map(pattern.count, "?*+{")) > MAX_REPETITIONS:
         raise _invalid(pattern, f"more than {MAX_REPETITIONS} repetitions")
-    if pattern.count("\\p") + pattern.count("\\P") > MAX_UNICODE_CLASSES:
+    unicode_classes = pattern.count("\\p") + pattern.count("\\P")
+    if unicode_classes > MAX_UNICODE_CLASSES:
         raise _invalid(pattern, f"more than {MAX_UNICODE_CLASSES} Unicode classes")
     if any(escape.group() == "\\C" for escape in _ESCAPE.finditer(pattern)):
         raise _invalid(pattern, "invalid escape sequence")
+    options = _options()
+    if unicode_classes:
+        options.max_mem //= 2
     try:
-        compiled = re2.compile(pattern, _options())
+        compiled = re2.compile(pattern, options)
     except re2.error as error:
         raise _invalid(pattern, _description(error)) from None
     re2.purge()  # otherwise the library caches the last 128
