@@ -19,6 +19,9 @@ from .status import Status, StatusCode
 from .topology import Topology
 
 MAX_NAMES_IN_DETAIL = 3
+# A few bytes of a topology make as many tasks as the largest topic has partitions, and each takes
+# 5 us to assign. Kafka has no limit but the size of the records, about 130,000 tasks.
+MAX_TASKS = 20_000
 
 
 class InternalTopic(Struct, frozen=True):
@@ -73,6 +76,7 @@ def configure(topology: Topology, existing: Callable[[str], int | None]) -> Conf
             subtopology_id: _configured(topology.subtopologies[subtopology_id], counts)
             for subtopology_id in sorted(topology.subtopologies)
         }
+        _check_task_count(subtopologies.values())
         missing = _missing_topics(subtopologies.values(), existing)
     except TopicsProblem as problem:
         return ConfiguredTopology(topology.epoch, None, {}, problem.status)
@@ -93,6 +97,15 @@ def _check_sources(topology: Topology, existing: Callable[[str], int | None]) ->
     if missing:
         detail = f"Source topics {_summary(sorted(missing))} are missing."
         raise TopicsProblem(StatusCode.MISSING_SOURCE_TOPICS, detail)
+
+
+def _check_task_count(subtopologies: Iterable[ConfiguredSubtopology]) -> None:
+    count = sum(subtopology.task_count for subtopology in subtopologies)
+    if count > MAX_TASKS:
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"the topology has {count} tasks, the limit is {MAX_TASKS}",
+        )
 
 
 def _configured(subtopology: Subtopology, counts: PartitionCounts) -> ConfiguredSubtopology:

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from odradek.coordinator.streams_groups.configuration import ConfiguredTopology, configure
+from odradek.coordinator.streams_groups.configuration import (
+    MAX_TASKS,
+    ConfiguredTopology,
+    configure,
+)
 from odradek.coordinator.streams_groups.status import StatusCode
 from odradek.coordinator.streams_groups.topology import Topology, topology_value
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -92,6 +96,14 @@ def test_repartition_topics_are_as_large_as_by_kafkas_passes() -> None:
         choose.shuffle(subtopologies)
         expected = sizes_by_passes(topics, subtopologies)
         assert missing(configured(topics, *subtopologies)) == expected
+
+
+def test_a_topology_with_too_many_tasks_is_refused() -> None:
+    many = [subtopology(str(number), "a") for number in range(MAX_TASKS // 1000)]
+    assert configured({"a": 1000}, *many).is_ready
+    with pytest.raises(ApiError, match="20001 tasks") as caught:
+        configured({"a": 1000, "b": 1}, *many, subtopology("one more", "b"))
+    assert caught.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
 
 
 def test_an_existing_topology_is_ready() -> None:
