@@ -48,7 +48,7 @@ def handle(
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     errors = {
         producer_of(transaction): errors_of(context, transaction)
-        for transaction in united(request.transactions)
+        for transaction in context.sliced(united(context.sliced(request.transactions)))
     }
     return AddPartitionsToTxnResponse(
         results_by_transaction=[

@@ -1,9 +1,10 @@
 """DescribeProducers (key 61, v0).
 
 Lists the idempotent and transactional producers that a partition's log knows: the last sequence and
-timestamp, and the first offset of an open transaction (KIP-664)."""
+timestamp, and the first offset of an open transaction (KIP-664). A partition that a request names
+again is described once, because all its producers are listed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
@@ -20,19 +21,21 @@ from odradek.storage.topic_names import why_illegal
 
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
             DescribeProducersTopicResponse(
-                name=topic.name,
-                partitions=describe_topic(context, topic.name, topic.partition_indexes),
+                name=name, partitions=describe_topic(context, name, indexes)
             )
-            for topic in context.sliced(request.topics)
+            for name, indexes in context.sliced(wanted.items())
         ]
     )
 
 
 def describe_topic(
-    context: RequestContext, topic: str, indexes: Sequence[int]
+    context: RequestContext, topic: str, indexes: Iterable[int]
 ) -> list[DescribeProducersPartitionResponse]:
     try:
         reason = why_illegal(topic)

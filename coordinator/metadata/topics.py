@@ -190,7 +190,7 @@ class Topics(Mapping[str, Topic]):
         self.on_change: list[Callable[[Topic, TopicEvent], object]] = []
         self.by_id: dict[bytes, Topic] = {}
         self._by_name: dict[str, Topic] = {}
-        self._by_collision_key: dict[str, set[str]] = {}
+        self._by_collision_key: dict[str, dict[str, None]] = {}
 
     def __getitem__(self, name: str) -> Topic:
         return self._by_name[name]
@@ -203,7 +203,7 @@ class Topics(Mapping[str, Topic]):
 
     def colliding_with(self, name: str) -> str | None:
         """Return a topic whose name differs from `name` only in dots and underscores, or None."""
-        return min(self._by_collision_key.get(collision_key(name), ()), default=None)
+        return next(iter(self._by_collision_key.get(collision_key(name), ())), None)
 
     def partition_count(self) -> int:
         """The number of partitions of all topics."""
@@ -216,7 +216,7 @@ class Topics(Mapping[str, Topic]):
         topic = Topic(record.name, record.topic_id)
         self._by_name[record.name] = topic
         self.by_id[record.topic_id] = topic
-        self._by_collision_key.setdefault(collision_key(record.name), set()).add(record.name)
+        self._by_collision_key.setdefault(collision_key(record.name), {})[record.name] = None
         self._notify(topic, TopicEvent.CREATED)
 
     def replay_partition(self, record: PartitionRecord) -> None:
@@ -237,7 +237,7 @@ class Topics(Mapping[str, Topic]):
         topic = self.by_id.pop(record.topic_id)
         del self._by_name[topic.name]
         key = collision_key(topic.name)
-        self._by_collision_key[key].discard(topic.name)
+        self._by_collision_key[key].pop(topic.name, None)
         if not self._by_collision_key[key]:
             del self._by_collision_key[key]
         self._notify(topic, TopicEvent.DELETED)

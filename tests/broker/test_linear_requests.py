@@ -84,20 +84,10 @@ async def alter_client_metrics(broker: Broker, size: int) -> AsyncWork:
     return lambda: ask(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
 
 
-async def delete_topics(broker: Broker, size: int) -> AsyncWork:
-    """One topic as many times, which has as many partitions."""
-    name = f"of-{size}-partitions"
-    await broker.topic_admin.create([NewTopic(name=name, partition_count=size)])
-    topics = [{"name": name, "topic_id": bytes(16)}] * size
-    request = request_of(ApiKey.DELETE_TOPICS, topics=topics)
-    return lambda: ask(broker, ApiKey.DELETE_TOPICS, request)
-
-
 KINDS: dict[str, tuple[Prepared, int]] = {
     "elect leaders": (elect_leaders, 500),
     "filters of transactions": (list_transactions, 300),
     "client metrics": (alter_client_metrics, 100),
-    "one topic to delete": (delete_topics, 100),
 }
 
 
@@ -152,3 +142,18 @@ async def test_the_entries_of_one_producer_are_added_to_its_transaction_together
     assert log.log_end_offset == end + 1
     partitions = broker.transactions.describe("x").partitions
     assert partitions == {TopicPartition("two", 0), TopicPartition("two", 1)}
+
+
+async def test_a_partition_whose_producers_are_asked_for_again_is_described_once(
+    broker: Broker,
+) -> None:
+    topic = {"name": "t", "partition_indexes": [0, 7, 0]}
+    request = request_of(ApiKey.DESCRIBE_PRODUCERS, topics=[topic, topic | {"name": "u"}, topic])
+    answer = await ask(broker, ApiKey.DESCRIBE_PRODUCERS, request)
+    assert [
+        (topic.name, [(one.partition_index, one.error_code) for one in topic.partitions])
+        for topic in answer.topics
+    ] == [
+        ("t", [(0, ErrorCode.NONE), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+        ("u", [(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in (0, 7)]),
+    ]

@@ -17,6 +17,7 @@ from odradek.coordinator.metadata.config_changes import (
     overrides_after,
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.topics import Topics
 from odradek.coordinator.streams_groups.configuration import configure
 from odradek.coordinator.streams_groups.process_load import ProcessLoad, TaskId
 from odradek.coordinator.streams_groups.tasks import task_set
@@ -27,6 +28,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatTaskIds,
     StreamsGroupHeartbeatTopology,
 )
+from odradek.protocol.records.cluster_metadata import TopicRecord
 from tests.support.acl_sets import acls_of, entry
 from tests.support.growth import Work, assert_linear
 from tests.support.streams_members import internal, subtopology, topology
@@ -135,7 +137,7 @@ def members_of_one_process(size: int) -> Work:
     return assign
 
 
-# -- configurations and access control entries -----------------------------------------------------
+# -- topics, configurations and access control entries ---------------------------------------------
 
 
 def altered_list(operation: AlterOperation) -> Callable[[int], Work]:
@@ -172,6 +174,15 @@ def acl_filters(**given: int | str) -> Callable[[int], Work]:
     return prepared
 
 
+def colliding_names(size: int) -> Work:
+    """As many names that differ only in dots and underscores. One request can create them."""
+    names = [f"{at:016b}".replace("0", ".").replace("1", "_") for at in range(size)]
+    topics = Topics()
+    for at, name in enumerate(names):
+        topics.replay_topic(TopicRecord(name=name, topic_id=at.to_bytes(16, "big")))
+    return lambda: [topics.colliding_with(name) for name in names]
+
+
 KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "owned partitions": (owned_partitions, 2000),
     "owned tasks": (owned_tasks, 2000),
@@ -182,6 +193,7 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "one co-partition group": (one_copartition_group, 1000),
     "changelogs": (changelogs, 500),
     "members of one process": (members_of_one_process, 500),
+    "colliding names": (colliding_names, 1000),
     "append to a list": (altered_list(AlterOperation.APPEND), 2000),
     "subtract from a list": (altered_list(AlterOperation.SUBTRACT), 2000),
     "acl filters by principal": (acl_filters(principal="User:{}"), 300),
