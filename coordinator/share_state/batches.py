@@ -34,32 +34,38 @@ def combined(
     Batches are taken in order. Each is compared with the next one only: a batch that is complete is
     not united with the one before it, as in Kafka. Batches that end before they begin are left out:
     with them the division would not end, as it does not end in Kafka.
+
+    Usually thousands are stored and a few are new. So only new batches and pieces are in a heap,
+    and the stored ones, which are in order already, are in a list.
     """
-    waiting = [batch for each in (stored, new) for batch in _from(each, start_offset)]
-    if len(waiting) < 2:
-        return tuple(waiting)
-    heapq.heapify(waiting)
+    in_order = sorted(_from(stored, start_offset), reverse=True)
+    pieces = list(_from(new, start_offset))
+    heapq.heapify(pieces)
     complete: list[DeliveryBatch] = []
-    before = heapq.heappop(waiting)
-    while waiting:
-        after = heapq.heappop(waiting)
-        is_equal = before.delivery == after.delivery
-        if after.first_offset <= before.last_offset or (
-            is_equal and after.first_offset == before.last_offset + 1
-        ):
+    before: DeliveryBatch | None = None
+    while in_order or pieces:
+        is_stored = bool(in_order) and not (pieces and pieces[0] < in_order[-1])
+        after = in_order.pop() if is_stored else heapq.heappop(pieces)
+        if before is None:
+            before = after
+            continue
+        gap = after.first_offset - before.last_offset
+        is_equal = gap <= 1 and before.delivery == after.delivery
+        if gap < 1 or is_equal:
             for piece in [_united(before, after)] if is_equal else _divided(before, after):
-                heapq.heappush(waiting, piece)
-            before = heapq.heappop(waiting)
+                heapq.heappush(pieces, piece)
+            before = None
         else:
             complete.append(before)
             before = after
-    return (*complete, before)
+    return tuple(complete) if before is None else (*complete, before)
 
 
 def _from(batches: Iterable[DeliveryBatch], start_offset: int) -> Iterator[DeliveryBatch]:
     for batch in batches:
-        if batch.last_offset >= max(batch.first_offset, start_offset):
-            yield batch._replace(first_offset=max(batch.first_offset, start_offset))
+        if batch.last_offset < max(batch.first_offset, start_offset):
+            continue
+        yield batch if batch[0] >= start_offset else batch._replace(first_offset=start_offset)
 
 
 def _united(before: DeliveryBatch, after: DeliveryBatch) -> DeliveryBatch:
