@@ -80,32 +80,35 @@ def acknowledge_all(
     """Acknowledge what a request says of each partition. One fails without the others.
 
     A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
-    one was acknowledged.
+    one was acknowledged. If a request names a partition again, its last entry counts.
     """
     may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
     empty: list[Place] = []
     has_acknowledged = False
-    for topic in topics:
-        for partition in topic.partitions:
-            place = topic.topic_id, partition.partition_index
-            acknowledgements = [
-                Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-                for batch in partition.acknowledgement_batches
-            ]
-            results[place] = None
-            try:
-                context.broker.topic_name(topic.topic_id)  # raises if there is no such topic
-                check_acknowledgements(acknowledgements, may_renew=may_renew)
-                check_place(context, place)
-                if acknowledgements:
-                    has_acknowledged = True
-                    key = SharePartitionKey(member.group_id, *place)
-                    context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
-                else:
-                    empty.append(place)
-            except ApiError as error:
-                results[place] = error
+    batches_of = {
+        (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
+        for topic in topics
+        for partition in topic.partitions
+    }
+    for place, batches in batches_of.items():
+        acknowledgements = [
+            Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in batches
+        ]
+        results[place] = None
+        try:
+            context.broker.topic_name(place[0])  # raises if there is no such topic
+            check_acknowledgements(acknowledgements, may_renew=may_renew)
+            check_place(context, place)
+            if acknowledgements:
+                has_acknowledged = True
+                key = SharePartitionKey(member.group_id, *place)
+                context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+            else:
+                empty.append(place)
+        except ApiError as error:
+            results[place] = error
     return results if has_acknowledged else without(results, empty)
 
 

@@ -4,7 +4,7 @@ Members that read committed records only do not get them; nobody acknowledges th
 Kafka: SharePartition.filterAbortedTransactionalAcquiredRecords.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .acquisition import Acquired, FetchedBatch
@@ -26,10 +26,10 @@ def without_aborted(
     aborted: Iterable[AbortedFrom],
 ) -> list[Acquired]:
     """Archive the acquired records of aborted transactions, and return the others."""
-    left = list(acquired)
-    if not left:
-        return left
-    for batch in aborted_batches(fetched, aborted):
+    if not acquired:
+        return []
+    gone = aborted_batches(fetched, aborted)
+    for batch in gone:
         first, last = batch.base_offset, batch.last_offset
         floor = partition.batches.floor(first)
         if floor is not None:
@@ -37,8 +37,7 @@ def without_aborted(
             partition.complete_count += partition.archive(
                 in_flight, first, last, RecordState.ACQUIRED
             )
-        left = [piece for one in left for piece in _without(one, first, last)]
-    return left
+    return list(_without(acquired, gone))
 
 
 def aborted_batches(
@@ -60,12 +59,18 @@ def aborted_batches(
     return found
 
 
-def _without(one: Acquired, first: int, last: int) -> list[Acquired]:
-    if one.last_offset < first or one.first_offset > last:
-        return [one]
-    pieces = []
-    if one.first_offset < first:
-        pieces.append(one._replace(last_offset=first - 1))
-    if one.last_offset > last:
-        pieces.append(one._replace(first_offset=last + 1))
-    return pieces
+def _without(acquired: Iterable[Acquired], gone: Sequence[FetchedBatch]) -> Iterator[Acquired]:
+    """The acquired ranges without the offsets of some batches. Both are in the order of offsets."""
+    place = 0
+    for one in acquired:
+        first = one.first_offset
+        while place < len(gone) and gone[place].base_offset <= one.last_offset:
+            batch = gone[place]
+            if batch.base_offset > first:
+                yield one._replace(first_offset=first, last_offset=batch.base_offset - 1)
+            first = max(first, batch.last_offset + 1)
+            if first > one.last_offset:
+                break  # the batch may go on in the next range
+            place += 1
+        if first <= one.last_offset:
+            yield one._replace(first_offset=first)

@@ -152,12 +152,10 @@ def _acknowledge_batch(
             kind = wanted.type_of(wanted.first_offset)
             _decide(changes, call, (batch.first_offset, batch.last_offset), whole, kind)
             return
-    for offset, state in batch.split().items():
-        if offset > wanted.last_offset:
-            break
-        if offset >= max(wanted.first_offset, partition.start_offset):
-            _check_owner(changes, state, call.member_id, offset)
-            _decide(changes, call, (offset, offset), state, wanted.type_of(offset))
+    first = max(wanted.first_offset, partition.start_offset)
+    for offset, state in batch.states_within(first, wanted.last_offset):
+        _check_owner(changes, state, call.member_id, offset)
+        _decide(changes, call, (offset, offset), state, wanted.type_of(offset))
 
 
 def _decide(

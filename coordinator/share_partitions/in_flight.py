@@ -117,6 +117,15 @@ class Batch:
             self.whole = None
         return self.offsets
 
+    def states_within(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, InFlight]]:
+        """Iterate over the offsets of a range that are in the batch, and the state of each.
+
+        The batch is split, because they may change. Offsets outside of the range cost nothing.
+        """
+        states = self.split()
+        first, last = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
+        return ((offset, states[offset]) for offset in range(first, last + 1))
+
     def states(self) -> Iterator[tuple[int, int, InFlight]]:
         """Iterate over the states: the first and the last offset of each, and the state."""
         if self.whole is not None:

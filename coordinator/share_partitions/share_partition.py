@@ -221,8 +221,8 @@ class SharePartition:
                     continue
                 if batch.last_offset < first_offset:
                     continue
-            for offset, each in batch.split().items():
-                if first_offset <= offset <= last_offset and each.state is state:
+            for _, each in batch.states_within(first_offset, last_offset):
+                if each.state is state:
                     each.archive()
                     count += 1
         return count

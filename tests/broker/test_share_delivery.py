@@ -9,6 +9,13 @@ import pytest
 
 from odradek.broker.testing import Broker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeAcknowledgementBatch,
+    ShareAcknowledgePartition,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopic,
+)
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
@@ -100,6 +107,43 @@ def test_a_record_whose_lock_has_ended_goes_to_another_member(
     [late] = acknowledged(slow.acknowledge((0, 0, [ACCEPT])))
     assert late == ErrorCode.INVALID_RECORD_STATE
     assert acknowledged(quick.acknowledge((0, 0, [ACCEPT]))) == [0]
+
+
+def test_of_a_partition_that_a_request_names_again_the_last_entry_counts(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.broker.produce("orders", b"tea")
+    member = queue.member("one")
+    assert acquired(member.fetch(0)) == [(0, 0, 1)]
+
+    def acknowledge_again_and_again(*types: list[int]) -> list[int]:
+        partitions = [
+            ShareAcknowledgePartition(
+                partition_index=0,
+                acknowledgement_batches=[
+                    ShareAcknowledgeAcknowledgementBatch(
+                        first_offset=0, last_offset=0, acknowledge_types=of_entry
+                    )
+                ]
+                if of_entry
+                else [],
+            )
+            for of_entry in types
+        ]
+        request = ShareAcknowledgeRequest(
+            group_id="cooks",
+            member_id=member.member,
+            share_session_epoch=member.epoch,
+            topics=[ShareAcknowledgeTopic(topic_id=queue.topic_id, partitions=partitions)],
+        )
+        member.epoch += 1
+        with WireClient(queue.port) as client:
+            return acknowledged(client.ask(request, ShareAcknowledgeResponse, 1))
+
+    assert acknowledge_again_and_again([], []) == []
+    assert acknowledge_again_and_again([RELEASE], [ACCEPT]) == [0]
+    assert acquired(member.fetch(max_wait_ms=1)) == []
 
 
 def test_a_record_that_nobody_acknowledges_is_delivered_as_often_as_is_allowed(

@@ -18,6 +18,21 @@ from odradek.coordinator.metadata.config_changes import (
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topics import Topics
+from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
+from odradek.coordinator.share_partitions.acquisition import (
+    AcquireCall,
+    Acquired,
+    FetchedBatch,
+    acquire,
+)
+from odradek.coordinator.share_partitions.changes import (
+    AcknowledgeCall,
+    Acknowledgement,
+    AcknowledgeType,
+    acknowledge,
+)
+from odradek.coordinator.share_partitions.share_partition import Limits, SharePartition
+from odradek.coordinator.share_state.state import ShareState
 from odradek.coordinator.streams_groups.configuration import configure
 from odradek.coordinator.streams_groups.process_load import ProcessLoad, TaskId
 from odradek.coordinator.streams_groups.tasks import task_set
@@ -137,6 +152,31 @@ def members_of_one_process(size: int) -> Work:
     return assign
 
 
+# -- share groups ----------------------------------------------------------------------------------
+
+
+def acquired_batch(size: int) -> tuple[SharePartition, list[FetchedBatch], list[Acquired]]:
+    """A batch in flight of twice as many records, which the log has in batches of one record."""
+    fetched = [
+        FetchedBatch(at, at, producer_id=at % 2, is_transactional=True) for at in range(2 * size)
+    ]
+    partition = SharePartition(ShareState(), 0)
+    call = AcquireCall("m", 2 * size, 10**9, has_record_limit=False, locked_until_ms=1)
+    return partition, fetched, acquire(partition, call, Limits(5, 10**9), 0, fetched)
+
+
+def acknowledged_one_by_one(size: int) -> Work:
+    partition, _, _ = acquired_batch(size)
+    wanted = [Acknowledgement(at, at, [AcknowledgeType.ACCEPT]) for at in range(2 * size)]
+    return lambda: acknowledge(partition, AcknowledgeCall("m", 5, None), wanted)
+
+
+def aborted_records(size: int) -> Work:
+    """Each second record is of an aborted transaction."""
+    partition, fetched, acquired = acquired_batch(size)
+    return lambda: without_aborted(partition, acquired, fetched, [AbortedFrom(1, 0)])
+
+
 # -- topics, configurations and access control entries ---------------------------------------------
 
 
@@ -193,6 +233,8 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "one co-partition group": (one_copartition_group, 1000),
     "changelogs": (changelogs, 500),
     "members of one process": (members_of_one_process, 500),
+    "acknowledged one by one": (acknowledged_one_by_one, 500),
+    "aborted records": (aborted_records, 500),
     "colliding names": (colliding_names, 1000),
     "append to a list": (altered_list(AlterOperation.APPEND), 2000),
     "subtract from a list": (altered_list(AlterOperation.SUBTRACT), 2000),
