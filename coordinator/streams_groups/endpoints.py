@@ -6,6 +6,7 @@ tasks. Of a topic with fewer partitions than the subtopology has tasks, only exi
 are named; Kafka may name others. Kafka: EndpointToPartitionsManager.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -58,7 +59,7 @@ def _partitions(
         subtopology = subtopologies.get(subtopology_id)
         if subtopology is None:
             continue
+        in_order = sorted(partitions)
         for topic in sorted({*subtopology.source_topics, *subtopology.repartition_sources}):
-            count = partition_count(topic) or 0
-            existing = [partition for partition in sorted(partitions) if partition < count]
+            existing = in_order[: bisect_left(in_order, partition_count(topic) or 0)]
             yield StreamsGroupHeartbeatTopicPartition(topic=topic, partitions=existing)

@@ -30,7 +30,8 @@ class TaskOwners:
     def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
         """Whether a process owns the task as a standby or warm-up task."""
         task = (subtopology_id, partition)
-        return process_id in self._standby.get(task, NOBODY) | self._warmup.get(task, NOBODY)
+        standby, warmup = self._standby.get(task, NOBODY), self._warmup.get(task, NOBODY)
+        return process_id in standby or process_id in warmup
 
     def replace_member(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
