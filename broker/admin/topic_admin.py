@@ -124,11 +124,16 @@ class TopicAdmin:
     ) -> dict[str, ApiError]:
         """Create topics that requests have named. Returns the errors by name.
 
-        A topic that exists by now, because another client was faster, is no error.
+        A topic that exists by now, because another client was faster, is no error. If the names are
+        too many for one operation, each has that error.
         """
         errors: dict[str, ApiError] = {}
         new = [automatic_topic(self._config, name) for name in names]
-        for name, result in (await self.create(new, permits=permits)).items():
+        try:
+            results = await self.create(new, permits=permits)
+        except ApiError as error:
+            return dict.fromkeys(names, error)
+        for name, result in results.items():
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 errors[name] = result

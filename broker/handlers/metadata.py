@@ -194,9 +194,9 @@ def refused(
 
 
 def creation_code(code: ErrorCode) -> ErrorCode:
-    """The code of a topic that was not created. A client does not expect that of a quota here."""
-    is_throttled = code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_throttled else code
+    """The code of a topic that was not created. A client does not expect those of limits here."""
+    is_limit = code in (ErrorCode.THROTTLING_QUOTA_EXCEEDED, ErrorCode.POLICY_VIOLATION)
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_limit else code
 
 
 def topic_operations(context: RequestContext, request: MetadataRequest, name: str) -> int:

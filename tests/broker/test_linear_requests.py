@@ -11,7 +11,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_creation import MAX_RECORDS, NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message
@@ -157,3 +157,13 @@ async def test_a_partition_whose_producers_are_asked_for_again_is_described_once
         ("t", [(0, ErrorCode.NONE), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
         ("u", [(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in (0, 7)]),
     ]
+
+
+async def test_metadata_of_more_topics_than_can_be_created_at_once_is_answered(
+    broker: Broker,
+) -> None:
+    topics = [{"name": f"new-{number}"} for number in range(MAX_RECORDS // 2 + 1)]
+    request = request_of(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=True)
+    answer = await ask(broker, ApiKey.METADATA, request)
+    codes = {topic.error_code for topic in answer.topics}
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -23,6 +23,7 @@ from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.metadata_format import format_metadata
 from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.topic_creation import (
+    MAX_RECORDS,
     CreatedTopic,
     MorePartitions,
     NewTopic,
@@ -227,6 +228,14 @@ async def test_a_client_creates_a_deleted_topic_after_a_moment(rig: Rig) -> None
     rig.timer_ms += KEPT_MS
     assert await rig.admin.create_for_client(["t", "other"], unlimited) == {}
     assert sorted(rig.metadata.topics) == ["other", "t"]
+
+
+async def test_more_names_than_one_operation_can_create_are_all_refused(rig: Rig) -> None:
+    names = [f"t{number}" for number in range(MAX_RECORDS // 2 + 1)]  # each needs two records
+    errors = await rig.admin.create_automatically(names)
+    assert list(errors) == names
+    assert {error.code for error in errors.values()} == {ErrorCode.POLICY_VIOLATION}
+    assert not rig.come
 
 
 async def test_names_that_cannot_be_topics_are_refused_one_by_one(rig: Rig) -> None:
