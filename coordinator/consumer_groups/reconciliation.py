@@ -19,7 +19,7 @@ their partitions are granted.
 Kafka: CurrentAssignmentBuilder.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,15 +50,18 @@ class ReconcileInputs(Struct, frozen=True, kw_only=True):
 
 
 def partitions_by_topic(
-    topics: Iterable[ConsumerGroupHeartbeatTopicPartitions] | None,
+    topics: Sequence[ConsumerGroupHeartbeatTopicPartitions] | None,
 ) -> Assignment | None:
     """Return the partitions of a heartbeat by topic id; None if it does not report them."""
     if topics is None:
         return None
-    owned: dict[bytes, set[int]] = {}
+    owned = {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+    if len(owned) == len(topics):
+        return owned
+    united: dict[bytes, set[int]] = {}  # a client names a topic again
     for topic in topics:
-        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
+        united.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in united.items()}
 
 
 def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:

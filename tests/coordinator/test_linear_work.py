@@ -252,3 +252,17 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
 def test_four_times_the_size_takes_four_times_as_long(kind: str) -> None:
     prepared, size = KINDS[kind]
     assert_linear(prepared, size)
+
+
+def test_entries_of_the_same_topic_or_subtopology_are_united() -> None:
+    one, other = bytes(16), bytes([1] * 16)
+    topics = [
+        ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in ((one, [1]), (other, [2]), (one, [3, 1]))
+    ]
+    assert partitions_by_topic(topics) == {one: {1, 3}, other: {2}}
+    tasks = [
+        StreamsGroupHeartbeatTaskIds(subtopology_id=name, partitions=partitions)
+        for name, partitions in (("a", [1]), ("b", []), ("a", [3, 1]))
+    ]
+    assert task_set(tasks) == {"a": {1, 3}}
