@@ -8,11 +8,16 @@ is checked again when its time comes. So a heartbeat, which may move a session's
 times before it is reached, costs one assignment; the heap is changed once per session timeout.
 Kafka has a hashed timing wheel for this (SystemTimer), made for cancelling in O(1) across threads.
 
-A member or group that is removed must cancel its deadlines: a deadline finds its subject by name,
-and would expire a later one of the same name.
+A member or group that is removed must cancel its deadlines: some find their subject by name, and
+would expire a later one of the same name. A subject that is in a shard names the shard, because its
+name may hash to another one by now (shards.py).
+
+A call that fails is logged and repeated later. It does not affect other deadlines.
+Kafka: CoordinatorTimerImpl.
 """
 
 import heapq
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -23,7 +28,12 @@ from msgspec import Struct
 S = TypeVar("S")
 K = TypeVar("K")
 
+logger = logging.getLogger("odradek")
+
 NEVER_MS = -(1 << 63)
+# The delay before a call that failed is repeated. No failure is expected: each is a bug, or memory
+# is short.
+RETRY_FAILED_MS = 10_000
 
 
 class Now(Struct, frozen=True, gc=False):
@@ -110,11 +120,22 @@ class DeadlineQueue:
         """Call the deadlines that are due at `now`, earliest first.
 
         A deadline that is scheduled meanwhile is called at least 1 ms later: one that schedules
-        itself for the present moment must not keep this loop running.
+        itself for the present moment must not keep this loop running. One whose call fails is
+        called again later, unless the call has scheduled or cancelled it.
         """
         self._next_pass_ms = now.timer_ms + 1
         for deadline in self._due(now.timer_ms):
-            deadline.expire(deadline.subject, now)
+            again_ms = None
+            try:
+                deadline.expire(deadline.subject, now)
+            except Exception:
+                logger.exception("a deadline failed and is tried again: %r", deadline.subject)
+                again_ms = now.timer_ms + RETRY_FAILED_MS
+            if deadline.at_ms is None or deadline.queued_at_ms is not None:
+                continue  # the call has cancelled or scheduled it
+            deadline.at_ms = None
+            if again_ms is not None:
+                self.schedule(deadline, again_ms)
         self._next_pass_ms = None
 
     def _due(self, now_ms: int) -> Iterator[Deadline[Any]]:
@@ -128,7 +149,6 @@ class DeadlineQueue:
             if deadline.at_ms > now_ms:
                 self._push(deadline, deadline.at_ms)
                 continue
-            deadline.at_ms = None
             yield deadline
 
     def __len__(self) -> int:
@@ -161,7 +181,7 @@ class KeyedDeadlines(Generic[K]):
 
     def schedule_if_absent(self, key: K, at_ms: int) -> None:
         """Schedule the key's deadline unless it has one."""
-        if key not in self._by_key:
+        if key not in self:
             self.schedule(key, at_ms)
 
     def cancel(self, key: K) -> None:
@@ -171,14 +191,17 @@ class KeyedDeadlines(Generic[K]):
             deadline.cancel()
 
     def __contains__(self, key: K) -> bool:
-        """Whether the key has a deadline."""
-        return key in self._by_key
+        """Whether the key has a deadline, other than one that is being called."""
+        deadline = self._by_key.get(key)
+        return deadline is not None and deadline.queued_at_ms is not None
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def _on_due(self, key: K, now: Now) -> None:
-        del self._by_key[key]
+        deadline = self._by_key[key]  # it stays there if the call fails: the queue repeats it
         again_ms = self._expire(key, now)
         if again_ms is not None:
             self.schedule(key, again_ms)
+        elif deadline.queued_at_ms is None and self._by_key.get(key) is deadline:
+            del self._by_key[key]

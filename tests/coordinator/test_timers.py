@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.timers import (
+    RETRY_FAILED_MS,
+    Deadline,
+    DeadlineQueue,
+    KeyedDeadlines,
+    Now,
+)
 
 
 class Fallen:
@@ -78,14 +84,67 @@ def test_what_is_scheduled_for_now_while_deadlines_fall_falls_a_millisecond_late
     assert fallen.by(11) == ["again"]
 
 
-def test_a_deadline_whose_call_fails_does_not_keep_the_others_from_falling() -> None:
+def test_a_call_that_fails_is_logged_and_repeated_and_the_other_deadlines_fall(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     fallen = Fallen()
-    fallen.queue.schedule(Deadline({}.__getitem__, "missing"), 10)  # type: ignore[arg-type] # it fails
+    times: list[int] = []
+
+    def fail_once(_subject: str, now: Now) -> None:
+        times.append(now.timer_ms)
+        if len(times) == 1:
+            raise LookupError("missing")
+
+    fallen.queue.schedule(Deadline(fail_once, "unlucky"), 10)
     fallen.queue.schedule(fallen.deadline("next"), 10)
-    with pytest.raises(TypeError):
-        fallen.by(10)
-    assert fallen.queue.next_deadline_ms == 10
     assert fallen.by(10) == ["next"]
+    (line,) = caplog.records
+    assert "'unlucky'" in line.getMessage()
+    assert line.exc_info is not None
+    assert fallen.queue.next_deadline_ms == 10 + RETRY_FAILED_MS
+    fallen.by(10 + RETRY_FAILED_MS)
+    fallen.by(10 + 2 * RETRY_FAILED_MS)
+    assert times == [10, 10 + RETRY_FAILED_MS]
+
+
+@pytest.mark.parametrize(("at_ms", "calls"), [(None, [10]), (12, [10, 12])])
+def test_a_call_that_fails_is_not_repeated_if_it_has_cancelled_or_scheduled_its_deadline(
+    at_ms: int | None, calls: list[int]
+) -> None:
+    queue = DeadlineQueue()
+    times: list[int] = []
+
+    def expire(key: str, now: Now) -> None:
+        times.append(now.timer_ms)
+        keyed.cancel(key)
+        if at_ms is not None and now.timer_ms < at_ms:
+            keyed.schedule(key, at_ms)
+        raise LookupError(key)
+
+    keyed = KeyedDeadlines(queue, expire)
+    keyed.schedule("key", 10)
+    for now_ms in (10, 12, 20 + RETRY_FAILED_MS):
+        queue.expire_due(Now(wall_ms=0, timer_ms=now_ms))
+    assert times == calls
+    assert len(keyed) == 0
+
+
+def test_a_keyed_deadline_whose_call_fails_is_repeated() -> None:
+    queue = DeadlineQueue()
+    results = iter([LookupError("missing"), None])
+
+    def expire(_key: str, _now: Now) -> None:
+        result = next(results)
+        if result is not None:
+            raise result
+
+    keyed = KeyedDeadlines(queue, expire)
+    keyed.schedule("key", 10)
+    queue.expire_due(Now(wall_ms=0, timer_ms=10))
+    assert "key" in keyed
+    queue.expire_due(Now(wall_ms=0, timer_ms=10 + RETRY_FAILED_MS))
+    assert "key" not in keyed
+    assert next(results, "called twice") == "called twice"
 
 
 def test_a_keyed_deadline_falls_once_or_again_when_it_is_told_to() -> None:

@@ -9,8 +9,8 @@ from odradek.protocol.compression import Buffer
 from odradek.storage.files import Files, OpenFile
 
 
-class CrashedError(Exception):
-    """The process is gone. No OSError: nobody may think that it can go on."""
+class CrashedError(BaseException):
+    """The process is gone. Not an Exception: no handler may go on after it."""
 
 
 CHANGES = (
