@@ -115,20 +115,17 @@ class ClassicGroupService:
 
     # -- deadlines ---------------------------------------------------------------------------------
 
-    def _expire_session(self, key: tuple[str, str], now: Now) -> None:
-        group_id, member_id = key
-        shard = self._shards.of(group_id)
-        group = shard.state.classic_group(group_id)
+    def _expire_session(self, subject: tuple[ClassicGroup, str], now: Now) -> None:
+        group, member_id = subject
+        shard = self._shards.at(group.partition)
         self._commit(shard, self.syncs.expire_session(group, member_id, now), now)
 
-    def _expire_joins(self, group_id: str, now: Now) -> None:
-        shard = self._shards.of(group_id)
-        group = shard.state.classic_group(group_id)
+    def _expire_joins(self, group: ClassicGroup, now: Now) -> None:
+        shard = self._shards.at(group.partition)
         self._commit(shard, self.rebalances.expire_join(group, now), now)
 
-    def _expire_syncs(self, group_id: str, now: Now) -> None:
-        shard = self._shards.of(group_id)
-        group = shard.state.classic_group(group_id)
+    def _expire_syncs(self, group: ClassicGroup, now: Now) -> None:
+        shard = self._shards.at(group.partition)
         self._commit(shard, self.syncs.expire_sync(group, now), now)
 
     @staticmethod

@@ -40,8 +40,8 @@ from .consumer_groups.subscriptions import ResolvedRegex
 from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .modern_groups.deadlines import MemberKey
 from .modern_groups.group_configs import ConsumerGroupConfigs
+from .modern_groups.member import MemberKey
 from .modern_groups.topics_view import ClusterTopics
 from .timers import DeadlineQueue, Now
 
@@ -80,7 +80,7 @@ class ConsumerGroupService:
             configs=configs,
             deadlines=self.deadlines,
             classic_rebalance=classic_rebalance,
-            find=lambda group_id: shards.of(group_id).state.classic_group(group_id),
+            find=lambda partition, group_id: shards.at(partition).state.classic_group(group_id),
         )
         self.services = GroupServices(
             topics=topics,
@@ -115,20 +115,21 @@ class ConsumerGroupService:
             if isinstance(group, ConsumerGroup) and is_quiet(
                 group, request, caller, self.services.rebalance, now
             ):
-                return self._renew_session(request, now)
-            return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+                return self._renew_session(group, request, now)
+            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
+            return commit(shard, answer, now)
         except ApiError as error:
             return ConsumerGroupHeartbeatResponse(
                 error_code=error.code, error_message=error.message
             )
 
     def _renew_session(
-        self, request: ConsumerGroupHeartbeatRequest, now: Now
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now
     ) -> ConsumerGroupHeartbeatResponse:
         """Extend the member's session and answer a quiet heartbeat."""
         group_id, member_id = request.group_id, request.member_id
         until_ms = now.timer_ms + self._configs.session_timeout_ms(group_id)
-        self.deadlines.sessions.schedule(MemberKey(group_id, member_id), until_ms)
+        self.deadlines.sessions.schedule(group.key_of(member_id), until_ms)
         return ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=request.member_epoch,
@@ -152,23 +153,23 @@ class ConsumerGroupService:
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
-                key = MemberKey(group.group_id, member.member_id)
+                key = group.key_of(member.member_id)
                 self.deadlines.sessions.schedule(key, session_ms)
                 timeout_ms = member.rebalance_timeout_ms
-                self.deadlines.update_rebalance(group.group_id, member, timeout_ms, now)
+                self.deadlines.update_rebalance(key, member, timeout_ms, now)
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""
         for group in shard.state.of_type(ConsumerGroup):
             for member_id in group.members:
-                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
+                self.deadlines.cancel_all(group.key_of(member_id))
 
     def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
         """Remove a member that missed a deadline, if `epoch` is None or still the member's.
 
         Returns when to try again, in timer time, if the removal could not be written.
         """
-        shard = self._shards.of(key.group_id)
+        shard = self._shards.at(key.partition)
         group = shard.state.consumer_group(key.group_id)
         member = group.members[key.member_id]
         if epoch not in (None, member.member_epoch):

@@ -29,6 +29,7 @@ from .classic_groups.records import group_record
 from .consumer_groups.group import ConsumerGroup
 from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from .group import Group
+from .modern_groups.replay import GroupRecords
 from .offsets import Offsets
 from .outcome import JournalRecord, Outcome, ReplayContext
 from .share_groups.group import ShareGroup
@@ -40,9 +41,13 @@ G = TypeVar("G")
 
 
 class GroupState:
-    """Groups and offsets by group id. Only `replay` and `end_transaction` change them."""
+    """Groups and offsets by group id. Only `replay` and `end_transaction` change them.
 
-    def __init__(self) -> None:
+    Each group has the partition, so that its deadlines find this shard again.
+    """
+
+    def __init__(self, partition: int = 0) -> None:
+        self._partition = partition
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
@@ -64,7 +69,7 @@ class GroupState:
             return
         group = self.groups.get(key.group)
         if not isinstance(group, ClassicGroup):
-            group = self.groups[key.group] = ClassicGroup(key.group)
+            group = self.groups[key.group] = ClassicGroup(key.group, partition=self._partition)
         group.replay(value)
 
     def _replay_consumer_group(
@@ -72,24 +77,29 @@ class GroupState:
     ) -> None:
         if value is not None:
             self._end_classic_group(key.group_id)
-        CONSUMER_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+        self._replay_modern_group(CONSUMER_GROUP_RECORDS, key, value, context)
 
     def _replay_streams_group(
         self, key: Any, value: Message | None, context: ReplayContext
     ) -> None:
         if value is None or self._makes_way(key.group_id):
-            STREAMS_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+            self._replay_modern_group(STREAMS_GROUP_RECORDS, key, value, context)
 
     def _replay_share_group(self, key: Any, value: Message | None, context: ReplayContext) -> None:
         if value is None or self._makes_way(key.group_id):
-            SHARE_GROUP_RECORDS.replay(self.groups, key, value, context.timestamp_ms)
+            self._replay_modern_group(SHARE_GROUP_RECORDS, key, value, context)
+
+    def _replay_modern_group(
+        self, records: GroupRecords[Any], key: Any, value: Message | None, context: ReplayContext
+    ) -> None:
+        records.replay(self.groups, key, value, context.timestamp_ms, partition=self._partition)
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         self.offsets.replay(key, value, context)
         if value is not None and key.group not in self.groups:
-            self.groups[key.group] = ClassicGroup(key.group)
+            self.groups[key.group] = ClassicGroup(key.group, partition=self._partition)
 
     def _replay_legacy_offset(
         self,

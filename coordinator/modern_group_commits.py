@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from odradek.protocol.errors import ApiError
 
 from .group_shards import GroupShard
-from .modern_groups.deadlines import MemberKey
 from .modern_groups.draft import DraftResult
 from .modern_groups.group import EpochGroup
+from .modern_groups.member import MemberKey
 from .outcome import Outcome
 from .timers import Now
 
@@ -39,10 +39,13 @@ def commit_fencing(
 
     Returns when to try again, in timer time, if the removal could not be written.
     """
-    logger.info("group %s: member %s is removed: its %s deadline has passed", *key, deadline)
+    _, group_id, member_id = key
+    logger.info(
+        "group %s: member %s is removed: its %s deadline has passed", group_id, member_id, deadline
+    )
     try:
         commit(shard, removal, now)
     except ApiError as error:
-        logger.warning("group %s: the removal could not be written: %s", key.group_id, error)
+        logger.warning("group %s: the removal could not be written: %s", group_id, error)
         return now.timer_ms + RETRY_MS
     return None

@@ -4,6 +4,11 @@ There is one shard per partition, as in Kafka: when a log cannot be read or its 
 offline, only the keys (group ids, for example) that hash to it are not served. Until the topic
 exists there are no shards and no key is served.
 
+The partition of a key depends on how many partitions the topic had when it was opened. Partitions
+that are added later are loaded, and keys hash to them after the next start, as in Kafka. Then some
+states are in a shard to which their key does not hash any more. Requests do not reach them, but
+their deadlines still end. So background work holds its shard, and never looks for it by key.
+
 Kafka: CoordinatorRuntime.
 """
 
@@ -46,11 +51,15 @@ CACHED_PARTITIONS = 16384
 MAX_CACHED_KEY_LENGTH = 255
 
 
-class Shard(Struct, Generic[S], frozen=True):
+class Shard(Struct, Generic[S], frozen=True, eq=False):
     """One partition that is served: its state, and the journal that writes the state's records."""
 
     state: S
     journal: Journal
+
+    @property
+    def partition(self) -> int:
+        return self.journal.log.partition
 
 
 class CoordinatorShards(Generic[S]):
@@ -59,12 +68,13 @@ class CoordinatorShards(Generic[S]):
     def __init__(
         self,
         topic: str,
-        new_state: Callable[[], S],
+        new_state: Callable[[int], S],
         codec: RecordCodec,
         *,
         compression: CompressionType,
         logger: logging.Logger,
     ) -> None:
+        """`new_state` makes the state of a partition (its index) that is loaded."""
         self.topic = topic
         self._new_state = new_state
         self._codec = codec
@@ -103,8 +113,13 @@ class CoordinatorShards(Generic[S]):
     def load_in_slices(self, log: PartitionLog) -> Iterator[Shard[S] | None]:
         """Replay a partition: yield None after each slice, then the shard, which is served now.
 
-        The iterator ends without a shard if the log cannot be read or becomes unavailable.
+        The iterator ends without a shard if the log cannot be read or becomes unavailable, or if
+        the topic is not open.
         """
+        if not self.is_open:
+            return iter(())
+        added = log.partition + 1 - len(self._shards)
+        self._shards += [ErrorCode.NOT_COORDINATOR] * added
         load = self._loads[log.partition] = object()
         self._shards[log.partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return self._load(log, load)
@@ -112,7 +127,7 @@ class CoordinatorShards(Generic[S]):
     def _load(self, log: PartitionLog, load: object) -> Iterator[Shard[S] | None]:
         if self._loads.get(log.partition) is not load:
             return
-        state = self._new_state()
+        state = self._new_state(log.partition)
         try:
             for _ in replay_in_slices(log, state, self._codec):
                 yield None
@@ -158,14 +173,22 @@ class CoordinatorShards(Generic[S]):
 
         Raises ApiError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
         """
-        return self.at(self.partition_of(key))
+        return self._served(self.partition_of(key))
 
     def at(self, partition: int) -> Shard[S]:
-        """Return the shard of a partition that exists. Raises ApiError as `of`."""
+        """Return the shard of a partition. Raises ApiError as `of`."""
+        if not 0 <= partition < len(self._shards):
+            raise self._not_served(partition, ErrorCode.NOT_COORDINATOR)
+        return self._served(partition)
+
+    def _served(self, partition: int) -> Shard[S]:
         shard = self._shards[partition]
         if isinstance(shard, ErrorCode):
-            raise ApiError(shard, f"{self.topic}-{partition} is not served now")
+            raise self._not_served(partition, shard)
         return shard
+
+    def _not_served(self, partition: int, error: ErrorCode) -> ApiError:
+        return ApiError(error, f"{self.topic}-{partition} is not served now")
 
     def partition_of(self, key: str) -> int:
         """Return the partition of a key. Raises ApiError: NOT_COORDINATOR."""

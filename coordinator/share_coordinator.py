@@ -52,7 +52,7 @@ class ShareCoordinator:
         self.alarm = Alarm(loop, clock, after_arrivals)
         self.shards: CoordinatorShards[ShareStateTable] = CoordinatorShards(
             SHARE_GROUP_STATE_TOPIC,
-            lambda: ShareStateTable(partition_count, settings.updates_per_snapshot),
+            lambda _partition: ShareStateTable(partition_count, settings.updates_per_snapshot),
             CoordinatorRecordCodec(RECORD_TYPES),
             compression=settings.compression,
             logger=logger,

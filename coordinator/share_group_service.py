@@ -34,8 +34,9 @@ from .assignors.simple import SimpleAssignor
 from .caller import Caller
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .modern_groups.deadlines import MemberDeadlines, MemberKey
+from .modern_groups.deadlines import MemberDeadlines
 from .modern_groups.draft import Draft
+from .modern_groups.member import MemberKey
 from .modern_groups.topics_view import ClusterTopics
 from .share_groups.group import ShareGroup
 from .share_groups.group_configs import ShareGroupConfigs
@@ -113,7 +114,8 @@ class ShareGroupService:
             check_heartbeat(request)
             shard = self._shards.of(request.group_id)
             group = shard.state.groups.get(request.group_id)
-            reply = commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
+            reply = commit(shard, answer, now)
         except ApiError as error:
             return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
         if reply.initialization is not None:
@@ -193,7 +195,7 @@ class ShareGroupService:
         """
         now = self._clock()
         shard = self._shards.of(group_id)
-        group = shard.state.groups.get(group_id) or ShareGroup(group_id)
+        group = shard.state.groups.get(group_id) or ShareGroup(group_id, shard.partition)
         if not isinstance(group, ShareGroup):
             raise not_a_share_group(group_id)
         results, initialization = commit(shard, alter(group, wanted, self._topics, now), now)
@@ -248,7 +250,7 @@ class ShareGroupService:
         Raises ApiError: NON_EMPTY_GROUP, or an error of the share coordinator.
         """
         now = self._clock()
-        shard = self._shards.of(group.group_id)
+        shard = self._shards.at(group.partition)
         partitions = commit(shard, begin_group_deletion(group, self._topics, now), now)
         for error in self._delete_states(group.group_id, partitions).values():
             raise error
@@ -270,17 +272,17 @@ class ShareGroupService:
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member_id in group.members:
-                self.deadlines.sessions.schedule(MemberKey(group.group_id, member_id), session_ms)
+                self.deadlines.sessions.schedule(group.key_of(member_id), session_ms)
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""
         for group in shard.state.of_type(ShareGroup):
             for member_id in group.members:
-                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
+                self.deadlines.cancel_all(group.key_of(member_id))
 
     def _fence(self, deadline: str, _epoch: int | None, key: MemberKey, now: Now) -> int | None:
         """Remove a member whose session has ended. Returns when to try again, in timer time."""
-        shard = self._shards.of(key.group_id)
+        shard = self._shards.at(key.partition)
         group = shard.state.share_group(key.group_id)
         removal = self._removal(group, group.member(key.member_id), now)
         return commit_fencing(shard, removal, key, deadline, now)

@@ -20,9 +20,9 @@ from odradek.protocol.messages.streams_group_heartbeat import (
 from .caller import Caller
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
-from .modern_groups.deadlines import MemberKey
+from .modern_groups.member import MemberKey
 from .modern_groups.topics_view import ClusterTopics
-from .streams_groups.deadlines import StreamsDeadlines
+from .streams_groups.deadlines import GroupKey, StreamsDeadlines
 from .streams_groups.draft import StreamsDraft
 from .streams_groups.group import StreamsGroup
 from .streams_groups.group_configs import StreamsGroupConfigs
@@ -62,7 +62,8 @@ class StreamsGroupService:
             check_heartbeat(request)
             shard = self._shards.of(request.group_id)
             group = shard.state.groups.get(request.group_id)
-            return commit(shard, self._heartbeats.serve(group, request, caller, now), now)
+            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
+            return commit(shard, answer, now)
         except ApiError as error:
             refusal = StreamsGroupHeartbeatResponse(
                 error_code=error.code, error_message=error.message
@@ -86,25 +87,24 @@ class StreamsGroupService:
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member in group.members.values():
-                self.deadlines.sessions.schedule(
-                    MemberKey(group.group_id, member.member_id), session_ms
-                )
+                key = group.key_of(member.member_id)
+                self.deadlines.sessions.schedule(key, session_ms)
                 timeout_ms = member.rebalance_timeout_ms
-                self.deadlines.update_rebalance(group.group_id, member, timeout_ms, now)
+                self.deadlines.update_rebalance(key, member, timeout_ms, now)
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""
         for group in shard.state.of_type(StreamsGroup):
-            self.deadlines.initial_delays.cancel(group.group_id)
+            self.deadlines.initial_delays.cancel(GroupKey(group.partition, group.group_id))
             for member_id in group.members:
-                self.deadlines.cancel_all(MemberKey(group.group_id, member_id))
+                self.deadlines.cancel_all(group.key_of(member_id))
 
     def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
         """Remove a member that missed a deadline, if `epoch` is None or still the member's.
 
         Returns when to try again, in timer time, if the removal could not be written.
         """
-        shard = self._shards.of(key.group_id)
+        shard = self._shards.at(key.partition)
         group = shard.state.streams_group(key.group_id)
         member = group.members[key.member_id]
         if epoch not in (None, member.member_epoch):
@@ -112,14 +112,14 @@ class StreamsGroupService:
         removal = remove_member(group, member, self.deadlines, now, None)
         return commit_fencing(shard, removal, key, deadline, now)
 
-    def _end_initial_delay(self, group_id: str, now: Now) -> int | None:
+    def _end_initial_delay(self, key: GroupKey, now: Now) -> int | None:
         """Assign the tasks of a group whose initial rebalance delay has passed.
 
         If its topology is not configured yet, the next heartbeat of a member does both. Returns
         when to try again, in timer time, if the targets could not be written.
         """
-        shard = self._shards.of(group_id)
-        group = shard.state.find_streams(group_id)
+        shard = self._shards.at(key.partition)
+        group = shard.state.find_streams(key.group_id)
         if group is None or group.is_empty or group.configured is None:
             return None
         if group.assignment_epoch >= group.epoch:
@@ -129,6 +129,8 @@ class StreamsGroupService:
             self._rebalance.compute_targets(draft, group.members, group.configured)
             commit(shard, draft.outcome(None), now)
         except ApiError as error:
-            logger.warning("group %s: the first tasks could not be assigned: %s", group_id, error)
+            logger.warning(
+                "group %s: the first tasks could not be assigned: %s", key.group_id, error
+            )
             return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
         return None

@@ -86,14 +86,13 @@ class TransactionCoordinator:
         self.markers = markers
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
-            TransactionTable,
+            lambda _partition: TransactionTable(),
             TransactionCodec(),
             compression=CompressionType.NONE,
             logger=logger,
         )
         self._loads = LoadQueue(loop, self._on_shard_loaded)
         self._completion = Completion(
-            find_shard=self.shards.of,
             serving=self.shards.serving,
             markers=markers,
             transaction_version=transaction_version,

@@ -19,11 +19,11 @@ from .member import ClassicMember
 
 
 class Expiries(NamedTuple):
-    """The functions to call: `session` gets group id and member id, the others the group id."""
+    """The functions to call: `session` gets the group and a member id, the others the group."""
 
-    session: Callable[[tuple[str, str], Now], None]
-    joins: Callable[[str, Now], None]
-    syncs: Callable[[str, Now], None]
+    session: Callable[[tuple[ClassicGroup, str], Now], None]
+    joins: Callable[[ClassicGroup, Now], None]
+    syncs: Callable[[ClassicGroup, Now], None]
 
 
 class ClassicDeadlines:
@@ -56,14 +56,16 @@ class ClassicDeadlines:
     def await_joins(self, group: ClassicGroup, at_ms: int) -> None:
         """Wait until `at_ms` for members to join."""
         if group.join_deadline is None:
-            group.join_deadline = Deadline(self._expiries.joins, group.group_id)
+            group.join_deadline = Deadline(self._expiries.joins, group)
         self._queue.schedule(group.join_deadline, at_ms)
 
     def await_syncs(self, group: ClassicGroup, at_ms: int) -> None:
         """Wait until `at_ms` for the members to sync."""
         if group.sync_deadline is None:
-            group.sync_deadline = Deadline(self._expiries.syncs, group.group_id)
+            group.sync_deadline = Deadline(self._expiries.syncs, group)
         self._queue.schedule(group.sync_deadline, at_ms)
 
-    def _new_session(self, group: ClassicGroup, member_id: str) -> Deadline[tuple[str, str]]:
-        return Deadline(self._expiries.session, (group.group_id, member_id))
+    def _new_session(
+        self, group: ClassicGroup, member_id: str
+    ) -> Deadline[tuple[ClassicGroup, str]]:
+        return Deadline(self._expiries.session, (group, member_id))

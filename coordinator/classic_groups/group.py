@@ -75,8 +75,12 @@ class ClassicGroup:
 
     group_type = GroupType.CLASSIC
 
-    def __init__(self, group_id: str, state_since_ms: int | None = None) -> None:
+    def __init__(
+        self, group_id: str, state_since_ms: int | None = None, *, partition: int = 0
+    ) -> None:
+        """`partition` names the shard that has the group."""
         self.group_id = group_id
+        self.partition = partition
         self.journaled: GroupMetadataValue | None = None
         """The value of the last record; None if the group has only offsets."""
         # The fields from here on are soft state.
@@ -89,14 +93,17 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.roster = ClassicRoster()
         self.subscribed_topics: frozenset[str] | None = None
-        self.pending_joins: dict[str, Deadline[tuple[str, str]]] = {}
+        self.pending_joins: dict[str, Deadline[tuple[ClassicGroup, str]]] = {}
         self.pending_syncs: set[str] = set()
-        self.join_deadline: Deadline[str] | None = None
-        self.sync_deadline: Deadline[str] | None = None
+        self.join_deadline: Deadline[ClassicGroup] | None = None
+        self.sync_deadline: Deadline[ClassicGroup] | None = None
         # (delay_ms, remaining_ms) while joins of a new group are being collected.
         self.initial_delay_ms: tuple[int, int] | None = None
         self.new_member_added = False
         self.rebalance_reason = ""
+
+    def __repr__(self) -> str:
+        return f"ClassicGroup({self.group_id!r}, partition={self.partition})"
 
     @property
     def members(self) -> Mapping[str, ClassicMember]:

@@ -8,6 +8,7 @@ appends to a list.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from odradek.coordinator.timers import Deadline
 from odradek.protocol.messages.describe_groups import DescribeGroupsMember
@@ -39,8 +40,8 @@ class ClassicMember:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    # Set by ClassicDeadlines; its subject is (group id, member id).
-    session: Deadline[tuple[str, str]] | None = None
+    # Set by ClassicDeadlines; its subject is (group, member id).
+    session: Deadline[Any] | None = None
     join_reply: JoinReply | None = field(default=None, repr=False)
     sync_reply: SyncReply | None = field(default=None, repr=False)
 

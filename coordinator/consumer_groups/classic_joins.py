@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
 from odradek.coordinator.classic_groups.protocols import names_of
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import Outcome
@@ -138,7 +137,7 @@ class ClassicJoins:
     def _schedule_sync_deadline(
         self, draft: ConsumerDraft, member: ConsumerMember, call: JoinCall
     ) -> None:
-        key = MemberKey(draft.group_id, member.member_id)
+        key = draft.group.key_of(member.member_id)
         deadlines, now_ms = self._services.deadlines, draft.now.timer_ms
         deadlines.joins.cancel(key)
         deadlines.sessions.schedule(key, now_ms + call.request.session_timeout_ms)

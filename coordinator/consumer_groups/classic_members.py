@@ -24,9 +24,8 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 from collections.abc import Sequence
 
 from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
-from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.modern_groups.member import MemberKey, MemberState
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -61,7 +60,7 @@ class ClassicMembers:
         preferred = classic.supported_protocols[0]
         check_protocol(request.protocol_type, PROTOCOL_TYPE)
         check_protocol(request.protocol_name, preferred.name)
-        key = MemberKey(group.group_id, member.member_id)
+        key = group.key_of(member.member_id)
         # A member that must give up partitions learns from this sync which ones it keeps. It joins
         # for the newer target after it has given up the others.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
@@ -86,7 +85,7 @@ class ClassicMembers:
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
         member, classic = _find_member(group, request)
-        key = MemberKey(group.group_id, member.member_id)
+        key = group.key_of(member.member_id)
         self._extend_session(key, classic, now)
         if not _needs_rejoin(group, member) and not self._topics_changed(group):
             return ErrorCode.NONE

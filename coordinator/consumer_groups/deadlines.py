@@ -6,7 +6,8 @@ the time to sync after a join. Both are the member's rebalance timeout.
 
 from functools import partial
 
-from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines, MemberKey
+from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
+from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines
 
 

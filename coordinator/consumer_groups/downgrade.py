@@ -28,8 +28,8 @@ from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.records import generation_value, group_record
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
@@ -59,9 +59,9 @@ class Downgrades:
         configs: ConsumerGroupConfigs,
         deadlines: ConsumerDeadlines,
         classic_rebalance: ClassicRebalance,
-        find: Callable[[str], ClassicGroup],
+        find: Callable[[int, str], ClassicGroup],
     ) -> None:
-        """`find` returns a classic group by its id."""
+        """`find` returns a classic group by partition and id."""
         self._topics = topics
         self._configs = configs
         self._deadlines = deadlines
@@ -169,9 +169,9 @@ class Downgrades:
         Replay has made the classic group from the record. `planned` has all protocols of its
         members. The deadlines of the consumer group's members are cancelled.
         """
-        group = self._find(planned.group_id)
+        group = self._find(planned.partition, planned.group_id)
         for member_id in old_ids:
-            self._deadlines.cancel_all(MemberKey(group.group_id, member_id))
+            self._deadlines.cancel_all(MemberKey(group.partition, group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
             self._classic_rebalance.deadlines.extend_session(group, member, now)
@@ -191,7 +191,7 @@ def _classic_group(
 
     Raises NoCommonProtocolError.
     """
-    classic = ClassicGroup(group.group_id, now.wall_ms)
+    classic = ClassicGroup(group.group_id, now.wall_ms, partition=group.partition)
     for member in members:
         classic.add(_classic_member(member))
     offered = names_of(next(iter(classic.members.values())).protocols)

@@ -73,8 +73,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     listed_protocol_type = PROTOCOL_TYPE
     subscriptions: Subscriptions
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id, Subscriptions())
+    def __init__(self, group_id: str, partition: int = 0) -> None:
+        super().__init__(group_id, partition, Subscriptions())
         self.static_member_ids: dict[str, str] = {}
         """Member id by instance id."""
         self.ownership = Ownership(group_id)

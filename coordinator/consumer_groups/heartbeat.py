@@ -25,7 +25,6 @@ from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import (
@@ -100,11 +99,14 @@ class ConsumerHeartbeats:
     def serve(
         self,
         group: Group | None,
+        partition: int,
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
         now: Now,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
+
+        `partition` names the shard that has the group, or will have it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
@@ -114,7 +116,7 @@ class ConsumerHeartbeats:
             if not isinstance(group, ConsumerGroup):
                 raise _no_group(request.group_id)
             return self._services.departures.leave(group, request, now)
-        draft = self._open_draft(group, request, now)
+        draft = self._open_draft(group, partition, request, now)
         owned = partitions_by_topic(request.topic_partitions)
         member = self._find_member(draft, request)
         check_epoch(member, request.member_epoch, owned)
@@ -123,7 +125,11 @@ class ConsumerHeartbeats:
     # -- the group and the member ------------------------------------------------------------------
 
     def _open_draft(
-        self, group: Group | None, request: ConsumerGroupHeartbeatRequest, now: Now
+        self,
+        group: Group | None,
+        partition: int,
+        request: ConsumerGroupHeartbeatRequest,
+        now: Now,
     ) -> ConsumerDraft:
         """Open a draft. A joining member may create the group, or convert a classic one."""
         if isinstance(group, ConsumerGroup):
@@ -131,12 +137,12 @@ class ConsumerHeartbeats:
         if request.member_epoch != JOINING_EPOCH:
             raise _no_group(request.group_id)
         if group is None:
-            return ConsumerDraft(ConsumerGroup(request.group_id), now)
+            return ConsumerDraft(ConsumerGroup(request.group_id, partition), now)
         if not isinstance(group, ClassicGroup):
             raise _no_group(request.group_id)
         if not group.is_empty:
             return self._upgrade(group, now)
-        draft = ConsumerDraft(ConsumerGroup(request.group_id), now)
+        draft = ConsumerDraft(ConsumerGroup(request.group_id, partition), now)
         draft.records += group.tombstones()
         return draft
 
@@ -170,7 +176,7 @@ class ConsumerHeartbeats:
             changed=changed,
             owned=owned,
         )
-        key = MemberKey(draft.group_id, reconciled.member_id)
+        key = draft.group.key_of(reconciled.member_id)
         until_ms = draft.now.timer_ms + services.configs.session_timeout_ms(draft.group_id)
         draft.then.append(partial(services.deadlines.sessions.schedule, key, until_ms))
         return draft.outcome(self._answer(request, member, reconciled))

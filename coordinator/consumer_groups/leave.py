@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -84,7 +83,7 @@ class Departures:
         group = draft.group
         for member in members:
             draft.records += member_tombstones(group.group_id, member.member_id)
-            key = MemberKey(group.group_id, member.member_id)
+            key = group.key_of(member.member_id)
             draft.then.append(partial(self._deadlines.cancel_all, key))
         orphans = _regexes_used_only_by(group, members)
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)

@@ -13,7 +13,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -51,7 +50,7 @@ def joining_member(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"instance id {instance_id} is in use by {present.member_id}: {member_id} must wait",
         )
-    draft.then.append(partial(deadlines.cancel_all, MemberKey(draft.group_id, present.member_id)))
+    draft.then.append(partial(deadlines.cancel_all, draft.group.key_of(present.member_id)))
     return _replaced(draft, present, member_id)
 
 

@@ -181,9 +181,9 @@ class Rebalance:
             return member
         draft.records.append(current_assignment_record(draft.group_id, reconciled))
         if not reconciled.uses_classic_protocol:
-            update = self._deadlines.update_rebalance
+            update, key = self._deadlines.update_rebalance, draft.group.key_of(member.member_id)
             timeout_ms = reconciled.rebalance_timeout_ms
-            draft.then.append(partial(update, draft.group_id, reconciled, timeout_ms, draft.now))
+            draft.then.append(partial(update, key, reconciled, timeout_ms, draft.now))
         return reconciled
 
     def _subscribed_ids(self, draft: ConsumerDraft, member: ConsumerMember) -> frozenset[bytes]:

@@ -28,8 +28,8 @@ from functools import partial
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.timers import Now
@@ -86,7 +86,7 @@ class Upgrades:
             ) from error
         _check_owners(group, members)
         records = list(self._records(group, members))
-        draft = ConsumerDraft(_replay_records(group.group_id, records), now)
+        draft = ConsumerDraft(_replay_records(group, records), now)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))
@@ -153,7 +153,7 @@ class Upgrades:
         """Answer the waiting requests of members, and start the sessions of all members."""
         group.roster.refuse_all(REJOIN)
         for member in group.members.values():
-            key = MemberKey(group.group_id, member.member_id)
+            key = MemberKey(group.partition, group.group_id, member.member_id)
             self._deadlines.sessions.schedule(key, now.timer_ms + member.session_timeout_ms)
         logger.info(
             "group %s: the classic group of generation %d is now a consumer group",
@@ -200,12 +200,12 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> Non
                     )
 
 
-def _replay_records(group_id: str, records: Sequence[JournalRecord]) -> ConsumerGroup:
+def _replay_records(group: ClassicGroup, records: Sequence[JournalRecord]) -> ConsumerGroup:
     """Return the group that the records create. The draft reads it; it is then dropped."""
     groups: dict[str, ConsumerGroup] = {}
     for record in records:
-        replay(groups, record.key, record.value)
-    return groups[group_id]
+        replay(groups, record.key, record.value, partition=group.partition)
+    return groups[group.group_id]
 
 
 def _refusal(group: ClassicGroup, obstacle: str) -> ApiError:

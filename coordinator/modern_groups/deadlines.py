@@ -4,25 +4,16 @@
     rebalance  the member must give up partitions within its rebalance timeout; the deadline applies
                only while the member is still at the epoch at which it got the request
 
-Deadlines are keyed by group id and member id, because each record of a member replaces the object
-that describes it. Kafka: the timers of GroupMetadataManager, by key.
+Deadlines are keyed by shard, group id and member id, because each record of a member replaces the
+object that describes it. Kafka: the timers of GroupMetadataManager, by key.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
 
-from .member import MemberState, ModernMember
-
-
-class MemberKey(NamedTuple):
-    """Identifies a member of a group."""
-
-    group_id: str
-    member_id: str
-
+from .member import MemberKey, MemberState, ModernMember
 
 # Removes a member. Arguments: the kind of deadline, the epoch that the member must still be at (or
 # None), its key, the time. Returns the timer time of a retry if the removal could not be written.
@@ -44,10 +35,9 @@ class MemberDeadlines:
         self._rebalances.schedule(key, at_ms)
 
     def update_rebalance(
-        self, group_id: str, member: ModernMember, timeout_ms: int, now: Now
+        self, key: MemberKey, member: ModernMember, timeout_ms: int, now: Now
     ) -> None:
         """Schedule the deadline of a member that must give something up, or cancel it."""
-        key = MemberKey(group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             self.schedule_rebalance(key, now.timer_ms + timeout_ms, member.member_epoch)
         else:

@@ -17,7 +17,7 @@ from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .member import M
+from .member import M, MemberKey
 from .subscriptions import TopicSubscriptions
 
 # The epoch of a new group in Kafka 4.3. The first member raises it to 2.
@@ -30,8 +30,10 @@ T = TypeVar("T")
 class EpochGroup(Generic[M, T]):
     """One group with members of type M; T is the type of a member's target."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, partition: int = 0) -> None:
+        """`partition` names the shard that has the group."""
         self.group_id = group_id
+        self.partition = partition
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         """Hash of the subscribed topics when the epoch last rose (topic_hash.py)."""
@@ -64,6 +66,10 @@ class EpochGroup(Generic[M, T]):
     def is_empty(self) -> bool:
         return not self.members
 
+    def key_of(self, member_id: str) -> MemberKey:
+        """Return the key of a member's deadlines."""
+        return MemberKey(self.partition, self.group_id, member_id)
+
     def member(self, member_id: str) -> M:
         """Return a member. Raises ApiError UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
@@ -88,8 +94,8 @@ class ModernGroup(EpochGroup[M, Assignment]):
 
     subscriptions: TopicSubscriptions[M]
 
-    def __init__(self, group_id: str, subscriptions: TopicSubscriptions[M]) -> None:
-        super().__init__(group_id)
+    def __init__(self, group_id: str, partition: int, subscriptions: TopicSubscriptions[M]) -> None:
+        super().__init__(group_id, partition)
         self.subscriptions = subscriptions
 
     def _replace_member(self, old: M | None, new: M | None) -> None:

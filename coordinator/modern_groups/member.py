@@ -7,7 +7,7 @@ Kafka: ModernGroupMember, MemberState.
 """
 
 from enum import IntEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -28,6 +28,17 @@ class MemberState(IntEnum):
     """It is at the target's epoch, and waits for partitions that other members still own."""
     UNKNOWN = 127
     """A state written by a newer Kafka."""
+
+
+class MemberKey(NamedTuple):
+    """Identifies a member among all groups of a type. `partition` names the shard of its group.
+
+    A group id may have groups in two shards (coordinator/shards.py), with the same member in both.
+    """
+
+    partition: int
+    group_id: str
+    member_id: str
 
 
 _STATES = {state.value: state for state in MemberState}

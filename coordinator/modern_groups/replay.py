@@ -20,11 +20,11 @@ class GroupRecords(Generic[G]):
 
     def __init__(
         self,
-        new_group: Callable[[str], G],
+        new_group: Callable[[str, int], G],
         epoch_key: type[Message],
         apply_of: Mapping[type[Message], Callable[[G, Any, Any, int], None]],
     ) -> None:
-        """`new_group` is the class of the groups, which is called with a group id.
+        """`new_group` is the class of the groups. It is called with a group id and a partition.
 
         `apply_of` is by key class. Its arguments: the group, the key, the value (None for a
         tombstone), the record's time in wall-clock ms.
@@ -39,8 +39,12 @@ class GroupRecords(Generic[G]):
         key: Any,
         value: Message | None,
         timestamp_ms: int = 0,
+        *,
+        partition: int = 0,
     ) -> None:
         """Apply one record to `groups`: groups of any type by id. One of another type is replaced.
+
+        `partition` is that of the groups' shard.
 
         A tombstone never replaces a group of another type.
         """
@@ -49,7 +53,7 @@ class GroupRecords(Generic[G]):
         if type(group) is not self._new_group:
             if value is None:
                 return
-            group = groups[group_id] = self._new_group(group_id)
+            group = groups[group_id] = self._new_group(group_id, partition)
         if value is None and isinstance(key, self._epoch_key):
             del groups[group_id]
         else:

@@ -42,8 +42,8 @@ class ShareGroup(ModernGroup[ShareMember]):
     group_type = GroupType.SHARE
     listed_protocol_type = GroupType.SHARE.value
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id, TopicSubscriptions())
+    def __init__(self, group_id: str, partition: int = 0) -> None:
+        super().__init__(group_id, partition, TopicSubscriptions())
         self.state_partitions: StatePartitions = NO_STATE
         self.has_state_record = False
         """Whether there is a record of type 15."""

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment, Assignor
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.group import Group
-from odradek.coordinator.modern_groups.deadlines import MemberDeadlines, MemberKey
+from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH, MemberState
@@ -118,16 +118,23 @@ class ShareHeartbeats:
         self._assignor = assignor
 
     def serve(
-        self, group: Group | None, request: ShareGroupHeartbeatRequest, caller: Caller, now: Now
+        self,
+        group: Group | None,
+        partition: int,
+        request: ShareGroupHeartbeatRequest,
+        caller: Caller,
+        now: Now,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
+
+        `partition` names the shard that has the group, or will have it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
         """
         joins = request.member_epoch == JOINING_EPOCH
         if group is None and joins:
-            group = ShareGroup(request.group_id)
+            group = ShareGroup(request.group_id, partition)
         if not isinstance(group, ShareGroup):
             raise not_a_share_group(request.group_id)
         if request.member_epoch == LEAVING_EPOCH:
@@ -149,7 +156,7 @@ class ShareHeartbeats:
         draft.records += member_tombstones(group.group_id, member.member_id)
         topics = group.subscriptions.topics_without([member])
         draft.bump_epoch(self._topics.group_hash(topics), f"removed {member.member_id}")
-        key = MemberKey(group.group_id, member.member_id)
+        key = group.key_of(member.member_id)
         draft.then.append(partial(self._deadlines.cancel_all, key))
         return draft.outcome(reply)
 
@@ -171,7 +178,7 @@ class ShareHeartbeats:
         if reconciled != updated:
             draft.records.append(current_assignment_record(draft.group_id, reconciled))
         until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
-        key = MemberKey(draft.group_id, reconciled.member_id)
+        key = draft.group.key_of(reconciled.member_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
         initialization = self._initialization(draft, member, updated)
         has_news = request.subscribed_topic_names is not None or (

@@ -5,17 +5,25 @@ passed, because the other instances of the application usually start at the same
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
 from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+
+
+class GroupKey(NamedTuple):
+    """Identifies a group. `partition` names its shard."""
+
+    partition: int
+    group_id: str
 
 
 class StreamsDeadlines(MemberDeadlines):
     """The deadlines of all streams groups, in a shared queue."""
 
     def __init__(
-        self, queue: DeadlineQueue, fence: Fence, end_delay: Callable[[str, Now], int | None]
+        self, queue: DeadlineQueue, fence: Fence, end_delay: Callable[[GroupKey, Now], int | None]
     ) -> None:
-        """`end_delay` assigns the tasks of a group (its id); it returns the time of a retry."""
+        """`end_delay` assigns the tasks of a group (its key); it returns the time of a retry."""
         super().__init__(queue, fence)
         self.initial_delays = KeyedDeadlines(queue, end_delay)

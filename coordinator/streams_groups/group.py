@@ -64,8 +64,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     group_type = GroupType.STREAMS
     listed_protocol_type = "streams"
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+    def __init__(self, group_id: str, partition: int = 0) -> None:
+        super().__init__(group_id, partition)
         self.topology: Topology | None = None
         self.validated_topology_epoch = 0
         """The epoch of the topology when it was last ready; -1: it was not."""

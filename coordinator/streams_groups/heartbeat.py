@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.group import Group
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
@@ -73,16 +72,23 @@ class StreamsHeartbeats:
         self._rebalance = rebalance
 
     def serve(
-        self, group: Group | None, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now
+        self,
+        group: Group | None,
+        partition: int,
+        request: StreamsGroupHeartbeatRequest,
+        caller: Caller,
+        now: Now,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
+
+        `partition` names the shard that has the group, or will have it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
         """
         if request.member_epoch == LEAVING_EPOCH:
             return self._leave(group, request, now)
-        draft = self._open_draft(group, request, now)
+        draft = self._open_draft(group, partition, request, now)
         reported = _reported(request)
         member = self._find_member(draft, request)
         check_epoch(member, request.member_epoch, reported)
@@ -108,14 +114,18 @@ class StreamsHeartbeats:
     # -- the group and the member ------------------------------------------------------------------
 
     def _open_draft(
-        self, group: Group | None, request: StreamsGroupHeartbeatRequest, now: Now
+        self,
+        group: Group | None,
+        partition: int,
+        request: StreamsGroupHeartbeatRequest,
+        now: Now,
     ) -> StreamsDraft:
         """Open a draft. A joining member may create the group, or replace an empty classic one."""
         if isinstance(group, StreamsGroup):
             return StreamsDraft(group, now)
         if request.member_epoch != JOINING_EPOCH:
             raise _no_group(request.group_id)
-        draft = StreamsDraft(StreamsGroup(request.group_id), now, is_new=True)
+        draft = StreamsDraft(StreamsGroup(request.group_id, partition), now, is_new=True)
         if group is None:
             return draft
         if not isinstance(group, ClassicGroup) or not group.is_empty:
@@ -157,7 +167,7 @@ class StreamsHeartbeats:
         rebalance.bump_epoch(draft, configured, changed=updated is not member)
         target = rebalance.update_target(draft, updated, configured.topology)
         reconciled = rebalance.reconcile(draft, updated, target, reported)
-        key = MemberKey(draft.group_id, member.member_id)
+        key = draft.group.key_of(member.member_id)
         until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
         response = respond(

@@ -7,7 +7,6 @@ member computes new targets. Kafka: streamsGroupLeave, streamsGroupFenceMember.
 from functools import partial
 from typing import TypeVar
 
-from odradek.coordinator.modern_groups.deadlines import MemberKey
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.outcome import Outcome
 from odradek.coordinator.timers import Now
@@ -34,7 +33,7 @@ def remove_member(
     draft = StreamsDraft(group, now)
     draft.records += member_tombstones(group.group_id, member.member_id)
     draft.bump_epoch(group.metadata_hash, f"removed {member.member_id}")
-    key = MemberKey(group.group_id, member.member_id)
+    key = group.key_of(member.member_id)
     draft.then.append(partial(deadlines.cancel_all, key))
     if shuts_down:
         draft.then.append(partial(group.note_shutdown_request, member.member_id))

@@ -24,7 +24,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatTopology
 
 from .configuration import ConfiguredTopology, configure
-from .deadlines import StreamsDeadlines
+from .deadlines import GroupKey, StreamsDeadlines
 from .draft import StreamsDraft
 from .group import StreamsGroup, is_reconciled
 from .group_configs import NUM_STANDBY_REPLICAS, StreamsGroupConfigs
@@ -163,16 +163,17 @@ class StreamsRebalance:
 
     def _is_delayed(self, draft: StreamsDraft) -> bool:
         """Whether the initial rebalance delay has not passed; it starts with the first member."""
-        delays, group_id = self._deadlines.initial_delays, draft.group_id
+        delays = self._deadlines.initial_delays
+        key = GroupKey(draft.group.partition, draft.group_id)
         if draft.group.is_empty:
-            delay_ms = self._configs.initial_rebalance_delay_ms(group_id)
+            delay_ms = self._configs.initial_rebalance_delay_ms(draft.group_id)
             if delay_ms > 0:
                 at_ms = draft.now.timer_ms + delay_ms
                 # A delay of a deleted group of that name does not count.
                 start = delays.schedule if draft.is_new else delays.schedule_if_absent
-                draft.then.append(partial(start, group_id, at_ms))
+                draft.then.append(partial(start, key, at_ms))
                 return True
-        return group_id in delays
+        return key in delays
 
     def compute_targets(
         self,
@@ -223,6 +224,7 @@ class StreamsRebalance:
         if reconciled == member:
             return member
         draft.records.append(current_assignment_record(draft.group_id, reconciled))
-        update, timeout_ms = self._deadlines.update_rebalance, reconciled.rebalance_timeout_ms
-        draft.then.append(partial(update, draft.group_id, reconciled, timeout_ms, draft.now))
+        key, timeout_ms = draft.group.key_of(member.member_id), reconciled.rebalance_timeout_ms
+        update = self._deadlines.update_rebalance
+        draft.then.append(partial(update, key, reconciled, timeout_ms, draft.now))
         return reconciled

@@ -20,6 +20,7 @@ Kafka: TransactionMarkerChannelManager.
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from odradek.coordinator.shards import Shard
 from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
@@ -49,53 +50,59 @@ COMPLETE_RECORD_MS = 100
 Written = dict[TopicPartition, tuple[PartitionLog, int] | None]
 
 
+class Waiting(NamedTuple):
+    """A prepared transaction that waits to be completed, and the shard that has it."""
+
+    shard: TransactionShard
+    transactional_id: str
+
+    def __repr__(self) -> str:
+        return f"{self.transactional_id} in {self.shard.journal.log.name}"
+
+
 class Completion:
     """The prepared transactions of all shards."""
 
     def __init__(
         self,
         *,
-        find_shard: Callable[[str], TransactionShard],
         serving: Callable[[], Iterable[TransactionShard]],
         markers: MarkerWriter,
         transaction_version: Callable[[], int],
         deadlines: DeadlineQueue,
     ) -> None:
-        """`find_shard` raises ApiError if the shard of a transactional id is not served.
-
-        `serving` iterates over the shards that are served.
-        """
-        self._find_shard = find_shard
+        """`serving` iterates over the shards that are served."""
         self._serving = serving
         self._markers = markers
         self._transaction_version = transaction_version
         self._deadlines = deadlines
         self._retries = KeyedDeadlines(deadlines, self._retry)
         self._records_due = Deadline(self._write_completed, None)
-        # By transactional id, while its transaction waits to be completed.
-        self._written: dict[str, Written] = {}
-        # The transactional id by producer id, while another process writes markers.
-        self._ids: dict[int, str] = {}
+        self._written: dict[Waiting, Written] = {}
+        # By producer id, while another process writes markers.
+        self._sent: dict[int, Waiting] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
         written: Written = {}
         retry_ms = self._try(shard, transaction, written, now)
         if retry_ms is not None:
-            self._written[transaction.transactional_id] = written
-            self._retries.schedule(transaction.transactional_id, now.timer_ms + retry_ms)
+            waiting = Waiting(shard, transaction.transactional_id)
+            self._written[waiting] = written
+            self._retries.schedule(waiting, now.timer_ms + retry_ms)
 
     def try_again(self, producer_id: int, now: Now) -> None:
         """Go on with a transaction: another process has written a marker."""
-        transactional_id = self._ids.get(producer_id)
-        if transactional_id in self._written:
-            self._retries.schedule(transactional_id, now.timer_ms)
+        waiting = self._sent.get(producer_id)
+        if waiting in self._written:
+            self._retries.schedule(waiting, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
         for transaction in shard.state.prepared():
-            self._retries.cancel(transaction.transactional_id)
-            self._written.pop(transaction.transactional_id, None)
+            waiting = Waiting(shard, transaction.transactional_id)
+            self._retries.cancel(waiting)
+            self._written.pop(waiting, None)
         shard.state.completed.clear()
 
     def write_completed(self, now: Now) -> bool:
@@ -117,19 +124,15 @@ class Completion:
         if not self.write_completed(now):
             self._deadlines.schedule(self._records_due, now.timer_ms + RETRY_MS)
 
-    def _retry(self, transactional_id: str, now: Now) -> int | None:
-        written = self._written.pop(transactional_id)
-        try:
-            shard = self._find_shard(transactional_id)
-        except ApiError:
-            return None  # when the shard is loaded again, it begins again
+    def _retry(self, waiting: Waiting, now: Now) -> int | None:
+        shard, transactional_id = waiting
         transaction = shard.state.by_id.get(transactional_id)
-        if transaction is None or transaction.state not in PREPARED:
-            return None
-        retry_ms = self._try(shard, transaction, written, now)
+        retry_ms = None
+        if transaction is not None and transaction.state in PREPARED:
+            retry_ms = self._try(shard, transaction, self._written[waiting], now)
         if retry_ms is None:
+            del self._written[waiting]
             return None
-        self._written[transactional_id] = written
         return now.timer_ms + retry_ms
 
     def _try(
@@ -145,7 +148,7 @@ class Completion:
             if place is not None and not _is_synced(*place):
                 return SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
-        self._ids.pop(transaction.producer_id, None)
+        self._sent.pop(transaction.producer_id, None)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
@@ -168,7 +171,7 @@ class Completion:
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
             except MarkerSentError:
-                self._ids[transaction.producer_id] = transaction.transactional_id
+                self._sent[transaction.producer_id] = Waiting(shard, transaction.transactional_id)
                 continue
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)

@@ -20,7 +20,7 @@ NAMES = [f"name-{n}" for n in range(20)]
 def shards_of(logs: Sequence[MemoryLog], partition_count: int) -> CoordinatorShards[Numbers]:
     shards = CoordinatorShards(
         TOPIC,
-        Numbers,
+        lambda _partition: Numbers(),
         CODEC,
         compression=CompressionType.NONE,
         logger=logging.getLogger("numbers"),

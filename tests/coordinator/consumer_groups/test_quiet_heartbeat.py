@@ -9,6 +9,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.consumer_group_service import ConsumerGroupService
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -31,12 +32,15 @@ class Quiet:
         quiet = self
 
         def both(
-            service: ConsumerGroupService, request: ConsumerGroupHeartbeatRequest, now: Now
+            service: ConsumerGroupService,
+            group: ConsumerGroup,
+            request: ConsumerGroupHeartbeatRequest,
+            now: Now,
         ) -> ConsumerGroupHeartbeatResponse:
             quiet.count += 1
-            group = service._shards.of(request.group_id).state.groups.get(request.group_id)
-            long = service._heartbeats.serve(group, request, quiet.caller_of(group, request), now)
-            answer = short(service, request, now)
+            caller = quiet.caller_of(group, request)
+            long = service._heartbeats.serve(group, group.partition, request, caller, now)
+            answer = short(service, group, request, now)
             assert long.reply.reply == answer
             assert not long.records
             assert long.reply.topics_checked_offset is None

@@ -70,7 +70,7 @@ def check_log(life: Life) -> None:
     shards = life.transactions.shards
     replayed = CoordinatorShards(
         shards.topic,
-        type(shards.at(0).state),
+        lambda _partition: type(shards.at(0).state)(),
         shards._codec,
         compression=shards._compression,
         logger=shards._logger,

@@ -181,7 +181,7 @@ class Machine(RuleBasedStateMachine):
         failure, self.log.fail_next = self.log.fail_next, None
         replayed = CoordinatorShards(
             self.shards.topic,
-            type(self.coordinator.shards.at(0).state),
+            lambda _partition: type(self.coordinator.shards.at(0).state)(),
             self.shards._codec,
             compression=self.shards._compression,
             logger=self.shards._logger,
