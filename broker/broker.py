@@ -426,6 +426,7 @@ class Broker:
             topic_logs=self.topic_logs,
             log_cleaner=self.log_cleaner,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
+            on_enlarged=lambda *added: self.coordinator_logs.partitions_created(*added),
             now_ms=self.now_ms,
             timer_ms=self.timer_ms,
         )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from odradek.broker.disk.log_sync import LogSync
@@ -67,10 +67,14 @@ class TopicAdmin:
         topic_logs: TopicLogs,
         log_cleaner: LogCleaner,
         on_created: Callable[[Topic], object],
+        on_enlarged: Callable[[Topic, Iterable[int]], object],
         now_ms: Callable[[], int],
         timer_ms: Callable[[], int],
     ) -> None:
-        """`now_ms` is the wall clock, `timer_ms` a monotonic one."""
+        """`on_enlarged` gets a topic and its new partitions.
+
+        `now_ms` is the wall clock, `timer_ms` a monotonic one.
+        """
         self._lock = asyncio.Lock()
         self._operations = BackgroundTasks(asyncio.get_running_loop())
         self._config = config
@@ -80,6 +84,7 @@ class TopicAdmin:
         self._topic_logs = topic_logs
         self._log_cleaner = log_cleaner
         self._on_created = on_created
+        self._on_enlarged = on_enlarged
         self._now_ms = now_ms
         self.recent_deletions = RecentDeletions(timer_ms)
 
@@ -195,7 +200,8 @@ class TopicAdmin:
                 (topic, range(before[topic.name], len(topic.partitions))) for topic in enlarged
             ]
             await self._topic_logs.create(added, now_ms)
-            for topic in enlarged:
+            for topic, partitions in added:
+                self._on_enlarged(topic, partitions)
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 

@@ -61,6 +61,15 @@ class CoordinatorLogs:
             online = [log for log in logs if log is not None and log.is_online]
             coordinator.open_topic(online, len(topic.partitions))
 
+    def partitions_created(self, topic: Topic, partitions: Iterable[int]) -> None:
+        """Open the partitions that a topic got later, if their logs are online."""
+        if topic.name not in self._coordinators:
+            return
+        for index in partitions:
+            log = self._log_manager.find(topic.name, index)
+            if log is not None and log.is_online:
+                self.log_found(log)
+
     def topic_deleted(self, topic: Topic) -> None:
         """Close the coordinator of a topic that has been deleted."""
         coordinator = self._coordinators.get(topic.name)

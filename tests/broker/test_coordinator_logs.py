@@ -89,6 +89,14 @@ def test_only_the_coordinator_of_its_topic_is_notified_of_a_log(rig: Rig) -> Non
     assert rig.numbers.events == [("online", 1), ("offline", 0), "close"]
 
 
+def test_partitions_that_a_topic_gets_later_are_opened_if_they_are_online(rig: Rig) -> None:
+    rig.found["__numbers", 3] = rig.log("__numbers", 3)
+    for name in ("__numbers", "orders"):
+        rig.logs.partitions_created(rig.topics[name], [2, 3])
+    assert rig.numbers.events == [("online", 3)]
+    assert rig.letters.events == []
+
+
 def test_when_the_broker_stops_all_coordinators_are_closed(rig: Rig) -> None:
     rig.logs.close()
     assert rig.letters.events == rig.numbers.events == ["close"]

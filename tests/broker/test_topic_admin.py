@@ -101,6 +101,7 @@ class Rig:
         self.deletions = 0
         self.parsed: list[str] = []
         self.log_cleaner = idle_cleaner(self.log_manager, lambda: self.config, files, self.disk)
+        self.enlarged: list[tuple[str, list[int]]] = []
         self.admin = TopicAdmin(
             config=self.config,
             controller=self.controller,
@@ -114,6 +115,7 @@ class Rig:
             ),
             log_cleaner=self.log_cleaner,
             on_created=self.come.append,
+            on_enlarged=lambda topic, added: self.enlarged.append((topic.name, list(added))),
             now_ms=lambda: NOW_MS,
             timer_ms=lambda: self.timer_ms,
         )
@@ -279,6 +281,7 @@ async def test_partitions_are_added_with_their_logs(rig: Rig) -> None:
     assert code_of(results["u"]) is ErrorCode.INVALID_PARTITIONS
     assert [rig.log_manager.get("t", index).partition for index in range(4)] == [0, 1, 2, 3]
     assert rig.log_manager.find("u", 2) is None
+    assert rig.enlarged == [("t", [2, 3])]
 
 
 async def test_partitions_are_only_validated_when_asked_so(rig: Rig) -> None:
@@ -286,6 +289,7 @@ async def test_partitions_are_only_validated_when_asked_so(rig: Rig) -> None:
     wish = MorePartitions(name="t", count=4)
     assert await rig.admin.create_partitions([wish], validate_only=True) == {"t": None}
     assert len(rig.metadata.topics["t"].partitions) == 2
+    assert rig.enlarged == []
 
 
 async def test_a_deleted_topic_is_gone_and_its_coordinators_are_notified(rig: Rig) -> None:
