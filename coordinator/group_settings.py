@@ -13,6 +13,11 @@ from odradek.config.keys_consumer_group import assignor_name
 from odradek.protocol.compression import CompressionType
 
 MINUTE_MS = 60_000
+# The shortest wait of a group that was empty for more members. Consumers that start together join
+# within a few milliseconds. Without a wait the first one gets all partitions, and the second one
+# nothing before the next heartbeat of the first, which is three seconds later. In Kafka, without a
+# delay, the first join and sync take about as long.
+MIN_INITIAL_DELAY_MS = 10
 
 
 class GroupSettings(Struct, frozen=True, kw_only=True):
@@ -35,7 +40,9 @@ class GroupSettings(Struct, frozen=True, kw_only=True):
         return cls(
             min_session_timeout_ms=config.group_min_session_timeout_ms,
             max_session_timeout_ms=config.group_max_session_timeout_ms,
-            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            initial_rebalance_delay_ms=max(
+                config.group_initial_rebalance_delay_ms, MIN_INITIAL_DELAY_MS
+            ),
             max_size=config.group_max_size,
             offset_metadata_max_units=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
