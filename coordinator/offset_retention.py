@@ -67,10 +67,10 @@ class OffsetRetention:
         """Delete the expired offsets of all groups, one shard in each turn of the loop."""
         shard = next(shards, None)
         if shard is not None:
+            self._loop.call_soon(self._expire, shards)  # first: a failure loses no other shard
             now = self._clock()
             retention_ms = self._settings.offsets_retention_ms
             self._delete(shard, expired_records(shard.state, now.wall_ms, retention_ms), now)
-            self._loop.call_soon(self._expire, shards)
 
     # -- deleted topics ----------------------------------------------------------------------------
 

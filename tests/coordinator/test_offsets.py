@@ -253,6 +253,21 @@ def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> N
     assert not any(groups.committed(group_id=name) for name in names)
 
 
+def test_a_partition_whose_check_fails_does_not_keep_offsets_of_the_others() -> None:
+    groups = Groups(partitions=4)
+    names = [f"group-{number}" for number in range(40)]
+    for name in names:
+        groups.commit(1, group_id=name)
+    groups.loop.now_ms += RETENTION + DAY
+    groups.coordinator.alarm.expire_due()
+    groups.logs[1].fail_next = LookupError("a bug")
+    with pytest.raises(LookupError):
+        groups.advance(0)
+    groups.advance(0)
+    left = [name for name in names if groups.committed(group_id=name) == 1]
+    assert left == [name for name in names if partition_of(name, 4) == 1]
+
+
 def test_without_its_topic_nothing_is_left_to_expire() -> None:
     groups = Groups(partitions=2)
     groups.commit(1)
