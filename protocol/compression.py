@@ -53,6 +53,10 @@ _LZ4_INPUT_BYTES = 256 << 10  # the library copies unused input at each call
 _LZ4_OUTPUT_BYTES = 1 << 20
 _LZ4_LOWEST_HIGH_LEVEL = 3  # below this level the library uses the fast compressor
 _BLOCK_LENGTH = struct.Struct(">i")
+# To how many bytes one byte of a stream can decompress at most: a deflate match of 258 bytes takes
+# 2 bits, a snappy copy of 64 bytes takes 3 bytes, a byte of a length in LZ4 stands for 255 bytes,
+# and a zstd block of 128 KiB takes 4 bytes. By codec id.
+LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 
 
 class CompressionType(IntEnum):

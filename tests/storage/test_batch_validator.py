@@ -8,13 +8,20 @@ from crc32c import crc32c
 
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import batch_crc, read_header, stamp_crc
-from odradek.protocol.compression import CompressionType
+from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.append_rules import AppendRules, target_compression
-from odradek.storage.batch_validator import CheckedBatch, check_client_batch, without_tail
-from odradek.storage.record_walk import RecordsRefusedError
+from odradek.storage.batch_validator import (
+    DENSEST_RECORDS,
+    CheckedBatch,
+    check_client_batch,
+    read_ordinary_batch,
+    without_tail,
+)
+from odradek.storage.record_walk import SHORT, RecordsRefusedError, WalkTooLongError
+from tests.support.hostile_batches import SMALLEST_RECORD, batch_around
 from tests.support.log_box import NOW_MS, batch_of
 
 HOUR_MS = 3_600_000
@@ -201,6 +208,42 @@ def test_a_header_at_fault_is_refused_with_kafkas_code(batch: bytes, code: Error
 def test_more_records_than_fit_are_refused() -> None:
     lying = patched(patched(BATCH, 57, ">i", 1000), 23, ">i", 999)
     assert refusal(lying) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("count", [130_000, 3_000_000, 2**31 - 1])
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_compressed_batch_that_claims_more_records_than_it_can_hold_is_refused_at_once(
+    codec: CompressionType, count: int
+) -> None:
+    lying = batch_around(compress(codec, b"")[:26], codec, count)
+    assert refusal(lying) is ErrorCode.INVALID_RECORD
+    assert read_ordinary_batch(memoryview(lying), rules(), NOW_MS) is None
+
+
+@pytest.mark.parametrize("codec", [CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD])
+def test_the_records_of_a_compressed_batch_that_claims_very_many_are_counted(
+    codec: CompressionType,
+) -> None:
+    stored = compress(codec, SMALLEST_RECORD * 10_000)
+    dense, lying = (batch_around(stored, codec, count) for count in (10_000, 10_001))
+    assert read_header(dense).record_count > DENSEST_RECORDS * len(stored)
+    for batch in (dense, lying):
+        assert read_ordinary_batch(memoryview(batch), rules(), NOW_MS) is None
+    with pytest.raises(WalkTooLongError) as caught:
+        check(dense)
+    assert caught.value.walk(dense, limits=SHORT).newest_ms == NOW_MS
+    with pytest.raises(ApiError, match="10001") as refused:
+        caught.value.walk(lying, limits=SHORT)
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_records_of_the_densest_batches_of_producers_are_not_counted(
+    codec: CompressionType,
+) -> None:
+    batch = bytes(build_batch([Record(None, None, NOW_MS)] * 10_000, compression=codec))
+    assert check(batch).header.record_count == 10_000
+    assert read_ordinary_batch(memoryview(batch), rules(), NOW_MS) is not None
 
 
 def test_an_hour_ahead_is_accepted() -> None:

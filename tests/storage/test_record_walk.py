@@ -127,7 +127,7 @@ def test_a_batch_that_needs_no_walk_is_not_handed_on() -> None:
         compacted=False,
         read_records=False,
     )
-    check_client_batch(records(1 << 20), rules, NOW_MS)
+    check_client_batch(sound(100_000, LZ4), rules, NOW_MS)
 
 
 def test_what_is_handed_on_owns_its_bytes_and_may_be_sent_to_a_process() -> None:
