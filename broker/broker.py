@@ -214,7 +214,9 @@ class Broker:
             min_free_bytes=lambda: self.config.odradek_min_free_bytes,
             on_space=self._space_is_free,
         )
-        self.log_manager.on_roll = self._flush_after_roll
+        self.log_manager.on_roll = lambda log: self.background.start(
+            self.log_syncs.flush_closed(log)
+        )
         self.log_manager.on_flush_due = self.log_syncs.flush_due
         self.log_manager.on_full = lambda directory: self.loop.call_soon_threadsafe(
             self.disk_space.note_full, directory
@@ -689,10 +691,6 @@ class Broker:
             self.controller.cordon_directories(cordoned, self.now_ms())
         except ApiError as error:
             logger.error("the metadata log does not name the cordoned directories: %s", error)
-
-    def _flush_after_roll(self, log: PartitionLog) -> None:
-        """Sync the segment that a roll has closed, in the background. Kafka: the flush-log task."""
-        self.background.start(self.log_syncs.flush_or_log(log, log.segments.active.base_offset))
 
     def _log_recovered(self, log: PartitionLog) -> None:
         self.log_cleaner.log_recovered(log)

@@ -65,6 +65,9 @@ from .topic_partition import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
+# More closed segments than that do not keep their files open: each may have three.
+MAX_CLOSED_SEGMENTS_OPEN = 1_000
+ROLLS_PER_RELEASE = 100  # a client can force many rolls in a moment, by timestamps
 
 # The checkpoint files in a log directory that have an entry per log.
 CHECKPOINTS_OF_LOGS = (
@@ -110,11 +113,12 @@ class LogManager:
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
         # Callbacks, which the broker sets. Those with a directory are called on any thread. The
         # recovery of an abandoned log must be stopped at once.
-        self.on_roll: Callable[[PartitionLog], None] = _ignore
+        self.on_roll: Callable[[PartitionLog], object] = _ignore
         self.on_flush_due: Callable[[PartitionLog], None] = _ignore
         self.on_offline: Callable[[DataDirectory], object] = _ignore
         self.on_full: Callable[[DataDirectory], object] = _ignore
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
+        self._rolls = 0  # since closed segments were released
         self._config = config
         self._files = files
         self._report = report
@@ -563,15 +567,16 @@ class LogManager:
             log.producers.remove_expired(now_ms)
             log.producers.remove_expired_verifications(timer_ms)
 
-    def release_closed_segments(self, max_open: int) -> None:
-        """Close the files of all inactive segments if more than `max_open` of them have open files.
+    def release_closed_segments(self) -> None:
+        """Close the files of all inactive segments if too many of them have open files.
 
-        The next read of a segment opens its files again.
+        The next read of a segment opens its files again. Many rolls call this, too.
         """
+        self._rolls = 0
         logs = list(self._table.open.values())
         inactive = (segment for log in logs for segment in list(log.segments)[:-1])
         opened = [segment for segment in inactive if segment.has_open_file]
-        if len(opened) > max_open:
+        if len(opened) > MAX_CLOSED_SEGMENTS_OPEN:
             for segment in opened:
                 segment.release_files()
 
@@ -601,6 +606,9 @@ class LogManager:
             self.on_directory_error(directory, error)
 
     def _rolled(self, log: PartitionLog) -> None:
+        self._rolls += 1
+        if self._rolls >= ROLLS_PER_RELEASE:
+            self.release_closed_segments()
         self.on_roll(log)
 
     # --- disk errors

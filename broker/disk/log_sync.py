@@ -108,6 +108,8 @@ class LogSyncs:
         self._timer_ms = timer_ms
         self.on_synced: Callable[[float], object] | None = None
         self._syncs: dict[PartitionLog, LogSync] = {}  # logs with a running fsync
+        # Logs whose closed segments are being synced, and whether they have rolled since.
+        self._rolled: dict[PartitionLog, bool] = {}
 
     def flush_due(self, log: PartitionLog) -> None:
         """Start an fsync: an append has reached flush.messages."""
@@ -183,6 +185,22 @@ class LogSyncs:
             await asyncio.sleep(RETRY_SECONDS)
         if self.on_synced is not None:
             self.on_synced(perf_counter() - began)
+
+    async def flush_closed(self, log: PartitionLog) -> None:
+        """Sync the segments that rolls have closed, together if there are many. Kafka: flush-log.
+
+        One such sync of a log runs at a time. Failures are logged.
+        """
+        is_running = log in self._rolled
+        self._rolled[log] = True
+        if is_running:
+            return
+        try:
+            while self._rolled[log]:
+                self._rolled[log] = False
+                await self.flush_or_log(log, log.segments.active.base_offset)
+        finally:
+            del self._rolled[log]
 
     async def flush_or_log(self, log: PartitionLog, up_to_offset: int | None = None) -> None:
         """Like `flush`, but raises no ApiError: the failure of a log or directory is logged."""

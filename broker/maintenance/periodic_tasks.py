@@ -29,7 +29,6 @@ CHECK_CERTIFICATES_EVERY_MS = 5_000
 WARN_OF_EXPIRY_EVERY_MS = 24 * 3_600_000
 REFRESH_KEYS_EVERY_MS = 1_000
 EXPIRE_TELEMETRY_EVERY_MS = 10_000
-MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # An interval of a year or more means "never": Kafka's way to turn a periodic task off.
 NEVER_MS = 365 * 24 * 3_600_000
 
@@ -142,8 +141,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
          lambda: broker.logins.refresh_keys(disk)),
-        ("releasing files", RELEASE_FILES_EVERY_MS, RELEASE_FILES_EVERY_MS,
-         lambda: manager.release_closed_segments(MAX_CLOSED_SEGMENTS_OPEN)),
+        ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_closed_segments),
     ]  # fmt: skip
     if broker.tls is not None:
         tasks += [

@@ -38,7 +38,7 @@ from tests.support.broker_in_loop import (
 )
 from tests.support.faulty_files import below
 from tests.support.gated_files import GatedFiles
-from tests.support.log_box import batch_of, split
+from tests.support.log_box import NOW_MS, batch_of, split
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 
 pytestmark = pytest.mark.usefixtures("both_produce_paths")
@@ -343,3 +343,20 @@ async def test_a_sync_that_finds_no_file_descriptor_is_tried_again(
     assert answer.error_code == ErrorCode.NONE
     assert log.recovery_point == 1
     assert not served.broker.log_manager.offline
+
+
+async def test_the_segments_of_many_rolls_are_synced_together(
+    served: BrokerInLoop, files: GatedFiles
+) -> None:
+    (log,) = await topic(served, flush_messages=1_000_000)
+    syncs: list[float] = []
+    served.broker.log_syncs.on_synced = syncs.append
+    files.close_gate(log)
+    for day in range(0, 20 * 8, 8):  # segment.ms is seven days
+        log.append(batch_of(b"v", timestamps=[day * 86_400_000]), now_ms=NOW_MS)
+        await asyncio.sleep(0)
+    await until(lambda: files.begun)
+    files.gate.set()
+    await until(lambda: log.recovery_point == len(log.segments) - 1 == 19)
+    await served.broker.background.wait()
+    assert len(syncs) <= 2

@@ -12,6 +12,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
+from odradek.storage import log_manager
 from odradek.storage.deletions import remove_paths
 from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.files import Files, OpenFile
@@ -334,16 +335,38 @@ def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
-def test_closed_segments_are_let_go_of_and_opened_again(tmp_path: Path) -> None:
+def test_closed_segments_are_let_go_of_and_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_manager, "MAX_CLOSED_SEGMENTS_OPEN", 1)
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")
     for n in range(9):
         put(log, b"%d" % n)
     wanted = values_from(log)
-    manager.release_closed_segments(1)
+    manager.release_closed_segments()
     assert [segment.has_open_file for segment in log.segments] == [False, False, True]
     assert values_from(log) == wanted
+    manager.close(now_ms=NOW_MS)
+
+
+def test_many_rolls_in_a_moment_do_not_keep_all_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_manager, "MAX_CLOSED_SEGMENTS_OPEN", 5)
+    monkeypatch.setattr(log_manager, "ROLLS_PER_RELEASE", 10)
+    node = Node(tmp_path)
+    manager = node.start()
+    log = node.create(manager, "orders")
+    most_open = 0
+    for day in range(0, 40 * 8, 8):  # segment.ms is seven days
+        put(log, b"v", timestamps=[day * 86_400_000])
+        log.flush(NOW_MS)
+        most_open = max(most_open, sum(segment.has_open_file for segment in log.segments))
+    assert len(log.segments) == 40
+    assert most_open <= 5 + 10
+    assert len(values_from(log)) == 40
     manager.close(now_ms=NOW_MS)
 
 
