@@ -77,8 +77,8 @@ _CLASSES: Mapping[ConfigType, tuple[type, ...]] = {
     ConfigType.LIST: (tuple,),
 }
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
-_COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
+_DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
+_BLANKS = " \t\n\v\f\r"  # \s of a Java pattern
 _JAVA_BLANKS = "".join(map(chr, range(33)))  # the characters that String.trim() removes
 _REPLICAS = re.compile(r"\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*|")
 
@@ -214,7 +214,8 @@ def _parse(type_: ConfigType, text: str) -> Value:
             return float(text.rstrip("dDfF"))
         case ConfigType.LIST:
             # As in Kafka, duplicates are dropped.
-            return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
+            items = [item.strip(_BLANKS) for item in text.split(",")]
+            return tuple(dict.fromkeys(items)) if text else ()
     return text
 
 

@@ -37,6 +37,10 @@ def a_key(type_: ConfigType, **rules: object) -> Key:
         (ConfigType.LIST, "a , b,c", ("a", "b", "c")),
         (ConfigType.LIST, "", ()),
         (ConfigType.LIST, "b,a,b", ("b", "a")),
+        (ConfigType.LIST, "a\t\v,\f\r\nb c", ("a", "b c")),
+        # In linear time: 200,000 times more steps would take minutes.
+        (ConfigType.LIST, "a" + " " * 200_000 + "b", ("a" + " " * 200_000 + "b",)),
+        (ConfigType.DOUBLE, "0" * 200_000 + "1.50", 1.5),
         (ConfigType.STRING, "  a b  ", "a b"),
         (ConfigType.CLASS, "org.example.Thing", "org.example.Thing"),
     ],
@@ -64,6 +68,7 @@ def test_a_text_becomes_a_value(type_: ConfigType, text: str, value: object) -> 
         (ConfigType.LONG, "0" * 30 + "9223372036854775808"),
         (ConfigType.DOUBLE, "1_0.0"),
         (ConfigType.DOUBLE, "half"),
+        (ConfigType.DOUBLE, "1" * 200_000 + "x"),
         (ConfigType.LIST, "a,,b"),
         (ConfigType.LIST, "a,"),
     ],
