@@ -2,7 +2,8 @@
 
 A pattern in `match` is a Java regular expression. It is compiled by RE2, whose syntax and character
 classes are close to Java's, and which matches in linear time. A pattern that RE2 does not have
-(lookarounds, back references) is compiled by Python. One that neither compiles is refused.
+(lookarounds, back references) is refused: Java and Python may match one for hours. So is one that
+RE2 compiles to a large program. Texts have at most 256 characters (telemetry/instances.py).
 
 Kafka: ClientMetricsConfigs.
 """
@@ -17,7 +18,7 @@ import re2
 from .errors import ConfigError
 from .key import parse_all
 from .key_table import read_table
-from .re2_options import bounded_options
+from .re2_options import bounded_options, why_costly
 
 CLIENT_METRICS_KEYS = read_table("""\
 metrics LIST ""
@@ -43,6 +44,7 @@ _MATCHABLE = frozenset(
 )
 
 _TOO_MANY_TIMES = re.compile(r"\{[0-9]{10}")
+MAX_PROGRAM = 1_000  # of RE2's instructions; a usual pattern has 10 to 100
 
 # Whether a pattern matches the whole of a text.
 Matches = Callable[[str], bool]
@@ -82,6 +84,8 @@ def check_client_metrics(overrides: Mapping[str, str]) -> None:
 def subscription_of(overrides: Mapping[str, str]) -> Subscription:
     """The subscription with these settings. Raises ConfigError."""
     values: dict[str, Any] = parse_all(CLIENT_METRICS_KEYS, overrides)
+    if (problem := why_costly(overrides.get("match", ""))) is not None:
+        raise ConfigError(f"Illegal client matching patterns: {problem}")
     return Subscription(
         metrics=values.get("metrics", ()),
         interval_ms=values.get("interval.ms", DEFAULT_INTERVAL_MS),
@@ -94,17 +98,21 @@ def _parse_pattern(text: str) -> tuple[str, Matches]:
     name, _, pattern = text.rstrip("=").partition("=")
     if not pattern or "=" in pattern or name.strip() not in _MATCHABLE:
         raise ConfigError(f"Illegal client matching pattern: {text}")
-    try:
-        return name.strip(), _compile(pattern.strip())
-    except (re.error, OverflowError, RecursionError):
-        raise ConfigError(f"Illegal client matching pattern: {text}") from None
+    matches = _compiled(pattern.strip())
+    if matches is None:
+        raise ConfigError(f"Illegal client matching pattern: {text}")
+    return name.strip(), matches
 
 
-def _compile(pattern: str) -> Matches:
+def _compiled(pattern: str) -> Matches | None:
+    """Compile a pattern; None if RE2 does not have it, or if matching it could take long."""
     if _TOO_MANY_TIMES.search(pattern):
-        raise OverflowError  # RE2 would take it for a text
+        return None  # RE2 would take it for a text
     try:
         compiled: Any = re2.compile(pattern, bounded_options())
     except re2.error:
-        compiled = re.compile(pattern, re.ASCII)
+        return None
+    re2.purge()  # otherwise the library caches the last 128
+    if compiled.programsize > MAX_PROGRAM:
+        return None
     return lambda text: compiled.fullmatch(text) is not None

@@ -7,6 +7,10 @@ import re2
 MAX_MEMORY_BYTES = 1 << 20
 """Of a compiled program with its automaton."""
 
+# RE2 takes time quadratic in the number of optional parts, and up to 0.5 ms for a Unicode class.
+MAX_REPETITIONS = 1_000
+MAX_UNICODE_CLASSES = 20
+
 
 def bounded_options() -> Any:
     """Return new options, which may be changed."""
@@ -14,3 +18,17 @@ def bounded_options() -> Any:
     options.max_mem = MAX_MEMORY_BYTES
     options.log_errors = False
     return options
+
+
+def why_costly(pattern: str) -> str | None:
+    """Why RE2 could take long to compile a pattern; None if it cannot."""
+    if sum(map(pattern.count, "?*+{")) > MAX_REPETITIONS:
+        return f"more than {MAX_REPETITIONS} repetitions"
+    if count_unicode_classes(pattern) > MAX_UNICODE_CLASSES:
+        return f"more than {MAX_UNICODE_CLASSES} Unicode classes"
+    return None
+
+
+def count_unicode_classes(pattern: str) -> int:
+    """Count classes like `\\pL`."""
+    return pattern.count("\\p") + pattern.count("\\P")

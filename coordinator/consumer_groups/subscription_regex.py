@@ -32,17 +32,13 @@ from typing import Any
 
 import re2
 
-from odradek.config.re2_options import bounded_options
+from odradek.config.re2_options import bounded_options, count_unicode_classes, why_costly
 from odradek.coordinator.caller import MayDescribe
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .subscriptions import ResolvedRegex
 
 MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey has a 16-bit length
-# RE2 takes time quadratic in the number of optional parts, and up to 0.5 ms for a Unicode class.
-MAX_REPETITIONS = 1_000
-MAX_UNICODE_CLASSES = 20
-
 MAX_PREFIX_BYTES = 64
 NAMES_PER_STEP = 500
 # A larger program takes longer for each name, at worst proportionally to its size.
@@ -155,15 +151,12 @@ def compile_pattern(pattern: str) -> Any:
     if len(pattern.encode()) > MAX_PATTERN_BYTES:
         text = f"SubscribedTopicRegex is longer than {MAX_PATTERN_BYTES} bytes."
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
-    if sum(map(pattern.count, "?*+{")) > MAX_REPETITIONS:
-        raise _invalid(pattern, f"more than {MAX_REPETITIONS} repetitions")
-    unicode_classes = pattern.count("\\p") + pattern.count("\\P")
-    if unicode_classes > MAX_UNICODE_CLASSES:
-        raise _invalid(pattern, f"more than {MAX_UNICODE_CLASSES} Unicode classes")
+    if (problem := why_costly(pattern)) is not None:
+        raise _invalid(pattern, problem)
     if any(escape.group() == "\\C" for escape in _ESCAPE.finditer(pattern)):
         raise _invalid(pattern, "invalid escape sequence")
     options = _options()
-    if unicode_classes:
+    if count_unicode_classes(pattern):
         options.max_mem //= 2
     try:
         compiled = re2.compile(pattern, options)

@@ -94,6 +94,10 @@ def test_client_metrics_are_described_without_an_heir() -> None:
         {"match": "client_id=["},
         {"match": "client_id=" + "(" * 10_000},
         {"match": "client_id=a{99999999999}"},
+        {"match": "client_id=(a+)+(?!b)"},  # what RE2 does not have
+        {"match": "client_id=(a+)\\1"},
+        {"match": "client_id=" + "|".join(["[ab]*a[ab]{100}"] * 10)},
+        {"match": ",".join(["client_id=a\\pL"] * 101)},
         {"metrics": "a,,b"},
     ],
 )

@@ -7,10 +7,9 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odradek.config.re2_options import MAX_REPETITIONS, MAX_UNICODE_CLASSES
 from odradek.coordinator.consumer_groups.subscription_regex import (
     MAX_PATTERN_BYTES,
-    MAX_REPETITIONS,
-    MAX_UNICODE_CLASSES,
     check_pattern,
     resolve_patterns,
 )
