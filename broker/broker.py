@@ -204,7 +204,8 @@ class Broker:
         """Create what reads and syncs the logs beside the event loop."""
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
-        self.cold_reads = ColdReads(self.files, self.disk)
+        self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
+        self.cold_reads = ColdReads(self.files, self.disk, self.record_walks.run)
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.timer_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
@@ -325,7 +326,6 @@ class Broker:
         self.slices = SliceRunner(
             self.large_turns, Surroundings(self._begin_slice, self._end_slice)
         )
-        self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
 
     def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:

@@ -31,6 +31,7 @@ from functools import partial
 from io import FileIO
 from pathlib import Path
 from threading import get_ident
+from typing import NamedTuple
 
 from odradek.protocol.compression import Buffer
 
@@ -67,15 +68,33 @@ class OpenFile:
         return f"OpenFile({str(self.path)!r}, fd={self.fd}, {self.append_position} bytes)"
 
 
-class WouldWaitError(Exception):
-    """Reads would wait for the disk.
+class Walk(NamedTuple):
+    """`walk(data, limits=...)`, where `data` are bytes of a file, see record_walk.py."""
 
-    `calls` are those reads, by a key of what they read. Any thread may make them.
+    file: OpenFile
+    size: int
+    position: int
+    walk: Callable[..., object]
+
+
+NO_WALKS: Mapping[Hashable, Walk] = {}
+
+
+class WouldWaitError(Exception):
+    """Reads would wait for the disk, or walks of records would take long.
+
+    `calls` are those reads, by a key of what they read. Any thread may make them. `walks` are for
+    another process. The caller needs their results, by their keys.
     """
 
-    def __init__(self, calls: Mapping[Hashable, Callable[[], object]]) -> None:
-        super().__init__(f"these reads would wait for a disk: {list(calls)}")
+    def __init__(
+        self,
+        calls: Mapping[Hashable, Callable[[], object]],
+        walks: Mapping[Hashable, Walk] = NO_WALKS,
+    ) -> None:
+        super().__init__(f"would wait for reads {list(calls)} and walks {list(walks)}")
         self.calls = calls
+        self.walks = walks
 
 
 class NonBlockingReads:
@@ -83,12 +102,14 @@ class NonBlockingReads:
 
     It applies to the thread that created it. `made` are the keys of calls that a disk thread has
     already made for it. They are allowed, because what they read was in memory a moment ago.
+    `results` are what walks have returned or raised, by their keys.
     """
 
-    __slots__ = ("_files", "_thread", "made", "may_block")
+    __slots__ = ("_files", "_thread", "made", "may_block", "results")
 
     def __init__(self, files: "Files") -> None:
         self.made: set[Hashable] = set()
+        self.results: dict[Hashable, object] = {}
         self.may_block = False  # see Files.allow_waiting
         self._files = files
         self._thread = get_ident()

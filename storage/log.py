@@ -53,12 +53,7 @@ from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
 from .hidden_ends import HiddenEnds
 from .marker_batch import marker_batch
-from .offset_lookup import (
-    OffsetAtTime,
-    find_timestamp,
-    newest_record,
-    offsets_written_before,
-)
+from .offset_lookup import find_timestamp, newest_record, offsets_written_before
 from .record_walk import WalkedRecords
 from .recovering.log_source import LoadedLog, LogSource
 from .recovering.producer_recovery import (
@@ -72,6 +67,7 @@ from .segment_removal import SegmentRemoval, SegmentRemover
 from .segment_settings import SegmentSettings
 from .shared import shared
 from .slices import RecordsSlice, Slicer
+from .time_search import OffsetAtTime
 from .topic_partition import TopicPartition
 from .unsynced_files import UnsyncedFiles
 

@@ -1,25 +1,28 @@
-"""Offsets by timestamp, over the segments of one log. Kafka: UnifiedLog.fetchOffsetByTimestamp."""
+"""Offsets by timestamp, over the segments of one log. Kafka: UnifiedLog.fetchOffsetByTimestamp.
 
-from collections.abc import Iterator
-from typing import NamedTuple
+Inside an attempt (NonBlockingReads) the records of at most one small batch are read at once. For
+all others WouldWaitError is raised with a search that another process makes (time_search.py). Its
+result is among the attempt's results when the lookup is repeated. Outside of an attempt everything
+is read at once.
+"""
 
-from odradek.protocol.any_batch import read_any_records
-from odradek.protocol.batch_header import NO_TIMESTAMP, BatchHeader
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from odradek.protocol.batch_header import NO_TIMESTAMP, BatchHeader, TooManyRecordsError
 from odradek.protocol.message_set import MAGIC_V0
-from odradek.protocol.record import Record
 
+from .files import Walk, WouldWaitError
+from .record_walk import AT_ONCE, LONG
 from .segment import Segment
 from .segment_list import SegmentList
+from .time_search import OffsetAtTime, search_batches
 
 NEWEST, OLDEST = -1, -2
+SEARCHED_BYTES = 1 << 20  # in another process, if the first batch did not have the record
 
-
-class OffsetAtTime(NamedTuple):
-    """An offset, the timestamp of its record and its leader epoch; -1 for an unknown one."""
-
-    timestamp_ms: int
-    offset: int
-    leader_epoch: int
+# Returns positions and headers, from the batch that holds an offset or an earlier one on.
+Headers = Callable[[int], Iterator[tuple[int, BatchHeader]]]
 
 
 def find_timestamp(
@@ -33,10 +36,13 @@ def find_timestamp(
     Kafka also ends the search at the first segment that is new enough, if all its matching records
     are before `start_offset`, or if it is empty. (A power cut may leave an empty segment whose
     records were deleted before they were synced.) Here the search continues in the next segment.
+
+    Raises WouldWaitError inside an attempt, and ApiError with CORRUPT_MESSAGE.
     """
+    search = _Search(segments, timestamp_ms, start_offset)
     for segment in segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
-            found = _find_in(segment, timestamp_ms, start_offset)
+            found = search.find_in(segment, partial(segment.headers_from_time, timestamp_ms))
             if found is not None:
                 return found
             if segment.size_bytes and segment.newest.timestamp_ms == NO_TIMESTAMP:
@@ -44,36 +50,73 @@ def find_timestamp(
     return None
 
 
-def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> OffsetAtTime | None:
-    for position, header in segment.headers_from_time(timestamp_ms, start_offset):
-        if header.max_timestamp >= timestamp_ms:
-            for record in _records(segment, position, header):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                    return _offset_at_time(record, header)
-    return None
-
-
 def newest_record(segments: SegmentList) -> OffsetAtTime | None:
-    """The first record that has the largest timestamp of the log; None if it is of magic 0."""
+    """The first record that has the largest timestamp of the log; None if it is of magic 0.
+
+    Raises as `find_timestamp`.
+    """
     segment = max(segments, key=lambda segment: segment.newest.timestamp_ms)
     newest = segment.newest
-    for position, header in segment.headers_from(newest.offset):
+    for _, header in segment.headers_from(newest.offset):
         if header.max_timestamp == newest.timestamp_ms:
             if header.magic == MAGIC_V0:
                 return None
-            for record in _records(segment, position, header):
-                if record.timestamp_ms == newest.timestamp_ms:
-                    return _offset_at_time(record, header)
-    return None
+            break
+    search = _Search(segments, newest.timestamp_ms, segment.base_offset)
+    return search.find_in(segment, lambda offset: segment.headers_from(max(offset, newest.offset)))
 
 
-def _records(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
-    data = segment.files.pread_exact(segment.file, header.size_bytes, position)
-    return read_any_records(data, header)
+class _Search:
+    """Looks for the first record from `start_offset` on that is not older than `timestamp_ms`."""
 
+    def __init__(self, segments: SegmentList, timestamp_ms: int, start_offset: int) -> None:
+        self._segments = segments
+        self._timestamp_ms = timestamp_ms
+        self._start_offset = start_offset
+        self._may_read = True  # the records of a small batch
 
-def _offset_at_time(record: Record, header: BatchHeader) -> OffsetAtTime:
-    return OffsetAtTime(record.timestamp_ms, record.offset, header.partition_leader_epoch)
+    def find_in(self, segment: Segment, headers: Headers) -> OffsetAtTime | None:
+        """That record, if the segment has it. Raises as `find_timestamp`."""
+        attempt = segment.files.nonblocking
+        key = (self._segments, segment.base_offset, self._timestamp_ms, self._start_offset)
+        known = None if attempt is None else attempt.results.get(key)
+        if isinstance(known, Exception):
+            raise known
+        if isinstance(known, OffsetAtTime):
+            return known
+        start = known if isinstance(known, int) else self._start_offset
+        search = partial(search_batches, timestamp_ms=self._timestamp_ms, start_offset=start)
+        for position, header in headers(start):
+            if header.max_timestamp < self._timestamp_ms or header.last_offset < start:
+                continue
+            size = header.size_bytes
+            if attempt is None:
+                data = segment.files.pread_exact(segment.file, size, position)
+                found: object = search(data, limits=LONG)
+            elif (found := self._search_small(segment, position, size, search)) is None:
+                if isinstance(known, int):
+                    size = max(size, min(SEARCHED_BYTES, segment.size_bytes - position))
+                raise WouldWaitError({}, {key: Walk(segment.file, size, position, search)})
+            if isinstance(found, OffsetAtTime):
+                return found
+        return None
+
+    def _search_small(
+        self,
+        segment: Segment,
+        position: int,
+        size: int,
+        search: Callable[..., OffsetAtTime | int],
+    ) -> OffsetAtTime | int | None:
+        """Search one batch at once; None if that would take long, or was done before."""
+        if not self._may_read or size > AT_ONCE.unpacked_bytes:
+            return None
+        data = segment.files.pread_exact(segment.file, size, position)
+        self._may_read = False
+        try:
+            return search(data, limits=AT_ONCE)
+        except TooManyRecordsError:
+            return None
 
 
 def offsets_written_before(

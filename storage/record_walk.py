@@ -49,7 +49,7 @@ _ERRORS_KEPT = 10_000
 # The cost, in steps, to read one message of an old format and write it as a record, and to unpack
 # an empty part of a compressed stream.
 _STEPS_OF_A_MESSAGE = 4
-_STEPS_OF_A_PART = 4
+STEPS_OF_A_PART = 4
 
 
 class WalkLimits(NamedTuple):
@@ -186,7 +186,7 @@ def _walk(batch: Buffer, rules: AppendRules, now_ms: int, limits: WalkLimits) ->
         raise TooManyRecordsError(f"{header.record_count} records")
     compressed = header.attributes & COMPRESSION_MASK != CompressionType.NONE
     max_bytes = _unpacked_bytes(limits, rules.max_message_bytes) if compressed else len(batch)
-    inside = payload(batch, header, max_bytes, limits.steps // _STEPS_OF_A_PART)
+    inside = payload(batch, header, max_bytes, limits.steps // STEPS_OF_A_PART)
     newest_ms, consecutive = _check_each(inside, header, rules, now_ms, limits)
     rebuilt = None
     if changes_codec(header, rules) or (compressed and not consecutive):

@@ -1,34 +1,41 @@
-"""Reads of logs on the event loop that never wait for a disk.
+"""Reads of logs on the event loop that never wait for a disk, or for records to be unpacked.
 
     attempt on the loop -> WouldWaitError -> a disk thread does those reads -> attempt again -> ...
+                                          -> a process walks those records
 
 If all pages are in the page cache, the first attempt succeeds. Otherwise the disk thread loads the
-pages that the attempt lacked, and the work is attempted again. State is only used on the loop. Each
-attempt sees the current state: a log may have been deleted since the last one.
+pages that the attempt lacked, and the work is attempted again. Work that must know what is in
+records that take long to unpack gets the results of their walks with the next attempt. State is
+only used on the loop. Each attempt sees the current state: a log may have been deleted since the
+last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
-from odradek.storage.files import Files, NonBlockingReads, WouldWaitError
+from odradek.protocol.errors import ApiError
+from odradek.storage.files import Files, NonBlockingReads, Walk, WouldWaitError
 
 from .disk_executor import DiskExecutor
 
 T = TypeVar("T")
 
 Calls = Mapping[Hashable, Callable[[], object]]
+# Runs `walk(batch, limits=...)` in another process. Raises ApiError.
+RunWalk = Callable[[Callable[..., object], bytes], Awaitable[object]]
 
 
 class ColdReads:
     """Runs reads. Must be created on the thread of the event loop."""
 
-    def __init__(self, files: Files, disk: DiskExecutor) -> None:
+    def __init__(self, files: Files, disk: DiskExecutor, run_walk: RunWalk) -> None:
         self.first_attempt = NonBlockingReads(files)  # one for all callers: holds no results
         self._files = files
         self._disk = disk
+        self._run_walk = run_walk
 
     async def look_up(self, work: Callable[[], T], lacking: WouldWaitError | None = None) -> T:
         """Return what `work` returns, and raise what it raises. Calls `work` at least once.
@@ -38,13 +45,26 @@ class ColdReads:
         attempt = NonBlockingReads(self._files)
         while True:
             if lacking is not None:
-                await self._disk.run(make_calls, lacking.calls)
+                if lacking.calls:
+                    await self._disk.run(make_calls, lacking.calls)
                 attempt.made.update(lacking.calls)
+                for key, walk in lacking.walks.items():
+                    attempt.results[key] = await self._result_of(walk)
             try:
                 with attempt:
                     return work()
             except WouldWaitError as error:
                 lacking = error
+
+    async def _result_of(self, walk: Walk) -> object:
+        """What a walk returns or raises. The caller of `look_up` handles errors of one log."""
+        try:
+            data = await self._disk.run(
+                self._files.pread_exact, walk.file, walk.size, walk.position
+            )
+            return await self._run_walk(walk.walk, data)
+        except (ApiError, OSError, EOFError) as error:
+            return error
 
 
 def make_calls(calls: Calls) -> None:
@@ -55,8 +75,10 @@ def make_calls(calls: Calls) -> None:
 
 
 def combine(errors: Iterable[WouldWaitError]) -> WouldWaitError:
-    """Combine the reads that several attempts lack, to make them in one call."""
+    """Combine what several attempts lack."""
     calls: dict[Hashable, Callable[[], object]] = {}
+    walks: dict[Hashable, Walk] = {}
     for error in errors:
         calls |= error.calls
-    return WouldWaitError(calls)
+        walks |= error.walks
+    return WouldWaitError(calls, walks)

@@ -26,7 +26,7 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog
-from odradek.storage.offset_lookup import OffsetAtTime
+from odradek.storage.time_search import OffsetAtTime
 
 LATEST = -1
 EARLIEST = -2

@@ -103,6 +103,11 @@ class PlayedPool:
         pass
 
 
+async def no_walks(*_: object) -> object:
+    """Stands for the process that walks records: no lookup of the cleaner needs one."""
+    raise NotImplementedError
+
+
 def idle_cleaner(
     manager: LogManager,
     config: Callable[[], BrokerConfig],
@@ -116,7 +121,7 @@ def idle_cleaner(
     """A cleaner that was not started."""
     return LogCleaner(
         manager=manager,
-        retention=RetentionCheck(manager, ColdReads(files, disk), disk, now_ms),
+        retention=RetentionCheck(manager, ColdReads(files, disk, no_walks), disk, now_ms),
         checkpoints=CleanerCheckpoints(manager, files),
         pool=pool or CleanerPool(config),
         disk=disk,
