@@ -36,6 +36,8 @@ ZSTD = CompressionType.ZSTD
 WITHOUT_KEYS = bytes(build_batch([Record(None, b"", NOW_MS)] * 1000))
 # Ends as soon as it is given something to do.
 DIES = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(1)")
+# Answers with bytes that are no message.
+SAYS_NONSENSE = (sys.executable, "-c", "print(end='\\0\\0\\0\\1x', flush=True); input()")
 
 
 def batch_of(count: int, first: int = 0, codec: CompressionType = ZSTD) -> bytes:
@@ -296,6 +298,19 @@ async def test_what_nobody_foresaw_is_named() -> None:
     walks = made()
     with pytest.raises(ApiError, match="the batch was not checked: TypeError"):
         await walks.run(int, b"v")
+    await walks.close()
+
+
+async def test_a_walk_that_cannot_be_sent_or_an_answer_that_cannot_be_read_ends_no_other() -> None:
+    walks = made()
+    with pytest.raises(ApiError, match=r"the batch was not checked: .*pickle"):
+        await walks.run(lambda _: None, b"v")
+    assert await walks.run(CONVERT, b"") == b""
+    await walks.close()
+    walks = made(command=SAYS_NONSENSE)
+    for _ in range(2):
+        with pytest.raises(ApiError, match="the batch was not checked: UnpicklingError"):
+            await walks.run(CONVERT, b"v")
     await walks.close()
 
 

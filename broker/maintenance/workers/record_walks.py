@@ -166,6 +166,9 @@ class _Lane:
             how = str(error) if self._worker is None else await self._worker.describe_end()
             await self._end_worker()
             return WalkFailed(f"the walking process {how}")
+        except Exception as error:  # noqa: BLE001  of one walk: those that wait go on
+            await self._end_worker()
+            return WalkFailed(f"{type(error).__name__}: {error}")
         return outcome
 
     async def _end_worker(self) -> None:
