@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from odradek.broker.broker import Broker
@@ -16,6 +17,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
 from .messages import TransactionVerified, VerifyTransaction
+
+logger = logging.getLogger("odradek.workers")
 
 
 class Verification:
@@ -38,6 +41,17 @@ class Verification:
             task.cancel()
 
     async def _answer(self, question: VerifyTransaction) -> None:
+        """Answer in any case: the worker's clients wait for it."""
+        try:
+            refusals = await self._refusals(question)
+        except Exception as error:
+            logger.exception("a transaction of a worker could not be verified")
+            failed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
+            refusals = dict.fromkeys(question.partitions, failed)
+        codes = {key: (int(error.code), error.message) for key, error in refusals.items()}
+        self._send(TransactionVerified(question.number, codes))
+
+    async def _refusals(self, question: VerifyTransaction) -> dict[TopicPartition, ApiError]:
         broker = self._broker
         give_up_s = broker.loop.time()
         give_up_s += broker.config.add_partitions_to_txn_retry_backoff_max_ms / 1000
@@ -51,10 +65,8 @@ class Verification:
                 continue
             refusals = {key: each for key, each in obstacles.items() if isinstance(each, ApiError)}
             if not _is_ending(question, refusals) or broker.loop.time() >= give_up_s:
-                break
+                return refusals
             await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
-        codes = {key: (int(error.code), error.message) for key, error in refusals.items()}
-        self._send(TransactionVerified(question.number, codes))
 
     def _obstacles(self, question: VerifyTransaction) -> dict[TopicPartition, Obstacle]:
         return add_or_verify(
