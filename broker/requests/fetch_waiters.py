@@ -21,6 +21,7 @@ class FetchWaiters:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: set[_Waiter] = set()
+        self._is_stopping = False
 
     @property
     def count(self) -> int:
@@ -43,10 +44,13 @@ class FetchWaiters:
         offline. It is False if the time has passed or the broker stops. Bytes are counted from this
         call on, so a caller that has read the logs in the same turn of the event loop misses none.
         """
+        if self._is_stopping:  # a Fetch that was reading from the disk
+            max_wait_ms = 0
         return _Waiter(self._loop, self._waiting, logs, missing_bytes, max_wait_ms, committed)
 
     def release_all(self) -> None:
-        """Answer all waiting fetches with the data there is, because the broker stops."""
+        """Answer all fetches, also later ones, with the data there is, because the broker stops."""
+        self._is_stopping = True
         for waiter in tuple(self._waiting):
             waiter.release()
 

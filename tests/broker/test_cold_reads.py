@@ -48,11 +48,15 @@ class Rig:
         context = request_context(self.broker, version, NOW_MS)
         return HANDLERS[spec.key](context, request)
 
-    def fetch(self, offset: int = 0, max_wait_ms: int = 1) -> asyncio.Future[Any]:
+    def fetch(
+        self, offset: int = 0, max_wait_ms: int = 1, min_bytes: int = 1
+    ) -> asyncio.Future[Any]:
         """An answer that waits for the disk, or for records at the end of the log."""
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         topics = [FetchTopic(topic="t", partitions=[partition])]
-        answer = self.ask(FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=topics), 12)
+        answer = self.ask(
+            FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics), 12
+        )
         assert inspect.isawaitable(answer)
         return asyncio.ensure_future(answer)
 
@@ -110,6 +114,14 @@ async def test_a_fetch_whose_client_is_gone_waits_no_more(rig: Rig) -> None:
             await answer
         await until(lambda: rig.broker.fetch_waiters.count == 0)
         assert not rig.log().on_append
+
+
+async def test_a_fetch_that_reads_from_the_disk_at_a_stop_waits_for_no_records(rig: Rig) -> None:
+    answer = rig.fetch(0, LONG_MS, min_bytes=100_000)
+    rig.broker.answer_parked_requests()
+    async with asyncio.timeout(20):
+        [topic] = (await answer).responses
+    assert topic.partitions[0].records.size_bytes == len(batch_of(b"old"))
 
 
 async def test_the_first_produce_answers_each_partition_in_its_place(rig: Rig) -> None:

@@ -336,7 +336,8 @@ async def test_batches_that_wait_have_a_limit_in_memory() -> None:
     second = asyncio.ensure_future(walks.run(CONVERT, bytes(40)))
     await until(lambda: walks.pids)
     await walks.close()
-    for each in (first, second):
+    late = asyncio.ensure_future(walks.run(CONVERT, b"v"))
+    for each in (first, second, late):
         with pytest.raises(ApiError) as caught:
             await each
         assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -61,6 +61,7 @@ class RecordWalks:
     ) -> None:
         self._max_waiting_bytes = max_waiting_bytes
         self._waiting_bytes = 0
+        self._is_stopping = False
         self._lanes = [_Lane(limits, command, idle_seconds) for limits in (SHORT, LONG)]
 
     @property
@@ -73,6 +74,8 @@ class RecordWalks:
 
         Raises ApiError.
         """
+        if self._is_stopping:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker stops")
         size_bytes, limit = len(batch), self._max_waiting_bytes()
         if limit is not None and self._waiting_bytes and self._waiting_bytes + size_bytes > limit:
             raise ApiError(
@@ -90,7 +93,8 @@ class RecordWalks:
         return cast(T, _result_of(ending))
 
     def release_all(self) -> None:
-        """Refuse the waiting batches because the broker stops; their clients retry."""
+        """Refuse waiting and later batches because the broker stops; their clients retry."""
+        self._is_stopping = True
         for lane in self._lanes:
             lane.release_all()
 
