@@ -1,8 +1,10 @@
 """What clients have used of the limits that they have.
 
-What an inactive client has used is forgotten, because clients choose their own client ids.
+What an inactive client has used is forgotten, because clients choose their own client ids. There
+may be a million, so they are not all checked at once: each new one has a few others checked.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -10,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 FORGOTTEN_AFTER_MS = 3_600_000  # Kafka: INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS
-PURGED_EVERY_MS = 30_000
+CHECKED_FOR_EACH_NEW = 4
 
 
 class _Used(Generic[R]):
@@ -26,27 +28,26 @@ class UsedRates(Generic[K, R]):
 
     def __init__(self) -> None:
         self._by_key: dict[K, _Used[R]] = {}
-        self._purged_ms = 0
+        self._to_check: deque[K] = deque()
 
     def items(self) -> list[tuple[K, R]]:
-        """What is limited and has been used within the last hour, with its rates."""
+        """What is limited and was used within the last hour, or is not yet forgotten."""
         return [(key, used.rate) for key, used in self._by_key.items()]
 
     def of(self, key: K, create: Callable[[], R], now_ms: int) -> R:
         """The rate of a key, which is used now."""
         used = self._by_key.get(key)
         if used is None:
-            self._purge(now_ms)
+            self._forget_inactive(now_ms)
             used = self._by_key[key] = _Used(create())
+            self._to_check.append(key)
         used.last_ms = now_ms
         return used.rate
 
-    def _purge(self, now_ms: int) -> None:
-        if now_ms - self._purged_ms < PURGED_EVERY_MS:
-            return
-        self._purged_ms = now_ms
-        self._by_key = {
-            key: used
-            for key, used in self._by_key.items()
-            if now_ms - used.last_ms < FORGOTTEN_AFTER_MS
-        }
+    def _forget_inactive(self, now_ms: int) -> None:
+        for _ in range(min(CHECKED_FOR_EACH_NEW, len(self._to_check))):
+            key = self._to_check.popleft()
+            if now_ms - self._by_key[key].last_ms < FORGOTTEN_AFTER_MS:
+                self._to_check.append(key)
+            else:
+                del self._by_key[key]

@@ -9,7 +9,7 @@ from odradek.broker.quotas.host_addresses import HostAddresses
 from odradek.broker.quotas.precedence import QuotaTable
 from odradek.broker.quotas.quotas import Quotas
 from odradek.broker.quotas.rates import LONGEST_MS, Window
-from odradek.broker.quotas.used_rates import FORGOTTEN_AFTER_MS, PURGED_EVERY_MS
+from odradek.broker.quotas.used_rates import CHECKED_FOR_EACH_NEW, FORGOTTEN_AFTER_MS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.client_quotas import ClientQuotas
 from odradek.protocol.records.cluster_metadata import ClientQuotaRecord, EntityData
@@ -24,14 +24,19 @@ def quota_of(limit: float) -> RateQuota:
     return quota
 
 
-def test_clients_that_are_gone_are_forgotten() -> None:
+def test_clients_that_are_gone_are_forgotten_a_few_at_a_time() -> None:
     quota = quota_of(5)
     for number in range(1000):
         quota.charge(Client("u", f"client-{number}"), 1, number)
     assert len(quota.measured(1000)) == 1000
-    later_ms = 1000 + FORGOTTEN_AFTER_MS + PURGED_EVERY_MS
-    quota.charge(Client("u", "another"), 1, later_ms)
-    assert [shared.client_id for shared, _ in quota.measured(later_ms)] == ["another"]
+    later_ms = 1000 + FORGOTTEN_AFTER_MS
+    quota.charge(Client("u", "client-3"), 1, later_ms)
+    left = 1000
+    while left > 300:
+        quota.charge(Client("u", f"another-{left}"), 1, later_ms)
+        before, left = left, len(quota.measured(later_ms))
+        assert CHECKED_FOR_EACH_NEW - 2 <= before - left <= CHECKED_FOR_EACH_NEW - 1
+    assert "client-3" in [shared.client_id for shared, _ in quota.measured(later_ms)]
 
 
 def test_clients_without_a_quota_are_not_remembered() -> None:
