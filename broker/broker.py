@@ -182,6 +182,9 @@ class Broker:
             lambda mechanism, name, is_token: credential_of(
                 self.metadata, self.token_credentials, mechanism, name, is_token
             ),
+            lambda mechanism, number: self.metadata.scram_credentials.iterations_like_a_user(
+                mechanism, number
+            ),
             self.clock,
         )
 

@@ -3,6 +3,7 @@
 Kafka: ScramImage.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from odradek.protocol.records.cluster_metadata import (
@@ -16,15 +17,33 @@ class ScramCredentials:
 
     def __init__(self) -> None:
         self.by_user: dict[tuple[int, str], UserScramCredentialRecord] = {}
+        self._users: dict[int, Counter[int]] = {}  # by mechanism and iterations
 
     def records(self) -> Iterable[UserScramCredentialRecord]:
         """The records of a snapshot."""
         return tuple(self.by_user.values())
 
+    def iterations_like_a_user(self, mechanism: int, number: int) -> int | None:
+        """The iterations of one of the mechanism's users, by a number; None if it has no users."""
+        users = self._users.get(mechanism, Counter())
+        left = number % max(users.total(), 1)
+        for iterations in sorted(users):
+            left -= users[iterations]
+            if left < 0:
+                return iterations
+        return None
+
     def replay(self, record: UserScramCredentialRecord) -> None:
         """Set a user's credential for one mechanism."""
+        self._remove(record.mechanism, record.name)
         self.by_user[record.mechanism, record.name] = record
+        self._users.setdefault(record.mechanism, Counter())[record.iterations] += 1
 
     def replay_removal(self, record: RemoveUserScramCredentialRecord) -> None:
         """Remove a user's credential for one mechanism."""
-        self.by_user.pop((record.mechanism, record.name), None)
+        self._remove(record.mechanism, record.name)
+
+    def _remove(self, mechanism: int, name: str) -> None:
+        old = self.by_user.pop((mechanism, name), None)
+        if old is not None:
+            self._users[mechanism] -= Counter([old.iterations])

@@ -41,7 +41,7 @@ def credential_of(_: ScramMechanism, name: str, is_token: bool) -> ScramCredenti
 
 
 def scram() -> Exchange:
-    return ScramExchange(ScramMechanism.SHA_256, credential_of, UnknownNames())
+    return ScramExchange(ScramMechanism.SHA_256, credential_of, UnknownNames(lambda *_: None))
 
 
 def plain() -> Exchange:

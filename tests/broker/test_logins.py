@@ -268,6 +268,17 @@ def test_an_unknown_user_has_one_salt_in_all_logins(served: BrokerInThread) -> N
     assert len(salts) == 2
 
 
+def test_unknown_users_have_the_iterations_of_known_ones(served: BrokerInThread) -> None:
+    with WireClient(served.ports["OPEN"]) as admin:
+        add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-512", 8192)
+    for user, password in (("carol", "pencil"), ("nobody", "x"), ("another", "x")):
+        with WireClient(served.ports["IN"]) as client:
+            choose(client, "SCRAM-SHA-512")
+            scram = ScramClient("SCRAM-SHA-512", user, password)
+            answer = step(client, scram.first()).auth_bytes
+            assert answer.decode().partition(",i=")[2] == "8192"
+
+
 def test_another_nonce_in_the_proof_is_refused(client: WireClient, served: BrokerInThread) -> None:
     with WireClient(served.ports["OPEN"]) as admin:
         add_scram_user(admin, "carol", "pencil")

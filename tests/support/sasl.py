@@ -79,10 +79,14 @@ def log_in_by_token(client: WireClient, token: str, extensions: str = "") -> int
 
 
 def add_scram_user(
-    client: WireClient, user: str, password: str, mechanism: str = "SCRAM-SHA-256"
+    client: WireClient,
+    user: str,
+    password: str,
+    mechanism: str = "SCRAM-SHA-256",
+    iterations: int = 4096,
 ) -> None:
     """Set a user's credential, as an admin client does."""
-    salt, iterations = os.urandom(16), 4096
+    salt = os.urandom(16)
     wish = AlterUserScramCredentialsUpsertion(
         name=user,
         mechanism=list(HASHES).index(mechanism) + 1,

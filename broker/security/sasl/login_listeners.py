@@ -21,7 +21,7 @@ from odradek.coordinator.timers import Now
 
 from .authenticator import Authenticator, LoginListener
 from .failed_logins import FailedLogins
-from .scram_credential import CredentialOf
+from .scram_credential import CredentialOf, IterationsLikeAUser
 
 if TYPE_CHECKING:
     from .login_mechanisms import LoginMechanisms  # imported only if it is used
@@ -35,10 +35,15 @@ class LoginListeners:
     """Begins the login of each connection that needs one."""
 
     def __init__(
-        self, config: BrokerConfig, credential_of: CredentialOf, clock: Callable[[], Now]
+        self,
+        config: BrokerConfig,
+        credential_of: CredentialOf,
+        iterations_like_a_user: IterationsLikeAUser,
+        clock: Callable[[], Now],
     ) -> None:
         """`credential_of` finds SCRAM credentials. Fetches keys of issuers. Raises ConfigError."""
         self._credential_of = credential_of
+        self._iterations_like_a_user = iterations_like_a_user
         self._clock = clock
         self._failures = FailedLogins(lambda: clock().timer_ms)
         self._listeners: dict[str, LoginListener] = {}
@@ -76,7 +81,7 @@ class LoginListeners:
         # Imported here: a broker without SASL need not wait for it at its start.
         from .login_mechanisms import LoginMechanisms
 
-        return LoginMechanisms(self._credential_of, self._clock)
+        return LoginMechanisms(self._credential_of, self._iterations_like_a_user, self._clock)
 
     def _set(self, config: BrokerConfig, *, wait_for_keys: bool) -> None:
         found = sasl_listeners(config)

@@ -12,7 +12,7 @@ from .exchange import NewExchange
 from .oauthbearer import OAuthBearerExchange, Tokens
 from .plain import PlainExchange, passwords_of
 from .scram import ScramExchange, UnknownNames
-from .scram_credential import CredentialOf
+from .scram_credential import CredentialOf, IterationsLikeAUser
 from .token_settings import IssuerKeys, KeySource, expected_claims, key_source
 from .unsecured_tokens import UnsecuredTokens
 
@@ -23,11 +23,16 @@ class LoginMechanisms:
     `issuers` are the keys of token issuers.
     """
 
-    def __init__(self, credential_of: CredentialOf, clock: Callable[[], Now]) -> None:
+    def __init__(
+        self,
+        credential_of: CredentialOf,
+        iterations_like_a_user: IterationsLikeAUser,
+        clock: Callable[[], Now],
+    ) -> None:
         self.issuers: dict[KeySource, IssuerKeys] = {}
         self._credential_of = credential_of
         self._clock = clock
-        self._unknown = UnknownNames()
+        self._unknown = UnknownNames(iterations_like_a_user)
 
     def listeners(
         self, found: Iterable[SaslListener], max_request_bytes: int, *, wait_for_keys: bool

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salt_of
 
 from .exchange import Login, SaslAuthenticationError, SaslError, Step
-from .scram_credential import CredentialOf, ScramCredential
+from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
 
 _SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]"  # all except NUL, comma and equals sign
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -43,16 +43,26 @@ _CLIENT_FINAL = re.compile(
 
 
 class UnknownNames:
-    """Makes credentials for names that have none. Nobody can log in with them."""
+    """Makes credentials for names that have none. Nobody can log in with them.
 
-    def __init__(self) -> None:
+    Salt and iterations do not tell that there is no such user: they look like a user's, and are
+    the same at each login.
+    """
+
+    def __init__(self, iterations_like_a_user: IterationsLikeAUser) -> None:
         self._secret = secrets.token_bytes(32)
+        self._iterations_like_a_user = iterations_like_a_user
 
-    def credential_of(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
-        """A credential with the same salt for the same name."""
+    def credential_of(
+        self, mechanism: ScramMechanism, name: str, is_token: bool
+    ) -> ScramCredential:
+        """A credential for a name; if `is_token`, for the id of a delegation token."""
         text = f"{mechanism} {name}".encode("utf-8", "surrogatepass")
-        salt = salt_of(int.from_bytes(hmac.digest(self._secret, text, "sha256")))
-        return ScramCredential(salt, self._secret, self._secret, MIN_ITERATIONS, Login(""))
+        number = int.from_bytes(hmac.digest(self._secret, text, "sha256"))
+        iterations = None if is_token else self._iterations_like_a_user(mechanism, number >> 130)
+        return ScramCredential(
+            salt_of(number), self._secret, self._secret, iterations or MIN_ITERATIONS, Login("")
+        )
 
 
 class ScramExchange:
@@ -83,7 +93,7 @@ class ScramExchange:
         by_token = extensions.get("tokenauth", "").lower() == "true"
         found = self._credential_of(self._mechanism, name, by_token)
         # It is made for every name, so that an unknown one takes the same time as a known one.
-        unknown = self._unknown.credential_of(self._mechanism, name)
+        unknown = self._unknown.credential_of(self._mechanism, name, by_token)
         if match["authzid"] not in (None, name):
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from"

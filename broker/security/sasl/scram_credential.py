@@ -20,3 +20,6 @@ class ScramCredential(NamedTuple):
 
 CredentialOf = Callable[[ScramMechanism, str, bool], ScramCredential | None]
 """Finds the credential of a mechanism and a name. If the last is True, the name is a token's id."""
+
+IterationsLikeAUser = Callable[[ScramMechanism, int], int | None]
+"""The iterations of one of the mechanism's users, chosen by a number; None if it has no users."""
