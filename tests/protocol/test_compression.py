@@ -306,6 +306,19 @@ def test_the_time_for_very_many_parts_grows_no_faster_than_the_stream(kind: str)
     assert seconds(48_000) < 40 * max(seconds(3_000), 0.001)
 
 
+@pytest.mark.parametrize("window_log", [20, 27, 28, 41])
+def test_zstd_windows_are_limited_as_in_java(window_log: int) -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=20, write_content_size=False)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    frame = bytearray(compressor.compress(b"v" * 1000) + compressor.flush())
+    frame[5] = window_log - 10 << 3
+    if window_log <= 27:  # of which no more memory is used than there is content
+        assert decompress(ZSTD, frame) == b"v" * 1000
+    else:
+        with pytest.raises(DecompressionError, match="not zstd data"):
+            decompress(ZSTD, frame)
+
+
 @pytest.mark.parametrize("kind", [kind for kind in MANY_PARTS if not kind.startswith("lz4")])
 def test_the_parts_of_a_stream_are_counted(kind: str) -> None:
     codec, head, part, end = MANY_PARTS[kind]
