@@ -558,15 +558,6 @@ class LogManager:
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
 
-    def expire_producers(self, now_ms: int, timer_ms: int) -> None:
-        """Remove inactive producers (producer.id.expiration.check.interval.ms).
-
-        Their last batch is compared with `now_ms`, verifications that wait with `timer_ms`.
-        """
-        for log in self.logs():
-            log.producers.remove_expired(now_ms)
-            log.producers.remove_expired_verifications(timer_ms)
-
     def release_closed_segments(self) -> None:
         """Close the files of all inactive segments if too many of them have open files.
 

@@ -124,6 +124,13 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         failed = await disk.run(remove_paths, broker.files, due)
         manager.deletions.note(due, failed)
 
+    async def expire_producers() -> None:
+        for log in manager.logs():
+            # Their last batch is compared with the wall clock.
+            log.producers.remove_expired(broker.now_ms())
+            log.producers.remove_expired_verifications(broker.timer_ms())
+            await asyncio.sleep(0)
+
     tasks: list[_Task] = [
         ("retention", config.log_retention_check_interval_ms, initial_ms,
          lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
@@ -136,7 +143,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         ("writing high watermarks", config.replica_high_watermark_checkpoint_interval_ms, 0,
          lambda: disk.run(manager.write_high_watermarks)),
         ("expiring producer ids", config.producer_id_expiration_check_interval_ms, 0,
-         lambda: manager.expire_producers(broker.now_ms(), broker.timer_ms())),
+         expire_producers),
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,

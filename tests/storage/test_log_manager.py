@@ -375,9 +375,9 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     manager = node.start()
     log = node.create(manager, "orders")
     put(log, b"a", producer=(5, 0, 0))
-    manager.expire_producers(NOW_MS + 86_399_999, 0)
+    log.producers.remove_expired(NOW_MS + 86_399_999)
     assert list(log.producers.producers) == [5]
-    manager.expire_producers(NOW_MS + 86_400_000, 0)
+    log.producers.remove_expired(NOW_MS + 86_400_000)
     assert list(log.producers.producers) == []
     manager.close(now_ms=NOW_MS)
 
