@@ -1,12 +1,14 @@
 """Reading: slices begin at the right batch, end at a batch's end, and not after the log's end."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage import segment
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.slices import POSITIONS_KEPT
@@ -162,6 +164,27 @@ def test_batches_gives_everything_whole_and_checked(tmp_path: Path) -> None:
     assert [read_header(each).base_offset for each in log.batches(0)] == [0, 1, 2, 3, 4]
     assert [read_header(each).base_offset for each in log.batches(3)] == [3, 4]
     assert list(log.batches(5)) == []
+
+
+def test_a_lookup_reads_few_headers_whatever_the_topic_s_index_interval_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogBox(tmp_path, index_interval_bytes=2**31 - 1).open()
+    value = b"v" * 1000
+    for _ in range(300):
+        put(log, value)
+    read = 0
+    scan = segment.scan_headers
+
+    def counting(*arguments: Any) -> Any:
+        nonlocal read
+        for found in scan(*arguments):
+            read += 1
+            yield found
+
+    monkeypatch.setattr(segment, "scan_headers", counting)
+    assert values_from(log, 290) == [value] * 10
+    assert 0 < read < 150
 
 
 # --- offsets by time and epoch
