@@ -207,8 +207,10 @@ class Broker:
         """Create what reads and syncs the logs beside the event loop."""
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
+        # Two, so that clients that read never hold up those that write.
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
-        self.cold_reads = ColdReads(self.files, self.disk, self.record_walks.run)
+        self.read_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
+        self.cold_reads = ColdReads(self.files, self.disk, self.read_walks.run)
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.timer_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
@@ -329,7 +331,7 @@ class Broker:
         self.slices = SliceRunner(
             self.large_turns, Surroundings(self._begin_slice, self._end_slice)
         )
-        self.down_converter = DownConverter(self.files, self.disk, self.record_walks)
+        self.down_converter = DownConverter(self.files, self.disk, self.read_walks)
 
     def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:
         """Set what the code of a request finds in the broker: its fsyncs, and its attempt."""
@@ -541,7 +543,8 @@ class Broker:
         """Answer all waiting requests, with the available data or an error, because of a stop."""
         self.fetch_waiters.release_all()
         self._release_share_fetches()
-        self.record_walks.release_all()
+        for walks in (self.record_walks, self.read_walks):
+            walks.release_all()
         self.coordinator_logs.close()
 
     def _release_share_fetches(self) -> None:
@@ -568,7 +571,8 @@ class Broker:
         self.log_mover.close()
         await self.log_recovery.close()
         await self.log_cleaner.close()
-        await self.record_walks.close()
+        for walks in (self.record_walks, self.read_walks):
+            await walks.close()
         await self.background.wait()
         self.is_closing = True
 

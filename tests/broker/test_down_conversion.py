@@ -102,4 +102,4 @@ async def test_what_unpacks_to_much_is_converted_in_a_process_up_to_the_limit(
     (found,) = answer.responses[0].partitions
     (record,) = read_message_set(found.records or b"")
     assert len(record.value or b"") == 17 << 20
-    assert len(served.broker.record_walks.pids) == 2
+    assert len(served.broker.read_walks.pids) == 2

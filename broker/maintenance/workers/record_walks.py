@@ -7,6 +7,9 @@ batches in the order of arrival. A batch that exceeds the limits of the first go
 So a batch that unpacks to 100 MiB delays only other large batches, and walks need the memory of
 one large batch.
 
+The broker has one such service for batches that are produced, and one for those that are read:
+down-conversion (requests/down_conversion.py) and searches by time (storage/offset_lookup.py).
+
 A connection's next request is served only after its batch is stored, so the batches of one
 producer on one connection keep their order. Batches of other connections may be stored in between.
 
