@@ -85,11 +85,13 @@ def has_acknowledgements(request: ShareFetchRequest) -> bool:
 
 
 def named_places(request: ShareFetchRequest) -> list[Place]:
-    return [
+    """The partitions that a request names, each once."""
+    places = (
         (topic.topic_id, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
-    ]
+    )
+    return list(dict.fromkeys(places))
 
 
 def check_size(context: RequestContext, size: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -16,7 +17,7 @@ from odradek.coordinator.share_partitions.share_partition import (
 )
 from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.state import StateWrite
-from odradek.protocol.batch_header import BatchHeader
+from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
 from odradek.protocol.records.control import ControlRecordType, control_type
@@ -139,28 +140,45 @@ def start_offset(log: PartitionLog, reset: str, now_ms: int) -> int:
 
 
 def fetched_batches(
-    files: Files, records: RecordsSlice, last_needed_offset: int
+    files: Files,
+    log: PartitionLog,
+    records: RecordsSlice,
+    *,
+    last_needed_offset: int,
+    limit: int,
+    finds_aborted: bool,
 ) -> list[FetchedBatch]:
-    """Read the headers of the batches in a slice that begin up to an offset.
+    """Read the headers of the batches in a slice that begin up to an offset, at most `limit`.
 
-    Raises OSError, CorruptRecordError, and WouldWaitError inside an attempt.
+    `finds_aborted`: whether markers of aborted transactions are looked for.
+    Raises ApiError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR; and WouldWaitError inside an attempt.
     """
     found: list[FetchedBatch] = []
     end = records.position + records.size_bytes
-    for position, header in scan_headers(files, records.file, records.position, end):
-        if found and header.base_offset > last_needed_offset:
-            break
-        found.append(
-            FetchedBatch(
-                base_offset=header.base_offset,
-                last_offset=header.next_offset - 1,
-                size_bytes=header.size_bytes,
-                producer_id=header.producer_id,
-                is_transactional=header.is_transactional,
-                is_abort_marker=header.is_control
-                and _is_abort_marker(files, records, position, header),
+    headers = scan_headers(files, records.file, records.position, end)
+    try:
+        for position, header in islice(headers, limit):
+            if found and header.base_offset > last_needed_offset:
+                break
+            is_marker = (
+                finds_aborted
+                and header.is_control
+                and _is_abort_marker(files, records, position, header)
             )
-        )
+            found.append(
+                FetchedBatch(
+                    base_offset=header.base_offset,
+                    last_offset=header.next_offset - 1,
+                    size_bytes=header.size_bytes,
+                    producer_id=header.producer_id,
+                    is_transactional=header.is_transactional,
+                    is_abort_marker=is_marker,
+                )
+            )
+    except OSError as error:
+        raise log.failed("read", error) from error
+    except (CorruptRecordError, EOFError) as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
     return found
 
 

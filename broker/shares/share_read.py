@@ -1,9 +1,12 @@
 """One ShareFetch: finds what can be acquired, reads it, and acquires it for the member.
 
-    open the share-partitions -> read from the next offset of each -> enough? -> acquire
+    open the share-partitions -> read from the next offset of each -> enough? -> read the batch
+    headers of each -> acquire
 
 Reading may have to be tried again, because a page is not in memory or there is not enough yet.
-Until everything is read, nothing is acquired. All is done in one turn of the event loop then.
+Until everything is read, the headers too, nothing is acquired: records that an attempt acquired and
+could not send would stay locked. All is done in one turn of the event loop then. A share-partition
+that cannot be read has an error; the others are answered.
 
 Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 """
@@ -17,7 +20,12 @@ from typing import NamedTuple
 from odradek.broker.disk.cold_reads import combine
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
-from odradek.coordinator.share_partitions.acquisition import AcquireCall, Acquired, acquire
+from odradek.coordinator.share_partitions.acquisition import (
+    AcquireCall,
+    Acquired,
+    FetchedBatch,
+    acquire,
+)
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
@@ -34,6 +42,9 @@ from .shares import Shares
 
 Answers = dict[Place, ShareFetchPartitionData]
 
+# The headers that one attempt reads. A few milliseconds; and more records than clients ask for.
+MAX_HEADERS = 1_000
+
 
 class ShareFetchCall(NamedTuple):
     """What a member asks for."""
@@ -49,7 +60,7 @@ class ShareFetchCall(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a share-partition, or the error. `aborted`: None: not asked for."""
+    """What was read of a share-partition, or the error. `fetched`: the headers of the batches."""
 
     place: Place
     led: LedPartition
@@ -57,6 +68,7 @@ class _Read(NamedTuple):
     records: RecordsSlice | None
     aborted: Sequence[AbortedFrom]
     error: ApiError | None
+    fetched: Sequence[FetchedBatch] = ()
 
 
 class ShareRead:
@@ -84,7 +96,7 @@ class ShareRead:
         size = sum(read.records.size_bytes for read in reads if read.records is not None)
         if not (is_last or has_error or (reads and size >= self.call.min_bytes)):
             return None
-        return self._with_refused(self._acquire_all(reads, now))
+        return self._with_refused(self._acquire_all(self._with_headers(reads), now))
 
     def open_all(self) -> list[LedPartition]:
         """Open the share-partitions; those with errors are answered with them."""
@@ -139,6 +151,44 @@ class ShareRead:
         aborted = [AbortedFrom(one.producer_id, one.first_offset) for one in read.aborted]
         return _Read(place, led, offset, read.records, aborted, None)
 
+    def _with_headers(self, reads: Sequence[_Read]) -> list[_Read]:
+        """Read the headers of the batches that can be acquired.
+
+        There is a limit for all share-partitions together. Those that it leaves out begin at one of
+        the next requests: each begins with another share-partition.
+        """
+        complete = []
+        missing: list[WouldWaitError] = []
+        left = MAX_HEADERS
+        for read in reads:
+            if read.records is None or not read.records.size_bytes:
+                complete.append(read)
+                continue
+            try:
+                fetched = self._headers(read, read.records, left)
+            except WouldWaitError as error:
+                missing.append(error)
+            except ApiError as error:
+                complete.append(read._replace(records=None, error=error))
+            else:
+                left -= len(fetched)
+                complete.append(read._replace(fetched=fetched))
+        if missing:
+            raise combine(missing)
+        return complete
+
+    def _headers(self, read: _Read, records: RecordsSlice, limit: int) -> list[FetchedBatch]:
+        partition = read.led.partition
+        room = min(self.call.max_records, read.led.limits().max_in_flight)
+        return fetched_batches(
+            self._files,
+            read.led.log,
+            records,
+            last_needed_offset=max(partition.end_offset, read.offset) + room,
+            limit=limit,
+            finds_aborted=bool(read.aborted),
+        )
+
     # -- acquire -----------------------------------------------------------------------------------
 
     def _acquire_all(self, reads: Sequence[_Read], now: Now) -> Answers:
@@ -164,11 +214,9 @@ class ShareRead:
         self, read: _Read, max_records: int, now: Now
     ) -> tuple[list[Acquired], RecordsSlice | bytes]:
         records, led, call = read.records, read.led, self.call
-        if records is None or not records.size_bytes or max_records <= 0:
+        if records is None or not read.fetched or max_records <= 0:
             return [], b""
-        partition = led.partition
-        last_needed = max(partition.end_offset, read.offset) + max_records
-        fetched = fetched_batches(self._files, records, last_needed)
+        partition, fetched = led.partition, read.fetched
         until_ms = now.timer_ms + self._shares.lock_duration_ms(call.group_id)
         wanted = AcquireCall(
             call.member_id, max_records, call.batch_size, call.has_record_limit, until_ms

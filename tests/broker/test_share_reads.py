@@ -1,0 +1,74 @@
+"""What one ShareFetch reads and acquires: cold pages, damage, limits."""
+
+from pathlib import Path
+
+from odradek.broker.shares.share_read import MAX_HEADERS
+from odradek.protocol.errors import ErrorCode
+from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
+from odradek.storage.files import OpenFile
+from tests.support.log_box import NOW_MS, batch_of, put
+from tests.support.share_rig import ColdFiles, ShareRig
+from tests.support.share_states import TOPIC_ID
+
+BATCH_LENGTH = 8  # the position of a batch's length
+
+
+def test_an_attempt_that_lacks_a_header_acquires_nothing(tmp_path: Path) -> None:
+    """It is made again: what the first one acquired would stay locked, and not be sent."""
+    files = ColdFiles()
+    rig = ShareRig(tmp_path, files=files)
+    for log in rig.logs:
+        put(log, b"tea")
+    size = rig.logs[1].read(0, 1 << 20, at_least_one_batch=True).size_bytes
+    files.cold = {("t-1", min(size, HEADER_CHUNK_BYTES))}
+    assert rig.acquire("m", 0, 1) == [(0, 0, 1), (0, 0, 1)]
+
+
+def test_a_damaged_header_is_the_error_of_its_partition(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+        put(log, b"coffee")
+    piece = rig.logs[1].read(0, 1 << 20, at_least_one_batch=True)
+    rig.files.pwrite(piece.file, bytes(4), piece.size_bytes // 2 + BATCH_LENGTH)
+    answers = rig.fetch("m", 0, 1)
+    damaged = answers[TOPIC_ID, 1]
+    assert damaged.error_code == ErrorCode.CORRUPT_MESSAGE
+    assert not damaged.acquired_records
+    [acquired] = answers[TOPIC_ID, 0].acquired_records
+    assert (acquired.first_offset, acquired.last_offset) == (0, 1)
+
+
+def test_a_header_that_the_disk_does_not_give_is_the_error_of_its_partition(
+    tmp_path: Path,
+) -> None:
+    class BrokenFiles(ColdFiles):
+        def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
+            if (file.path.parent.name, size) in self.cold:
+                raise OSError(5, "Input/output error")
+            return super().pread_cached(file, size, position)
+
+    files = BrokenFiles()
+    rig = ShareRig(tmp_path, files=files)
+    for log in rig.logs:
+        put(log, b"tea")
+    size = rig.logs[1].read(0, 1 << 20, at_least_one_batch=True).size_bytes
+    files.cold = {("t-1", size)}
+    answers = rig.fetch("m", 0, 1)
+    assert answers[TOPIC_ID, 1].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert answers[TOPIC_ID, 0].acquired_records
+
+
+def test_as_many_headers_are_read_as_can_be_acquired(tmp_path: Path) -> None:
+    """A member may ask for 2^31-1 records."""
+    rig = ShareRig(tmp_path)
+    count = MAX_HEADERS + 100
+    batch = batch_of(b"tea")
+    for log in rig.logs:
+        for _ in range(count):
+            log.append(batch, now_ms=NOW_MS)
+    most = {"max_records": (1 << 31) - 1, "max_bytes": 1 << 30}
+    assert rig.acquire("m", 0, 1, batch_size=count, **most) == [(0, MAX_HEADERS - 1, 1)]
+    assert rig.acquire("m", 1, 0, batch_size=count, **most) == [(0, MAX_HEADERS - 1, 1)]
+    # Then 2,000 records may be in flight, and no more of them are read.
+    assert rig.acquire("m", 0, batch_size=count, **most) == [(MAX_HEADERS, count - 1, 1)]
