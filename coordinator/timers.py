@@ -184,6 +184,17 @@ class KeyedDeadlines(Generic[K]):
         if key not in self:
             self.schedule(key, at_ms)
 
+    def schedule_no_later(self, key: K, at_ms: int) -> None:
+        """Schedule the key's deadline for `at_ms`, unless it is earlier already."""
+        deadline = self._by_key.get(key)
+        if (
+            deadline is None
+            or deadline.queued_at_ms is None
+            or deadline.at_ms is None
+            or at_ms < deadline.at_ms
+        ):
+            self.schedule(key, at_ms)
+
     def cancel(self, key: K) -> None:
         """Cancel the key's deadline, if it has one."""
         deadline = self._by_key.pop(key, None)

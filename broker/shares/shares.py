@@ -97,8 +97,11 @@ class Shares:
         return self.configs.record_lock_duration_ms(group_id)
 
     def locked(self, key: SharePartitionKey, until_ms: int) -> None:
-        """Records have been locked until `until_ms` (timer time); earlier locks end before."""
-        self._lock_ends.schedule_if_absent(key, until_ms)
+        """Records have been locked until `until_ms` (timer time).
+
+        Other locks may end before, or after, because the group's duration has changed since.
+        """
+        self._lock_ends.schedule_no_later(key, until_ms)
         self.alarm.set(self._clock())
 
     def _locks_ended(self, key: SharePartitionKey, now: Now) -> int | None:
@@ -144,6 +147,8 @@ class Shares:
             raise
         if changes.apply():
             led.notify()
+        if changes.renews:
+            self.locked(key, until_ms)
 
     # -- sessions ----------------------------------------------------------------------------------
 

@@ -81,6 +81,11 @@ class Changes:
         """Begin a lock again. It is not stored."""
         self._renewed.append((in_flight, until_ms))
 
+    @property
+    def renews(self) -> bool:
+        """Whether a lock begins again."""
+        return bool(self._renewed)
+
     def is_acquired(self, in_flight: InFlight) -> bool:
         """Whether a record is acquired, and would be after the changes so far."""
         return in_flight.state is RecordState.ACQUIRED and id(in_flight) not in self._settled

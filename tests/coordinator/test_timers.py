@@ -167,6 +167,17 @@ def test_a_keyed_deadline_falls_once_or_again_when_it_is_told_to() -> None:
     assert len(keyed) == 0
 
 
+def test_a_keyed_deadline_that_is_due_no_later_is_only_moved_ahead() -> None:
+    queue = DeadlineQueue()
+    fallen: list[int] = []
+    keyed: KeyedDeadlines[str] = KeyedDeadlines(queue, lambda _, now: fallen.append(now.timer_ms))
+    for at_ms in (10, 5, 20):
+        keyed.schedule_no_later("one", at_ms)
+    for now_ms in (4, 5, 10, 20):
+        queue.expire_due(Now(wall_ms=0, timer_ms=now_ms))
+    assert fallen == [5]
+
+
 def test_a_heartbeat_does_not_touch_the_heap() -> None:
     fallen = Fallen()
     sessions = [fallen.deadline(str(number)) for number in range(100)]
