@@ -45,7 +45,7 @@ class ShareSessions:
     def __init__(self, max_sessions: int) -> None:
         self._max_sessions = max_sessions
         self._sessions: dict[SessionKey, ShareSession] = {}
-        self._of_connection: dict[Session, SessionKey] = {}  # the newest of each
+        self._of_connection: dict[Session, set[SessionKey]] = {}  # of each that has opened one
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -60,9 +60,9 @@ class ShareSessions:
             )
         return session
 
-    def has_group(self, group_id: str) -> bool:
-        """Whether a member of the group has a session."""
-        return any(key.group_id == group_id for key in self._sessions)
+    def groups(self) -> set[str]:
+        """The groups of which a member has a session."""
+        return {key.group_id for key in self._sessions}
 
     def open(self, key: SessionKey, places: Iterable[Place], connection: Session) -> None:
         """Open a session, in place of the member's last one.
@@ -76,7 +76,7 @@ class ShareSessions:
             )
         session = ShareSession(key, dict.fromkeys(places, False), connection)
         self._sessions[key] = session
-        self._of_connection[connection] = key
+        self._of_connection.setdefault(connection, set()).add(key)
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
         """Check the epoch of a request and return the session, which expects the next one.
@@ -103,18 +103,17 @@ class ShareSessions:
         else:
             self.advance(key, epoch)
 
-    def remove(self, key: SessionKey) -> ShareSession | None:
-        """Remove a session. Returns it, or None if there was none."""
-        return self._sessions.pop(key, None)
+    def remove(self, key: SessionKey) -> None:
+        """Remove a session, if there is one."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._of_connection[session.connection].discard(key)
 
-    def of_closed(self, connection: Session) -> SessionKey | None:
-        """Return the newest session that was opened on a connection, which has closed.
+    def has_opened(self, connection: Session) -> bool:
+        """Whether a session was opened on a connection. It may have ended since."""
+        return connection in self._of_connection
 
-        The session may have ended already.
-        """
-        return self._of_connection.pop(connection, None)
-
-    def is_of(self, key: SessionKey, connection: Session) -> bool:
-        """Whether a session is there, and belongs to a connection."""
-        session = self._sessions.get(key)
-        return session is not None and session.connection is connection
+    def remove_connection(self, connection: Session) -> list[ShareSession]:
+        """Remove the sessions of a connection that has closed, and return them."""
+        keys = self._of_connection.pop(connection, ())
+        return [self._sessions.pop(key) for key in keys]

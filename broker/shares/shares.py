@@ -32,7 +32,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
 from .led_partition import STALE_STATE, LedPartition
-from .sessions import Place, SessionKey, ShareSessions
+from .sessions import SessionKey, ShareSession, ShareSessions
 
 logger = logging.getLogger("odradek.shares")
 
@@ -159,26 +159,26 @@ class Shares:
         """
         session = self.sessions.find(key)
         self.sessions.remove(key)
-        self._release(key, session.partitions)
+        self._release(session)
 
-    def _release(self, key: SessionKey, places: Iterable[Place]) -> None:
+    def _release(self, session: ShareSession) -> None:
         now = self._clock()
-        for topic_id, partition in places:
-            led = self._led.get(SharePartitionKey(key.group_id, topic_id, partition))
+        group_id, member_id = session.key
+        for place in session.partitions:
+            led = self._led.get(SharePartitionKey(group_id, *place))
             if led is not None:
-                changes = release(led.partition, key.member_id, led.max_delivery_count)
+                changes = release(led.partition, member_id, led.max_delivery_count)
                 self._store_and_apply(led, changes, now)
 
     def disconnected(self, connection: Session) -> None:
-        """End the session of a connection that has closed.
+        """End the sessions of a connection that has closed.
 
-        Without sessions, the group's share-partitions are closed.
+        The share-partitions of groups without sessions are closed.
         """
-        key = self.sessions.of_closed(connection)
-        if key is None:
+        if not self.sessions.has_opened(connection):
             return
-        if self.sessions.is_of(key, connection):
-            self.release_session(key)
-        if not self.sessions.has_group(key.group_id):
-            for of_group in [one for one in self._led if one.group_id == key.group_id]:
-                self._close(of_group)
+        for session in self.sessions.remove_connection(connection):
+            self._release(session)
+        groups = self.sessions.groups()
+        for key in [key for key in self._led if key.group_id not in groups]:
+            self._close(key)

@@ -1,0 +1,57 @@
+"""The sessions of a share group's members end with the connection on which they were opened."""
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.requests.session import Session
+from odradek.broker.shares.sessions import SessionKey
+from odradek.config.broker_config import BrokerConfig
+from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.log_box import put
+from tests.support.share_rig import GROUP, ShareRig
+
+
+def connection() -> Session:
+    [listener] = BrokerConfig.from_texts({"listeners": "PLAINTEXT://localhost:9092"}).open_listeners
+    return Session(listener, ("127.0.0.1", 40000), "127.0.0.1")
+
+
+def test_all_sessions_of_a_connection_end_with_it(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+    first, second = connection(), connection()
+    rig.open_session("one", 0, connection=first)
+    rig.open_session("two", 1, connection=first)
+    rig.open_session("three", 0, 1, connection=second)
+    assert rig.acquire("one", 0) == rig.acquire("two", 1) == [(0, 0, 1)]
+    rig.shares.disconnected(first)
+    assert rig.acquire("three", 0, 1) == [(0, 0, 2), (0, 0, 2)]
+    assert len(rig.shares.sessions) == 1
+
+
+def test_a_session_that_was_opened_again_elsewhere_stays(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    put(rig.logs[0], b"tea")
+    first, second = connection(), connection()
+    rig.open_session("one", 0, connection=first)
+    rig.open_session("one", 0, connection=second)
+    assert rig.acquire("one") == [(0, 0, 1)]
+    rig.shares.disconnected(first)
+    assert rig.acquire("two") == []
+    rig.shares.disconnected(second)
+    assert rig.acquire("two") == [(0, 0, 2)]
+
+
+def test_a_session_that_has_ended_does_not_end_again(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    only = connection()
+    rig.open_session("one", 0, connection=only)
+    rig.shares.release_session(SessionKey(GROUP, "one"))
+    with pytest.raises(ApiError) as refused:
+        rig.shares.release_session(SessionKey(GROUP, "one"))
+    assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
+    rig.shares.disconnected(only)
+    rig.shares.disconnected(only)
+    assert len(rig.shares.sessions) == 0
