@@ -61,7 +61,11 @@ class SharePartition:
             if gap_start == NO_OFFSET and first > before + 1:
                 gap_start = before + 1
             before = last
-            record_state = RecordState(stored.delivery_state)
+            try:
+                record_state = RecordState(stored.delivery_state)
+            except ValueError:
+                text = f"{stored.delivery_state} of {first} to {last} is not a delivery state"
+                raise InvalidShareStateError(text) from None
             self.batches.put(Batch(first, last, InFlight(record_state, stored.delivery_count)))
             if record_state.is_terminal:
                 self.complete_count += last - first + 1

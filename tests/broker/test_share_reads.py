@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from odradek.broker.shares.share_read import MAX_HEADERS
+from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
@@ -72,3 +73,16 @@ def test_as_many_headers_are_read_as_can_be_acquired(tmp_path: Path) -> None:
     assert rig.acquire("m", 1, 0, batch_size=count, **most) == [(0, MAX_HEADERS - 1, 1)]
     # Then 2,000 records may be in flight, and no more of them are read.
     assert rig.acquire("m", 0, batch_size=count, **most) == [(MAX_HEADERS, count - 1, 1)]
+
+
+def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition(
+    tmp_path: Path,
+) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+    unknown = DeliveryBatch(0, 0, 1, 3)
+    rig.states.write(unknown, key=rig.key(1), start=0)
+    answers = rig.fetch("m", 0, 1)
+    assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answers[TOPIC_ID, 0].acquired_records
