@@ -1,7 +1,8 @@
 """A ShareFetch that waits until there is enough to acquire, or its time is up.
 
 It is woken by an append to one of its logs, and by records of its share-partitions that become
-available again. Then it tries once more, in the next turn of the event loop.
+available again, from the turn of the attempt that found too little. Then it tries once more, in the
+next turn of the event loop.
 
 Kafka: DelayedShareFetch in its purgatory.
 """
@@ -87,7 +88,7 @@ class WaitingRead(asyncio.Future[Answers]):
     # -- what wakes it -----------------------------------------------------------------------------
 
     def _subscribe(self) -> None:
-        """Wait for the share-partitions as they are open now."""
+        """Wait for the share-partitions, which the attempt has opened in this turn."""
         self._unsubscribe()
         self._led = self._read.open_all()
         for one in self._led:
@@ -124,7 +125,10 @@ class WaitingRead(asyncio.Future[Answers]):
             self._end(answers)
 
     def _attempt(self) -> Answers | None:
-        return self._read.attempt(self._clock(), is_last=self._is_last)
+        answers = self._read.attempt(self._clock(), is_last=self._is_last)
+        if answers is None:
+            self._subscribe()
+        return answers
 
     def _read_cold(self, missing: WouldWaitError) -> None:
         work = self._cold_reads.look_up(self._attempt, missing)
@@ -140,7 +144,6 @@ class WaitingRead(asyncio.Future[Answers]):
     def _end(self, answers: Answers | None, error: BaseException | None = None) -> None:
         """End with answers or an error; without both, wait for more."""
         if answers is None and error is None:
-            self._subscribe()
             if self._is_last:
                 self._wake()
             return

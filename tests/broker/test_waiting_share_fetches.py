@@ -1,0 +1,72 @@
+"""A ShareFetch that waits is woken by what happens after the attempt that found too little."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from odradek.broker.shares.waiting import WaitingRead
+from odradek.coordinator.timers import Now
+from odradek.storage.files import WouldWaitError
+
+MINUTE_MS = 60_000
+LIMIT_SECONDS = 10
+
+
+class Led:
+    """As much of a share-partition, and of its log, as is waited for."""
+
+    def __init__(self) -> None:
+        self.waiting: set[Callable[[], None]] = set()
+        self.on_append: set[Callable[[object], None]] = set()
+        self.log = self
+
+
+class Read:
+    """A read that finds something from the second attempt on."""
+
+    def __init__(self, led: Led) -> None:
+        self._led = led
+        self._has_tried = False
+
+    def attempt(self, _now: Now, *, is_last: bool) -> dict[Any, Any] | None:
+        assert not is_last, "the time is not up"
+        if self._has_tried:
+            return {}
+        self._has_tried = True
+        return None
+
+    def open_all(self) -> list[Led]:
+        return [self._led]
+
+
+class ColdReads:
+    """Reads after which something happens before the caller is told of them."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens = happens
+        self.first_attempt: AbstractContextManager[None] = nullcontext()
+
+    async def look_up(self, work: Callable[[], Any], _missing: WouldWaitError) -> Any:
+        found = work()
+        asyncio.get_running_loop().call_soon(self._happens)
+        return found
+
+
+async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None:
+    led = Led()
+
+    def append() -> None:
+        for wake in tuple(led.on_append):
+            wake(led)
+
+    waiting = WaitingRead(
+        Read(led),  # type: ignore[arg-type] # as much of it as is needed
+        asyncio.get_running_loop(),
+        lambda: Now(wall_ms=0, timer_ms=0),
+        ColdReads(append),  # type: ignore[arg-type] # likewise
+    )
+    waiting.start(MINUTE_MS, WouldWaitError({}))
+    assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
+    assert not led.on_append
+    assert not led.waiting
