@@ -21,6 +21,8 @@ from odradek.protocol.primitives import uuid_text
 from .context import RequestContext
 
 FIRST_VERSION_WITH_RENEWAL = 2
+ALL_TYPES = frozenset(AcknowledgeType)
+TYPES_WITHOUT_RENEWAL = ALL_TYPES - {AcknowledgeType.RENEW}
 
 # The error of each partition that was acknowledged; None: it succeeded.
 Acknowledged = Mapping[Place, ApiError | None]
@@ -122,7 +124,7 @@ def without(results: Acknowledged, places: Iterable[Place]) -> Acknowledged:
 
 def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_renew: bool) -> None:
     """Raise ApiError INVALID_REQUEST unless they are in order, and of known types."""
-    last_type = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+    allowed = ALL_TYPES if may_renew else TYPES_WITHOUT_RENEWAL
     before = -1
     for one in acknowledgements:
         first, last, types = one
@@ -130,6 +132,6 @@ def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_r
             raise invalid_request(f"{first} to {last} does not follow {before}")
         if not types or (len(types) > 1 and last - first != len(types) - 1):
             raise invalid_request(f"{first} to {last} has {len(types)} types")
-        if not all(AcknowledgeType.GAP <= kind <= last_type for kind in types):
+        if not allowed.issuperset(types):
             raise invalid_request(f"{first} to {last} has a type that is not known, or not allowed")
         before = last

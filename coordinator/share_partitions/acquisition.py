@@ -1,10 +1,10 @@
 """One acquisition: which of the fetched records a member gets.
 
 Records in flight that are available come first, then new ones after the last in flight. New records
-are acquired by whole record batches, so a member may get more than it asked for; in the mode
-`record limit` (KIP-1206) it gets no more. A record that was delivered often is delivered with fewer
-others, and at its last delivery alone, so that a record that kills its consumers does not take
-others with it (KIP-1206).
+are acquired by whole record batches, so a member may get more than it asked for, up to 10,000. In
+the mode `record limit` (KIP-1206) it gets no more. A record that was delivered often is delivered
+with fewer others, and at its last delivery alone, so that a record that kills its consumers does
+not take others with it (KIP-1206).
 
 Kafka: SharePartition.acquire, acquireNewBatchRecords, acquireSubsetBatchRecords.
 """
@@ -15,6 +15,10 @@ from typing import NamedTuple
 from .in_flight import Batch, InFlight, RecordState
 from .share_partition import Limits, SharePartition
 
+# A record batch with more records is acquired in parts. This bounds what the broker keeps of a
+# batch, whatever number of records its header announces. It is the highest number of records that
+# may be in flight by configuration (group.share.max.partition.max.record.locks).
+LARGEST_RANGE = 10_000
 # From this many deliveries on, a record is delivered with fewer others.
 LEAST_THROTTLE_COUNT = 2
 
@@ -175,35 +179,41 @@ class _Acquisition:
         return batch.record_count
 
     def _acquire_some(self, batch: Batch, last_offset: int) -> int:
-        """Acquire available records of a batch one by one. Returns how many."""
+        """Acquire available records of a batch as far as the limits allow. Returns how many."""
         limit, last_delivery = self._left if self._call.has_record_limit else None, False
         throttled_limit: int | None = None
         most = self._max_delivery_count
         acquired: list[Acquired] = []
-        for offset, state in batch.split().items():
-            if offset > last_offset or last_delivery or len(acquired) in (limit, throttled_limit):
+        count = 0
+        for first, last, state in batch.states_in(self._base_offset, last_offset):
+            if last_delivery or count in (limit, throttled_limit):
                 break
-            if offset < self._base_offset or state.state is not RecordState.AVAILABLE:
+            if state.state is not RecordState.AVAILABLE:
                 continue
-            is_last = most > LEAST_THROTTLE_COUNT and state.delivery_count == most - 1
-            if is_last and acquired:
+            last_delivery = most > LEAST_THROTTLE_COUNT and state.delivery_count == most - 1
+            if last_delivery and acquired:
                 break  # its last delivery is for it alone
             if throttled_limit is None and state.delivery_count >= self._throttle_count:
                 by = state.delivery_count - self._throttle_count + 1
                 throttled_limit = max(1, batch.record_count >> by)
-            state.acquire(self._call.member_id, self._call.locked_until_ms)
-            acquired.append(Acquired(offset, offset, state.delivery_count))
-            last_delivery = is_last
+            end = first if last_delivery else last
+            for most_records in (limit, throttled_limit):
+                if most_records is not None and most_records > count:
+                    end = min(end, first + most_records - count - 1)
+            taken = batch.take(first, end)
+            taken.acquire(self._call.member_id, self._call.locked_until_ms)
+            acquired.append(Acquired(first, end, taken.delivery_count))
+            count += end - first + 1
+        batch.unite()
         self._result += united(acquired)
-        return len(acquired)
+        return count
 
     def _is_throttled(self, batch: Batch, last_offset: int) -> bool:
         """Whether an available record of the batch was delivered so often that few go with it."""
         return any(
             state.delivery_count >= self._throttle_count
-            for first, last, state in batch.states()
+            for _, _, state in batch.states_in(self._base_offset, last_offset)
             if state.state is RecordState.AVAILABLE
-            and (batch.whole is not None or self._base_offset <= first <= last <= last_offset)
         )
 
     # -- new records -------------------------------------------------------------------------------
@@ -216,6 +226,7 @@ class _Acquisition:
         end = last
         if max_records < last - first + 1:
             end = self._end_of_batch(first + max_records - 1)
+            end = min(end, first + max(max_records, LARGEST_RANGE) - 1)
             if partition.has_gaps:
                 end = min(end, last)
         added = self._add_batches(first, end)
@@ -232,15 +243,11 @@ class _Acquisition:
         """Put new batches in flight. Those after the record limit are available to others."""
         call, partition = self._call, self._partition
         if call.has_record_limit:
-            batch = Batch(first, last, self._new_state())
+            batch = Batch(first, last, InFlight(RecordState.AVAILABLE, 0))
             partition.batches.put(batch)
             end = min(last, first + self._left - 1)
+            batch.take(first, end).acquire(call.member_id, call.locked_until_ms)
             if end < last:
-                for offset, state in batch.split().items():
-                    if offset > end:
-                        batch.offsets[offset] = InFlight(
-                            RecordState.AVAILABLE, state.delivery_count - 1
-                        )
                 partition.may_have_available = True
             return [Acquired(first, end, 1)]
         ranges = self._divided(first, last)

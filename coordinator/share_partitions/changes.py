@@ -10,6 +10,7 @@ releaseAcquiredRecords, releaseAcquisitionLockOnTimeout, rollbackOrProcessStateU
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import groupby
 from typing import NamedTuple
 
 from odradek.coordinator.share_state.batches import DeliveryBatch
@@ -46,9 +47,16 @@ class Acknowledgement(NamedTuple):
     last_offset: int
     types: Sequence[int]
 
-    def type_of(self, offset: int) -> AcknowledgeType:
-        index = offset - self.first_offset if len(self.types) > 1 else 0
-        return AcknowledgeType(self.types[index])
+    def ranges(self, first: int, last: int) -> Iterator[tuple[int, int, AcknowledgeType]]:
+        """Divide a range of the offsets by their types."""
+        if len(self.types) == 1:
+            yield first, last, AcknowledgeType(self.types[0])
+            return
+        types = self.types[first - self.first_offset : last - self.first_offset + 1]
+        for kind, group in groupby(types):
+            count = sum(1 for _ in group)
+            yield first, first + count - 1, AcknowledgeType(kind)
+            first += count
 
 
 class AcknowledgeCall(NamedTuple):
@@ -68,18 +76,22 @@ class Changes:
         """How many records are done from the start offset on, after the changes."""
         self._partition = partition
         self._settled: dict[int, tuple[InFlight, RecordState]] = {}
+        self._changed: dict[int, Batch] = {}
         self._renewed: list[tuple[InFlight, int]] = []
 
-    def settle(self, first: int, last: int, in_flight: InFlight, state: RecordState) -> None:
-        """Settle an acquired record, or batch, as this state."""
+    def settle(self, batch: Batch, first: int, last: int, state: RecordState) -> None:
+        """Settle records of a batch that are acquired, and share a state, as this state."""
+        in_flight = batch.take(first, last)
+        self._changed[batch.first_offset] = batch
         self._settled[id(in_flight)] = in_flight, state
         self.batches.append(DeliveryBatch(first, last, in_flight.delivery_count, state))
         if state.is_terminal:
             self.complete_count += max(last - max(first, self._partition.start_offset) + 1, 0)
 
-    def renew(self, in_flight: InFlight, until_ms: int) -> None:
-        """Begin a lock again. It is not stored."""
-        self._renewed.append((in_flight, until_ms))
+    def renew(self, batch: Batch, first: int, last: int, until_ms: int) -> None:
+        """Begin the lock of records again, as `settle`. It is not stored."""
+        self._changed[batch.first_offset] = batch
+        self._renewed.append((batch.take(first, last), until_ms))
 
     @property
     def renews(self) -> bool:
@@ -99,6 +111,8 @@ class Changes:
             in_flight.settle(state)
             if state is RecordState.AVAILABLE:
                 partition.may_have_available = True
+        for batch in self._changed.values():
+            batch.unite()
         partition.complete_count = self.complete_count
         if self.batches:
             partition.move_start()
@@ -149,36 +163,34 @@ def _acknowledge_batch(
     whole = batch.whole
     if whole is not None:
         _check_owner(changes, whole, call.member_id, batch.first_offset)
-        if (
-            batch.is_within(wanted.first_offset, wanted.last_offset)
-            and len(wanted.types) == 1
-            and not batch.is_cut_by(partition.start_offset)
-        ):
-            kind = wanted.type_of(wanted.first_offset)
-            _decide(changes, call, (batch.first_offset, batch.last_offset), whole, kind)
-            return
-    first = max(wanted.first_offset, partition.start_offset)
-    for offset, state in batch.states_within(first, wanted.last_offset):
-        _check_owner(changes, state, call.member_id, offset)
-        _decide(changes, call, (offset, offset), state, wanted.type_of(offset))
+    first = max(wanted.first_offset, partition.start_offset, batch.first_offset)
+    last = min(wanted.last_offset, batch.last_offset)
+    if first > last:
+        return  # only in a gap after the batch
+    for begin, end, kind in wanted.ranges(first, last):
+        for run_first, run_last, state in batch.states_in(begin, end):
+            _check_owner(changes, state, call.member_id, run_first)
+            _decide(changes, call, batch, run_first, run_last, state.delivery_count, kind)
 
 
 def _decide(
     changes: Changes,
     call: AcknowledgeCall,
-    offsets: tuple[int, int],
-    in_flight: InFlight,
+    batch: Batch,
+    first: int,
+    last: int,
+    delivery_count: int,
     kind: AcknowledgeType,
 ) -> None:
     if kind is AcknowledgeType.RENEW:
         if call.renewed_until_ms is None:
             raise _invalid_state("the group does not allow that locks are renewed")
-        changes.renew(in_flight, call.renewed_until_ms)
+        changes.renew(batch, first, last, call.renewed_until_ms)
         return
     state = STATE_OF[kind]
     if state is RecordState.AVAILABLE:
-        state = released_state(in_flight.delivery_count, call.max_delivery_count)
-    changes.settle(*offsets, in_flight, state)
+        state = released_state(delivery_count, call.max_delivery_count)
+    changes.settle(batch, first, last, state)
 
 
 def _check_owner(changes: Changes, in_flight: InFlight, member_id: str, offset: int) -> None:
@@ -235,23 +247,9 @@ def _released(
     changes = Changes(partition)
     start = partition.start_offset
     for batch in partition.batches:
-        for first, last, state in _states_cut_at(batch, start, is_wanted):
+        batch.divide_at(start)
+        for first, last, state in list(batch.states()):
             if state.state is RecordState.ACQUIRED and is_wanted(state):
                 new = released_state(state.delivery_count, max_delivery_count)
-                changes.settle(first, last, state, RecordState.ARCHIVED if last < start else new)
+                changes.settle(batch, first, last, RecordState.ARCHIVED if last < start else new)
     return changes
-
-
-def _states_cut_at(
-    batch: Batch, start: int, is_wanted: Callable[[InFlight], bool]
-) -> Iterator[tuple[int, int, InFlight]]:
-    """The states of a batch. One that begins before the start offset and ends after it is split."""
-    whole = batch.whole
-    if (
-        whole is not None
-        and whole.state is RecordState.ACQUIRED
-        and batch.is_cut_by(start)
-        and is_wanted(whole)
-    ):
-        batch.split()
-    return batch.states()

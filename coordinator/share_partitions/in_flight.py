@@ -8,15 +8,19 @@
 
 A log that loses its first records archives those that are available, whatever comes later.
 
-A batch has one state while all its records share one. When they differ, it has a state for each
-offset. That is a question of memory only, with one exception: a batch is delivered as one range.
+A batch has one state for each run of records that share one. So it costs as much as members have
+told its records apart, and not as many records as its header announces: that number may be in the
+millions. Neighbours that have become equal are united.
 
-Kafka: RecordState, InFlightState, InFlightBatch.
+Kafka: RecordState, InFlightState, InFlightBatch. It keeps a state for each record of a batch that
+has records with different states.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain, islice
 
 NO_MEMBER = ""
 
@@ -49,7 +53,7 @@ LEGAL: dict[RecordState, frozenset[RecordState]] = {
 
 @dataclass(slots=True)
 class InFlight:
-    """The state of one record, or of all records of a batch.
+    """The state of a run of records.
 
     `locked_until_ms` is set while it is acquired.
     """
@@ -78,6 +82,10 @@ class InFlight:
         self.member_id = NO_MEMBER
         self.locked_until_ms = None
 
+    def copy(self) -> "InFlight":
+        """Return an equal state, for a part of its records."""
+        return InFlight(self.state, self.delivery_count, self.member_id, self.locked_until_ms)
+
     def _become(self, state: RecordState) -> None:
         assert state in LEGAL[self.state], f"{self.state.name} cannot become {state.name}"
         self.state = state
@@ -89,33 +97,30 @@ def released_state(delivery_count: int, max_delivery_count: int) -> RecordState:
 
 
 class Batch:
-    """A range of offsets in flight, both ends included."""
+    """A range of offsets in flight, both ends included, in runs of records with one state."""
 
-    __slots__ = ("first_offset", "last_offset", "offsets", "whole")
+    __slots__ = ("_firsts", "_states", "first_offset", "last_offset")
 
-    def __init__(self, first_offset: int, last_offset: int, whole: InFlight) -> None:
+    def __init__(self, first_offset: int, last_offset: int, state: InFlight) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
-        self.whole: InFlight | None = whole
-        """The state of all records; None if each has its own in `offsets`."""
-        self.offsets: dict[int, InFlight] = {}
+        self._firsts = [first_offset]  # of the runs, ascending
+        self._states = [state]
 
     @property
     def record_count(self) -> int:
         return self.last_offset - self.first_offset + 1
 
-    def split(self) -> dict[int, InFlight]:
-        """Give each offset a state of its own."""
-        whole = self.whole
-        if whole is not None:
-            self.offsets = {
-                offset: InFlight(
-                    whole.state, whole.delivery_count, whole.member_id, whole.locked_until_ms
-                )
-                for offset in range(self.first_offset, self.last_offset + 1)
-            }
-            self.whole = None
-        return self.offsets
+    @property
+    def whole(self) -> InFlight | None:
+        """The state of all records; None if they have different ones."""
+        return self._states[0] if len(self._states) == 1 else None
+
+    def state_at(self, offset: int) -> InFlight | None:
+        """The state of one record; None if the batch does not have it."""
+        if not self.first_offset <= offset <= self.last_offset:
+            return None
+        return self._states[bisect_right(self._firsts, offset) - 1]
 
     def states_within(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, InFlight]]:
         """Iterate over the offsets of a range that are in the batch, and the state of each.
@@ -127,12 +132,49 @@ class Batch:
         return ((offset, states[offset]) for offset in range(first, last + 1))
 
     def states(self) -> Iterator[tuple[int, int, InFlight]]:
-        """Iterate over the states: the first and the last offset of each, and the state."""
-        if self.whole is not None:
-            yield self.first_offset, self.last_offset, self.whole
-        else:
-            for offset, state in self.offsets.items():
-                yield offset, offset, state
+        """Iterate over the runs: the first and the last offset of each, and its state."""
+        lasts = chain((first - 1 for first in islice(self._firsts, 1, None)), (self.last_offset,))
+        return zip(self._firsts, lasts, self._states, strict=True)
+
+    def states_in(self, first_offset: int, last_offset: int) -> list[tuple[int, int, InFlight]]:
+        """The runs of a range, cut to it. A list, so that the batch may be changed meanwhile."""
+        first, last = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
+        if first > last:
+            return []
+        low = bisect_right(self._firsts, first) - 1
+        high = bisect_right(self._firsts, last, low)
+        if high == low + 1:
+            return [(first, last, self._states[low])]
+        firsts = [first, *self._firsts[low + 1 : high]]
+        lasts = [each - 1 for each in firsts[1:]] + [last]
+        return list(zip(firsts, lasts, self._states[low:high], strict=True))
+
+    def take(self, first_offset: int, last_offset: int) -> InFlight:
+        """Make a run of its own of records that share a state, and return its state."""
+        self.divide_at(last_offset + 1)
+        return self._states[self.divide_at(first_offset)]
+
+    def divide_at(self, offset: int) -> int:
+        """Have a run begin at an offset, and return its index. Nothing changes at the ends."""
+        index = bisect_left(self._firsts, offset)
+        is_inside = self.first_offset < offset <= self.last_offset
+        if is_inside and (index == len(self._firsts) or self._firsts[index] != offset):
+            self._firsts.insert(index, offset)
+            self._states.insert(index, self._states[index - 1].copy())
+        return index
+
+    def unite(self) -> None:
+        """Unite neighbours with equal states."""
+        if len(self._states) == 1:
+            return
+        kept = [
+            index
+            for index, state in enumerate(self._states)
+            if not index or state != self._states[index - 1]
+        ]
+        if len(kept) < len(self._states):
+            self._firsts = [self._firsts[index] for index in kept]
+            self._states = [self._states[index] for index in kept]
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         """Whether the whole batch is in a range."""

@@ -168,7 +168,7 @@ class SharePartition:
         batch = self.batches.floor(self.start_offset)
         if batch is None:
             return False
-        state = batch.whole or batch.offsets.get(self.start_offset)
+        state = batch.whole or batch.state_at(self.start_offset)
         return state is not None and state.state.is_terminal
 
     def _done_from_start(self) -> tuple[int, int]:
@@ -215,18 +215,9 @@ class SharePartition:
         for batch in batches:
             if batch.first_offset > last_offset:
                 break
-            whole = batch.whole
-            if whole is not None:
-                if whole.state is not state:
-                    continue
-                if batch.is_within(first_offset, last_offset):
-                    whole.archive()
-                    count += batch.record_count
-                    continue
-                if batch.last_offset < first_offset:
-                    continue
-            for _, each in batch.states_within(first_offset, last_offset):
+            for first, last, each in batch.states_in(first_offset, last_offset):
                 if each.state is state:
-                    each.archive()
-                    count += 1
+                    batch.take(first, last).archive()
+                    count += last - first + 1
+            batch.unite()
         return count

@@ -119,7 +119,7 @@ class ShareMachine(RuleBasedStateMachine):
             return  # the write failed: nothing is applied
         self.write_and_apply(changes)
         for each in range(first, last + 1):
-            self.settled(each, wanted.type_of(each))
+            self.settled(each, AcknowledgeType(types[0 if are_equal else each - first]))
 
     def settled(self, offset: int, kind: AcknowledgeType) -> None:
         known = self.records[offset]
