@@ -14,7 +14,7 @@ Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.broker.disk.cold_reads import combine
@@ -79,6 +79,7 @@ class ShareRead:
         self._shares = shares
         self._files = files
         self._refused: dict[Place, ApiError] = {}
+        self._opened: set[LedPartition] = set()  # in this attempt
 
     def attempt(self, now: Now, *, is_last: bool) -> Answers | None:
         """Return the answers by partition; None if there is not enough yet.
@@ -88,15 +89,37 @@ class ShareRead:
         """
         if not self.call.places or not self.call.max_records or not self.call.max_bytes:
             return {}
+        self._opened.clear()
         led = self.open_all()
         if not led:
             return self._with_refused({})
-        reads = self._read_all(led)
-        has_error = any(read.error is not None for read in reads)
-        size = sum(read.records.size_bytes for read in reads if read.records is not None)
-        if not (is_last or has_error or (reads and size >= self.call.min_bytes)):
-            return None
+        reads: list[_Read] = []
+        for some in self._in_order(led):
+            reads = self._read_all(some)
+            if self._is_enough(reads):
+                break
+        else:
+            if not is_last:
+                return None
         return self._with_refused(self._acquire_all(self._with_headers(reads), now))
+
+    def _is_enough(self, reads: Sequence[_Read]) -> bool:
+        size = sum(read.records.size_bytes for read in reads if read.records is not None)
+        has_error = any(read.error is not None for read in reads)
+        return has_error or (bool(reads) and size >= self.call.min_bytes)
+
+    def _in_order(self, led: Sequence[LedPartition]) -> Iterator[Sequence[LedPartition]]:
+        """Which share-partitions are read, until there is enough; all of them in the end.
+
+        Those that this attempt has opened come after the others, and one at a time: Kafka answers
+        with what has been opened, while the states of others are still being read.
+        """
+        new = [one for one in led if one in self._opened]
+        if new and len(led) > 1:
+            yield [one for one in led if one not in self._opened]
+            for one in new:
+                yield [one]
+        yield led
 
     def open_all(self) -> list[LedPartition]:
         """Open the share-partitions; those with errors are answered with them."""
@@ -104,10 +127,17 @@ class ShareRead:
         for place in self.call.places:
             if place not in self._refused:
                 try:
-                    opened.append(self._shares.open(SharePartitionKey(self.call.group_id, *place)))
+                    opened.append(self._open(SharePartitionKey(self.call.group_id, *place)))
                 except ApiError as error:
                     self._refused[place] = error
         return opened
+
+    def _open(self, key: SharePartitionKey) -> LedPartition:
+        led = self._shares.find(key)
+        if led is None:
+            led = self._shares.open(key)
+            self._opened.add(led)
+        return led
 
     def _with_refused(self, answers: Answers) -> Answers:
         refused = {place: refused_partition(place[1], e) for place, e in self._refused.items()}

@@ -62,14 +62,20 @@ class Shares:
 
     # -- share-partitions --------------------------------------------------------------------------
 
-    def open(self, key: SharePartitionKey) -> LedPartition:
-        """Return a share-partition; its stored state is read at first. Raises as LedPartition."""
+    def find(self, key: SharePartitionKey) -> LedPartition | None:
+        """Return a share-partition that is open; None if it is not. Raises ApiError: no log."""
         log = self._find_log(key.topic_id, key.partition)
         led = self._led.get(key)
+        is_current = led is not None and led.log is log and led.leader_epoch == log.leader_epoch
+        return led if is_current else None
+
+    def open(self, key: SharePartitionKey) -> LedPartition:
+        """Return a share-partition; its stored state is read at first. Raises as LedPartition."""
+        led = self.find(key)
         if led is not None:
-            if led.log is log and led.leader_epoch == log.leader_epoch:
-                return led
-            self._close(key)
+            return led
+        self._close(key)
+        log = self._find_log(key.topic_id, key.partition)
         opened = LedPartition(key, log, self._states, self.configs, self._clock().wall_ms)
         self._led[key] = opened
         return opened

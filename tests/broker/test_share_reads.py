@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from odradek.broker.shares.share_read import MAX_HEADERS
+from odradek.broker.shares.share_read import MAX_HEADERS, Answers
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
@@ -86,3 +86,34 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     answers = rig.fetch("m", 0, 1)
     assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert answers[TOPIC_ID, 0].acquired_records
+
+
+def test_share_partitions_that_a_fetch_opens_are_read_one_by_one(tmp_path: Path) -> None:
+    """As by Kafka, which answers while the states of others are read. Clients count on it."""
+    rig = ShareRig(tmp_path, partitions=3)
+    for log in rig.logs[1:]:
+        put(log, b"tea")
+    assert acquired(rig.first_fetch("m", 0, 1, 2)) == {1}
+    assert acquired(rig.first_fetch("m", 0, 1, 2)) == {2}
+
+
+def test_share_partitions_that_are_open_are_read_before_new_ones(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=3)
+    for log in rig.logs:
+        put(log, b"tea")
+    assert acquired(rig.first_fetch("m", 2)) == {2}
+    put(rig.logs[2], b"coffee")
+    assert acquired(rig.first_fetch("m", 0, 1, 2)) == {2}
+    assert acquired(rig.first_fetch("m", 0, 1, 2)) == {0, 1}
+
+
+def test_new_share_partitions_are_read_together_where_one_is_not_enough(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+    assert acquired(rig.first_fetch("m", 0, 1, min_bytes=1 << 10)) == {0, 1}
+
+
+def acquired(answers: Answers) -> set[int]:
+    """The partitions of which something was acquired."""
+    return {partition for (_, partition), one in answers.items() if one.acquired_records}

@@ -1,6 +1,7 @@
 """The share groups of a broker on real logs, without sockets, with a clock that a test moves."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from odradek.coordinator.group_settings import ShareGroupSettings
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.changes import Acknowledgement
+from odradek.protocol.errors import ApiError
 from odradek.storage.files import Files, NonBlockingReads, OpenFile, WouldWaitError
 from odradek.storage.log import PartitionLog
 from tests.support.partition_logs import UnsyncedFiles, open_log
@@ -70,7 +72,17 @@ class ShareRig:
         self.shares.sessions.open(SessionKey(GROUP, member), places, connection)
 
     def fetch(self, member: str, *partitions: int, **fields: Any) -> Answers:
-        """What a ShareFetch gets at once. Cold reads are made as a disk thread makes them."""
+        """What a ShareFetch of open share-partitions gets at once.
+
+        Cold reads are made as a disk thread makes them.
+        """
+        for partition in partitions or (0,):
+            with suppress(ApiError):
+                self.shares.open(self.key(partition))
+        return self.first_fetch(member, *partitions, **fields)
+
+    def first_fetch(self, member: str, *partitions: int, **fields: Any) -> Answers:
+        """As `fetch`, and the share-partitions may not be open."""
         asked: dict[str, Any] = {
             "min_bytes": 1,
             "max_bytes": 1 << 20,
