@@ -86,7 +86,7 @@ def acknowledge_all(
     """
     may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
-    empty: list[Place] = []
+    empty: set[Place] = set()
     has_acknowledged = False
     batches_of = {
         (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
@@ -108,7 +108,7 @@ def acknowledge_all(
                 key = SharePartitionKey(member.group_id, *place)
                 context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
             else:
-                empty.append(place)
+                empty.add(place)
         except ApiError as error:
             results[place] = error
     return results if has_acknowledged else without(results, empty)
