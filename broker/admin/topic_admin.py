@@ -58,7 +58,7 @@ class TopicAdmin:
     when its logs exist.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the one place that wires it
         self,
         *,
         config: BrokerConfig,

@@ -122,15 +122,6 @@ class Batch:
             return None
         return self._states[bisect_right(self._firsts, offset) - 1]
 
-    def states_within(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, InFlight]]:
-        """Iterate over the offsets of a range that are in the batch, and the state of each.
-
-        The batch is split, because they may change. Offsets outside of the range cost nothing.
-        """
-        states = self.split()
-        first, last = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
-        return ((offset, states[offset]) for offset in range(first, last + 1))
-
     def states(self) -> Iterator[tuple[int, int, InFlight]]:
         """Iterate over the runs: the first and the last offset of each, and its state."""
         lasts = chain((first - 1 for first in islice(self._firsts, 1, None)), (self.last_offset,))
@@ -165,16 +156,16 @@ class Batch:
 
     def unite(self) -> None:
         """Unite neighbours with equal states."""
-        if len(self._states) == 1:
-            return
-        kept = [
-            index
-            for index, state in enumerate(self._states)
-            if not index or state != self._states[index - 1]
-        ]
-        if len(kept) < len(self._states):
-            self._firsts = [self._firsts[index] for index in kept]
-            self._states = [self._states[index] for index in kept]
+        self.unite_in(self.first_offset, self.last_offset)
+
+    def unite_in(self, first_offset: int, last_offset: int) -> None:
+        """Unite neighbours with equal states that meet in a range, or at one of its ends."""
+        low = max(bisect_right(self._firsts, first_offset) - 1, 1)
+        high = min(bisect_right(self._firsts, last_offset) + 1, len(self._firsts))
+        kept = [at for at in range(low, high) if self._states[at] != self._states[at - 1]]
+        if len(kept) < high - low:
+            self._firsts[low:high] = [self._firsts[at] for at in kept]
+            self._states[low:high] = [self._states[at] for at in kept]
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         """Whether the whole batch is in a range."""

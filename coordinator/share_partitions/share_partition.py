@@ -219,5 +219,5 @@ class SharePartition:
                 if each.state is state:
                     batch.take(first, last).archive()
                     count += last - first + 1
-            batch.unite()
+            batch.unite_in(first_offset, last_offset)
         return count
