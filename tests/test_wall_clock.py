@@ -88,7 +88,7 @@ REASONS = {
         broker/network/connection.py: _has_cached_pages
         broker/quotas/rates.py: _refill _window_ms record
         broker/quotas/request_meter.py: take_permits
-        broker/quotas/used_rates.py: _purge
+        broker/quotas/used_rates.py: _forget_inactive
         broker/requests/fetch_sessions.py: _evict
         broker/security/denials.py: log
         broker/security/sasl/authenticator.py: _is_in_time _may_reauthenticate
@@ -148,7 +148,7 @@ REASONS = {
     """,
     "inactivity since a time that a log holds (batch, commit, snapshot), as in Kafka": """
         broker/maintenance/log_recovery.py: _open _recover
-        broker/maintenance/periodic_tasks.py: _tasks_of_logs
+        broker/maintenance/periodic_tasks.py: expire_producers
         coordinator/offset_expiry.py: _has_expired
         coordinator/offset_requests.py: commit_offsets
         coordinator/offset_retention.py: _expire
