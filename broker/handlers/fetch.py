@@ -68,9 +68,8 @@ def handle(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    plan = context.broker.fetch_sessions.plan(
-        request, context.api_version, context.broker.timer_ms()
-    )
+    broker = context.broker
+    plan = broker.fetch_sessions.plan(request, context.api_version, broker.loop.time() * 1000)
     if not plan.wanted:
         return respond(context, plan, {})
     if request.isolation_level not in ISOLATION_LEVELS:

@@ -98,8 +98,8 @@ class FetchSession:
     id: int
     uses_topic_ids: bool
     partitions: dict[PartitionKey, CachedPartition]
-    created_ms: int
-    used_ms: int
+    created_ms: float
+    used_ms: float
     names: dict[bytes, str]
     epoch: int = 1
 
@@ -190,7 +190,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest, version: int, now_ms: int) -> FetchPlan:
+    def plan(self, request: FetchRequest, version: int, now_ms: float) -> FetchPlan:
         """The partitions that a request asks for: those of its session, if it has one.
 
         `now_ms` is a time of a clock that never jumps.
@@ -212,7 +212,7 @@ class FetchSessions:
         request: FetchRequest,
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
-        now_ms: int,
+        now_ms: float,
     ) -> FetchPlan:
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -248,7 +248,7 @@ class FetchSessions:
         wanted: dict[PartitionKey, FetchPartition],
         answers: dict[PartitionKey, FetchPartitionData],
         uses_topic_ids: bool,
-        now_ms: int,
+        now_ms: float,
     ) -> int:
         if not self._may_keep(answers):
             return NO_SESSION
@@ -279,7 +279,7 @@ class FetchSessions:
             if name is not None:
                 session.names[topic] = name
 
-    def _evict(self, size: int, now_ms: int) -> bool:
+    def _evict(self, size: int, now_ms: float) -> bool:
         """Drop a session in favour of one of `size` partitions. Returns whether one was dropped."""
         oldest_used = next(iter(self._sessions.values()), None)
         if oldest_used is None:
