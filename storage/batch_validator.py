@@ -185,10 +185,12 @@ def without_tail(data: memoryview | bytes) -> memoryview | bytes:
     Returns `data` if it does not begin with a v2 batch, or if `read_one_batch` must refuse it for
     what follows.
     """
-    if len(data) <= MAGIC_POSITION or data[MAGIC_POSITION] != MAGIC_V2:
+    if len(data) <= MAGIC_POSITION:
         return data
     size = _LENGTH.unpack_from(data, _LENGTH_AT)[0] + LOG_OVERHEAD
-    if not _SMALLEST_LEGACY_BATCH_LENGTH + LOG_OVERHEAD <= size < len(data):
+    if size >= len(data):  # as nearly always
+        return data
+    if size < _SMALLEST_LEGACY_BATCH_LENGTH + LOG_OVERHEAD or data[MAGIC_POSITION] != MAGIC_V2:
         return data
     try:
         has_another = _first_batch_bytes(data[size:]) is not None
