@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from odradek.broker.broker import Broker
@@ -108,7 +108,7 @@ class WorkerBroker(Broker):
         """The kraft.version of the metadata quorum."""
         return self.quorum_version
 
-    def _topic_deleted(self, topic: Topic) -> None:
+    def _topics_deleted(self, topics: Sequence[Topic]) -> None:
         """Nothing else follows the topics of a worker."""
 
     async def close(self) -> None:
