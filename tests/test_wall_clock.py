@@ -49,7 +49,7 @@ REASONS = {
         broker/lifecycle/directory_failure.py: _record_failure
         broker/maintenance/metadata_snapshots.py: write
         broker/requests/produced_transactions.py: verify_when_ended
-        broker/requests/quick_produce.py: append_single check_all
+        broker/requests/quick_produce.py: append_partition append_single check_all
         broker/shares/shares.py: _store_and_apply acknowledge open
         broker/telemetry/pushed_records.py: _record write
         broker/workers/metadata_follower.py: _change_logs
@@ -85,6 +85,7 @@ REASONS = {
         broker/security/sasl/login_mechanisms.py: _tokens _wall_ms
     """,
     "calculates with a `now_ms` that is a time of the timer clock": """
+        broker/admin/recent_deletions.py: _keep
         broker/network/connection.py: _has_cached_pages
         broker/quotas/rates.py: _refill _window_ms record
         broker/quotas/request_meter.py: take_permits
@@ -120,7 +121,7 @@ REASONS = {
         coordinator/metadata/token_changes.py: _sum is_expired
     """,
     "the age of a transaction since its journaled start, as shown to users": """
-        broker/handlers/list_transactions.py: matches
+        broker/handlers/list_transactions.py: handle
         broker/metrics/group_metrics.py: _oldest_transaction_seconds
         coordinator/transaction_coordinator.py: _abort
     """,
@@ -164,7 +165,7 @@ REASONS = {
     """,
     "bounds of the timestamps that clients set (message.timestamp.*.max.ms)": """
         storage/batch_validator.py: _needs_walk read_ordinary_batch
-        storage/record_walk.py: _bounds
+        storage/record_walk.py: _bounds _out_of_bounds
     """,
     "a lookup by time in the records": """
         broker/handlers/list_offsets.py: list_starts
@@ -175,7 +176,7 @@ REASONS = {
     """,
     "read for each request; also says which request is timed, at once after a jump": """
         broker/metrics/timed_requests.py: handle_timed
-        broker/requests/dispatch.py: dispatch
+        broker/requests/dispatch.py: _serve
     """,
 }
 

@@ -206,7 +206,8 @@ async def test_a_join(rig: Rig, version: int) -> None:
     rig.fail()
     reply = await rig.join(rig.hurt, version=version)
     assert reply.error_code == NOT_COORDINATOR
-    assert reply.member_id == ""
+    if version >= 4:  # older ones wait for more members, and then the response may have the new id
+        assert reply.member_id == ""
 
 
 async def test_a_sync(rig: Rig) -> None:

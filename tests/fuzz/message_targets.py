@@ -14,7 +14,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError
+from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError, SlicedAnswer
+from odradek.broker.turns.slices import Make, Result, Slices, Surroundings
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import (
     CoordinatorRecordCodec,
@@ -150,9 +151,23 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
     syncs = SimpleNamespace(due={}, coordinators=())
     broker: Any = SimpleNamespace(
-        now_ms=lambda: 0, log_syncs=syncs, quotas=SimpleNamespace(is_active=False), traffic=None
+        now_ms=lambda: 0,
+        log_syncs=syncs,
+        quotas=SimpleNamespace(is_active=False),
+        slices=SimpleNamespace(begin=_at_once),
+        traffic=None,
     )
     return Dispatcher(broker, handlers), served
+
+
+def _at_once(make: Make[Any]) -> Result[Any]:
+    """Serve a request in one slice, without an event loop."""
+    nothing = Surroundings(lambda _: None, lambda: None)
+    try:
+        make(Slices(nothing)).send(None)
+    except StopIteration as end:
+        return Result(end.value)
+    raise AssertionError("the handler waits for nothing")
 
 
 def read_request(data: bytes) -> None:
@@ -161,7 +176,12 @@ def read_request(data: bytes) -> None:
     served.clear()
     session: Any = SimpleNamespace(guard=None)
     try:
-        assert dispatcher.dispatch(session, memoryview(data)) is None
+        answer = dispatcher.dispatch(session, memoryview(data))
+        if isinstance(answer, SlicedAnswer):
+            answer.begin(memoryview(data))
+            assert answer.response is None
+        else:
+            assert answer is None
     except (DecodeError, RefusedRequestError):
         assert not served
         return
