@@ -44,7 +44,7 @@ def read_numbers(
     size = struct_of(code).size
     while count:
         part = min(count, _STEP_NUMBERS)
-        step(part)
+        step(0)
         numbers += array_of(part, code).unpack_from(data, position)
         position += part * size
         count -= part

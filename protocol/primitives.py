@@ -13,8 +13,8 @@ import os
 import struct
 from collections.abc import Callable
 
-# Called between the items of a long message, with the number of items that follow. The caller may
-# do other work meanwhile, or raise an exception.
+# Called with the number of items of an array, and with 0 before each item. The caller may do other
+# work meanwhile, or raise an exception.
 Step = Callable[[int], None]
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -76,9 +76,11 @@ def skip_tags(data: bytes | memoryview, position: int, limit: int, step: Step | 
     count, position = read_uvarint(data, position)
     if count * 2 > limit - position:
         raise too_long("a count of tagged fields", count, limit - position)
+    if step is not None:
+        step(count)
     for _ in range(count):
         if step is not None:
-            step(1)
+            step(0)
         _, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
         if size > limit - position:

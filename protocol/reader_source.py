@@ -7,8 +7,9 @@ first byte of the length that follows them, are read with one `struct` call.
 Two rules protect against hostile bytes. A slice must end before `limit`. A count times the smallest
 size of an item must also fit before `limit`, so a false count cannot make the reader allocate much.
 
-A reader in steps is `read(data, p, step)`. It calls `step` for each item of an array, so that a
-long message can be read in several turns of an event loop.
+A reader in steps is `read(data, p, step)`. It calls `step(n)` before it reads an array of `n` items
+and `step(0)` before each item. So a long message can be read in several turns of an event
+loop, and one with too many items can be refused before they are made.
 
 A length is read into `n`. In flexible versions `n` is the encoded number: the length plus one, or
 zero for null. In other versions it is the length, or -1 for null.
@@ -219,7 +220,7 @@ class ReaderSource(Source):
             self._structs(depth, item, target, path)
         elif item.size > 8:
             width = item.size
-            step = "step(1) or " if self._in_steps else ""
+            step = "step(0) or " if self._in_steps else ""
             each = f"{step}{self._copied(f'i:i + {width}')}"
             self.emit(
                 depth,
@@ -242,8 +243,10 @@ class ReaderSource(Source):
         else:
             self._sized_items(depth, item, target)
 
-    def _count(self, depth: int, item: WireType | type[Struct]) -> None:
-        """Emit nothing: the careful reader reads any number of items."""
+    def _count(self, depth: int, item: WireType | type[Struct]) -> None:  # noqa: ARG002 # used by the quick reader
+        """Announce the `n` items of an array."""
+        if self._in_steps:
+            self.emit(depth, "step(n)")
 
     def _structs(self, depth: int, item: type[Struct], target: str, path: str) -> None:
         """Read an array of `n` structs."""
@@ -269,7 +272,7 @@ class ReaderSource(Source):
 
     def _step(self, depth: int) -> None:
         if self._in_steps:
-            self.emit(depth, "step(1)")
+            self.emit(depth, "step(0)")
 
     # -- tagged fields ------------------------------------------------------------------------
 

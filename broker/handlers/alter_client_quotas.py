@@ -21,7 +21,7 @@ async def handle(
 ) -> AlterClientQuotasResponse:
     try:
         context.check_cluster(AclOperation.ALTER_CONFIGS)
-        alterations = [alteration_of(entry) for entry in context.sliced(request.entries)]
+        alterations = [alteration_of(context, entry) for entry in context.sliced(request.entries)]
         results = await context.broker.quota_admin.alter(
             alterations, validate_only=request.validate_only
         )
@@ -43,10 +43,14 @@ async def handle(
     )
 
 
-def alteration_of(entry: AlterClientQuotasRequestEntryData) -> QuotaAlteration:
+def alteration_of(
+    context: RequestContext, entry: AlterClientQuotasRequestEntryData
+) -> QuotaAlteration:
     return QuotaAlteration(
-        entity={part.entity_type: part.entity_name for part in entry.entity},
-        changes=tuple((op.key, None if op.remove else op.value) for op in entry.ops),
+        entity={part.entity_type: part.entity_name for part in context.sliced(entry.entity)},
+        changes=tuple(
+            (op.key, None if op.remove else op.value) for op in context.sliced(entry.ops)
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from odradek.protocol.messages.alter_configs import (
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     results = await context.broker.config_admin.alter(
-        [alteration_of(resource) for resource in context.sliced(request.resources)],
+        [alteration_of(context, resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
@@ -35,12 +35,12 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
     return AlterConfigsResponse(responses=[answer(*pair) for pair in context.sliced(pairs)])
 
 
-def alteration_of(resource: AlterConfigsResource) -> Alteration:
+def alteration_of(context: RequestContext, resource: AlterConfigsResource) -> Alteration:
     return Alteration(
         resource=ConfigResource(resource.resource_type, resource.resource_name),
         changes=[
             ConfigChange(config.name, AlterOperation.SET, config.value)
-            for config in resource.configs
+            for config in context.sliced(resource.configs)
         ],
         replaces=True,
     )

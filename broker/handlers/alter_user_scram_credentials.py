@@ -17,10 +17,12 @@ from odradek.protocol.messages.alter_user_scram_credentials import (
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    deletions = [ScramDeletion(item.name, item.mechanism) for item in request.deletions]
+    deletions = [
+        ScramDeletion(item.name, item.mechanism) for item in context.sliced(request.deletions)
+    ]
     upsertions = [
         ScramUpsertion(item.name, item.mechanism, item.iterations, item.salt, item.salted_password)
-        for item in request.upsertions
+        for item in context.sliced(request.upsertions)
     ]
     results: dict[str, ApiError | None]
     try:
@@ -34,7 +36,7 @@ async def handle(
     else:
         await context.broker.metadata_sync.sync()
     return AlterUserScramCredentialsResponse(
-        results=[result_of(user, error) for user, error in results.items()]
+        results=[result_of(user, error) for user, error in context.sliced(results.items())]
     )
 
 

@@ -18,20 +18,20 @@ from odradek.protocol.records.cluster_metadata import AccessControlEntryRecord
 
 
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    for new in request.creations:
+    for new in context.sliced(request.creations):
         check_codes(
             new.resource_type, new.resource_pattern_type, new.operation, new.permission_type
         )
     results: list[ApiError | None]
     try:
         check_may_change(context)
-        entries = [entry_of(new) for new in request.creations]
+        entries = [entry_of(new) for new in context.sliced(request.creations)]
         results = context.broker.controller.create_acls(entries, context.now_ms)
     except ApiError as error:
         results = [error] * len(request.creations)
     else:
         await context.broker.metadata_sync.sync()
-    return CreateAclsResponse(results=[answer(error) for error in results])
+    return CreateAclsResponse(results=[answer(error) for error in context.sliced(results)])
 
 
 def entry_of(new: CreateAclsCreation) -> AccessControlEntryRecord:

@@ -23,15 +23,15 @@ from odradek.protocol.messages.create_partitions import (
 async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    times = Counter(topic.name for topic in request.topics)
+    times = Counter(topic.name for topic in context.sliced(request.topics))
     # A name that occurs twice gets another error, whether or not the client may alter the topic.
     refused = {
         name: refusal(ResourceType.TOPIC)
-        for name, count in times.items()
+        for name, count in context.sliced(times.items())
         if count == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
     wanted: list[MorePartitions] = []
-    for topic in request.topics:
+    for topic in context.sliced(request.topics):
         if topic.name not in refused:
             try:
                 wanted.append(to_more_partitions(context, topic))
@@ -43,11 +43,13 @@ async def handle(
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
-        results = {topic.name: error for topic in wanted}
+        results = {topic.name: error for topic in context.sliced(wanted)}
     repeated_first = sorted(
         {**refused, **results}.items(), key=lambda result: times[result[0]] == 1
     )
-    return CreatePartitionsResponse(results=[answer(*result) for result in repeated_first])
+    return CreatePartitionsResponse(
+        results=[answer(*result) for result in context.sliced(repeated_first)]
+    )
 
 
 def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
@@ -58,7 +60,7 @@ def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) ->
         first = len(existing.partitions) if existing is not None else 0
         assignments = [
             context.broker.nodes.stored(item.broker_ids, topic.name, index)
-            for index, item in enumerate(topic.assignments, first)
+            for index, item in context.sliced(enumerate(topic.assignments, first))
         ]
     return MorePartitions(name=topic.name, count=topic.count, assignments=assignments)
 

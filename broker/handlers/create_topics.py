@@ -28,23 +28,27 @@ NOT_AUTHORIZED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization f
 
 
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    times = Counter(topic.name for topic in request.topics)
-    once = [name for name, count in times.items() if count == 1 and name != CLUSTER_METADATA_TOPIC]
+    times = Counter(topic.name for topic in context.sliced(request.topics))
+    once = [
+        name
+        for name, count in context.sliced(times.items())
+        if count == 1 and name != CLUSTER_METADATA_TOPIC
+    ]
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     refused = {
         name: NOT_AUTHORIZED
-        for name in once
+        for name in context.sliced(once)
         if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
     }
     describable = {
         name
-        for name in once
+        for name in context.sliced(once)
         if context.authorize(
             AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, is_logged=False
         )
     }
     wanted: list[NewTopic] = []
-    for topic in request.topics:
+    for topic in context.sliced(request.topics):
         if topic.name not in refused:
             try:
                 wanted.append(to_new_topic(context, topic))
@@ -56,14 +60,14 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
-        results = {topic.name: error for topic in wanted}
-    new_topics = {topic.name: topic for topic in wanted}
+        results = {topic.name: error for topic in context.sliced(wanted)}
+    new_topics = {topic.name: topic for topic in context.sliced(wanted)}
     created = [
         answer(context, new_topics[name], result, is_describable=name in describable)
-        for name, result in results.items()
+        for name, result in context.sliced(results.items())
     ]
     return CreateTopicsResponse(
-        topics=[*created, *(failed(name, error) for name, error in refused.items())]
+        topics=[*created, *(failed(name, error) for name, error in context.sliced(refused.items()))]
     )
 
 
@@ -76,9 +80,9 @@ def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
         replication_factor=topic.replication_factor,
         assignments=[
             (item.partition_index, stored(item.broker_ids, topic.name, item.partition_index))
-            for item in topic.assignments
+            for item in context.sliced(topic.assignments)
         ],
-        configs={config.name: config.value for config in topic.configs},
+        configs={config.name: config.value for config in context.sliced(topic.configs)},
     )
 
 

@@ -20,8 +20,8 @@ from odradek.protocol.records.cluster_metadata import AccessControlEntryRecord
 
 
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    filters = [filter_of(wanted) for wanted in request.filters]
-    for each in filters:
+    filters = [filter_of(wanted) for wanted in context.sliced(request.filters)]
+    for each in context.sliced(filters):
         check_codes(each.resource_type, each.pattern_type, each.operation, each.permission)
     results: Deletions
     try:

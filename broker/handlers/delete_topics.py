@@ -23,21 +23,22 @@ FIRST_VERSION_WITH_DISABLED = 3
 
 
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    wanted = [TopicRef(name) for name in request.topic_names]
-    wanted += [TopicRef(topic.name, topic.topic_id) for topic in request.topics]
+    wanted = [TopicRef(name) for name in context.sliced(request.topic_names)]
+    wanted += [TopicRef(topic.name, topic.topic_id) for topic in context.sliced(request.topics)]
     results: Sequence[TopicDeletionResult]
     try:
         check_enabled(context)
         refused = refused_topics(context, wanted)
         deleted = await context.broker.topic_admin.delete(
-            [ref for ref in wanted if ref not in refused], permits=context.permits
+            [ref for ref in context.sliced(wanted) if ref not in refused], permits=context.permits
         )
         results = [*deleted, *refused.values()]
     except ApiError as error:
         results = [
-            TopicDeletionResult(name=ref.name, topic_id=ref.topic_id, error=error) for ref in wanted
+            TopicDeletionResult(name=ref.name, topic_id=ref.topic_id, error=error)
+            for ref in context.sliced(wanted)
         ]
-    return DeleteTopicsResponse(responses=[answer(deleted) for deleted in results])
+    return DeleteTopicsResponse(responses=[answer(deleted) for deleted in context.sliced(results)])
 
 
 def check_enabled(context: RequestContext) -> None:
@@ -61,7 +62,7 @@ def refused_topics(
         return {}
     refused = {}
     topics = context.broker.metadata.topics
-    for ref, times in Counter(wanted).items():
+    for ref, times in context.sliced(Counter(context.sliced(wanted)).items()):
         by_name = ref.name is not None
         topic = topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
         name = topic.name if topic else ref.name

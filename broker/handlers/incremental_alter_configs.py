@@ -24,7 +24,7 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     results = await context.broker.config_admin.alter(
-        [alteration_of(resource) for resource in context.sliced(request.resources)],
+        [alteration_of(context, resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
     )
@@ -34,12 +34,12 @@ async def handle(
     )
 
 
-def alteration_of(resource: IncrementalAlterConfigsResource) -> Alteration:
+def alteration_of(context: RequestContext, resource: IncrementalAlterConfigsResource) -> Alteration:
     return Alteration(
         resource=ConfigResource(resource.resource_type, resource.resource_name),
         changes=[
             ConfigChange(config.name, config.config_operation, config.value)
-            for config in resource.configs
+            for config in context.sliced(resource.configs)
         ],
     )
 

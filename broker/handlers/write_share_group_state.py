@@ -44,7 +44,7 @@ def write(
         DeliveryBatch(
             batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state
         )
-        for batch in partition.state_batches
+        for batch in context.sliced(partition.state_batches)
     )
     state = StateWrite(
         state_epoch=partition.state_epoch,

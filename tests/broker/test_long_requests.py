@@ -1,0 +1,78 @@
+"""No request keeps the event loop for long, whichever of its arrays is long.
+
+For each array of each request there are requests with many equal items, many different ones and
+many empty ones. The CPU time of the longest turn of the loop is measured, so that a busy machine
+does not matter. Here a request has a mebibyte, and the newest version; with
+ODRADEK_TEST_LENGTH=long also ten, and the oldest version.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.requests.dispatch import request_class
+from odradek.protocol.api_keys import ApiKey
+from tests.support.long_requests import TOPIC, LongRequest, long_requests
+from tests.support.messages import LONG
+from tests.support.topics import create_topic
+from tests.support.turns import MeasuredBroker, measured_broker
+from tests.support.wire import WireClient, request_frame
+
+pytestmark = pytest.mark.slow
+
+MEBIBYTE = 2**20
+SIZES = (MEBIBYTE, 10 * MEBIBYTE) if LONG else (MEBIBYTE,)
+TURN_MS = 10.0
+# A turn that was long is measured again: the first one may have compiled a codec.
+ATTEMPTS = 4
+ANSWER_SECONDS = 120.0
+
+# APIs whose turns are still longer, in milliseconds: a coordinator or the controller decides about
+# all entries of a request in one turn.
+STILL_LONGER_MS: dict[ApiKey, float] = {}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredBroker]:
+    with measured_broker(Path(tmp_path_factory.mktemp("long"))) as started:
+        create_topic(started.bootstrap, TOPIC)
+        yield started
+
+
+def longest_turn_ms(broker: MeasuredBroker, frame: bytes) -> float:
+    """The longest turn until the request is answered, or its connection is closed."""
+    longest = float("inf")
+    for _ in range(ATTEMPTS):
+        broker.turns()
+        with WireClient(broker.port, timeout_s=ANSWER_SECONDS) as client:
+            client.send(frame)
+            try:
+                client.read_frame()
+            except ConnectionError:
+                pass  # it has too many items
+        longest = min(longest, broker.turns().longest_ms)
+        if longest <= TURN_MS:
+            break
+    return longest
+
+
+@pytest.mark.parametrize("key", HANDLERS, ids=lambda key: key.name)
+def test_a_long_array_of_a_request_keeps_nobody_waiting(broker: MeasuredBroker, key: ApiKey) -> None:
+    message = request_class(HANDLERS[key])
+    versions = message.SPEC.advertised
+    limit_ms = STILL_LONGER_MS.get(key, TURN_MS)
+    found: dict[str, float] = {}
+    for version in {versions.lowest, versions.highest} if LONG else {versions.highest}:
+        for size_bytes in SIZES:
+            for request in long_requests(message, version):
+                frame = request_frame(request.make(size_bytes), version, 1, "long")
+                turn_ms = longest_turn_ms(broker, frame)
+                if turn_ms > limit_ms:
+                    found[_title(request, version, size_bytes)] = turn_ms
+    assert found == {}, "the longest turn of the event loop, in milliseconds of CPU"
+
+
+def _title(request: LongRequest, version: int, size_bytes: int) -> str:
+    return f"v{version}, {size_bytes} bytes, {request.kind} {request.path}"
