@@ -151,7 +151,7 @@ class ShareGroupService:
                     self._states.initialize(key, wanted.epoch, offset, now_ms)
                 except ApiError as error:
                     logger.warning("the state of %s is not initialized: %s", key, error)
-                    errors[topic_id, partition] = error
+                    errors[topic_id, partition] = error.with_traceback(None)
         return errors
 
     def _delete_states(self, group_id: str, partitions: Partitions) -> dict[bytes, ApiError]:
@@ -163,7 +163,7 @@ class ShareGroupService:
                 try:
                     self._states.delete(SharePartitionKey(group_id, topic_id, partition), now_ms)
                 except ApiError as error:
-                    errors[topic_id] = error
+                    errors[topic_id] = error.with_traceback(None)
         return errors
 
     def _write_states(self, shard: GroupShard, group: ShareGroup, state: StatePartitions) -> None:

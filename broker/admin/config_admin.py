@@ -92,7 +92,7 @@ class ConfigAdmin:
                     check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
-                results[alteration.resource] = error
+                results[alteration.resource] = error.with_traceback(None)
         results |= await self._commit(stored, validate_only)
         # A logger that was altered has no result, because its level is not stored.
         return [results.get(alteration.resource) for alteration in alterations]

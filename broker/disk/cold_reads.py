@@ -54,7 +54,7 @@ class ColdReads:
                 with attempt:
                     return work()
             except WouldWaitError as error:
-                lacking = error
+                lacking = error.with_traceback(None)
 
     async def _result_of(self, walk: Walk) -> object:
         """What a walk returns or raises. The caller of `look_up` handles errors of one log."""

@@ -32,7 +32,7 @@ async def handle(
         )
     except ApiError as error:
         users = {item.user for item in deletions} | {item.user for item in upsertions}
-        results = dict.fromkeys(sorted(users), error)
+        results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
         await context.broker.metadata_sync.sync()
     return AlterUserScramCredentialsResponse(

@@ -28,7 +28,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
         entries = [entry_of(new) for new in context.sliced(request.creations)]
         results = context.broker.controller.create_acls(entries, context.now_ms)
     except ApiError as error:
-        results = [error] * len(request.creations)
+        results = [error.with_traceback(None)] * len(request.creations)
     else:
         await context.broker.metadata_sync.sync()
     return CreateAclsResponse(results=[answer(error) for error in context.sliced(results)])

@@ -36,14 +36,14 @@ async def handle(
             try:
                 wanted.append(to_more_partitions(context, topic))
             except ApiError as error:
-                refused[topic.name] = error
+                refused[topic.name] = error.with_traceback(None)
     results: Mapping[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
-        results = {topic.name: error for topic in context.sliced(wanted)}
+        results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
     repeated_first = sorted(
         {**refused, **results}.items(), key=lambda result: times[result[0]] == 1
     )

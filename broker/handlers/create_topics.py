@@ -53,14 +53,14 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             try:
                 wanted.append(to_new_topic(context, topic))
             except ApiError as error:
-                refused[topic.name] = error
+                refused[topic.name] = error.with_traceback(None)
     results: Mapping[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.topic_admin.create(
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
-        results = {topic.name: error for topic in context.sliced(wanted)}
+        results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
     new_topics = {topic.name: topic for topic in context.sliced(wanted)}
     created = [
         answer(context, new_topics[name], result, is_describable=name in describable)

@@ -28,7 +28,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
         check_may_change(context)
         results = context.broker.controller.delete_acls(filters, context.now_ms)
     except ApiError as error:
-        results = [error] * len(filters)
+        results = [error.with_traceback(None)] * len(filters)
     else:
         await context.broker.metadata_sync.sync()
     return DeleteAclsResponse(filter_results=[answer(result) for result in results])

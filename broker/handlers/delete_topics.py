@@ -35,7 +35,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         results = [*deleted, *refused.values()]
     except ApiError as error:
         results = [
-            TopicDeletionResult(name=ref.name, topic_id=ref.topic_id, error=error)
+            TopicDeletionResult(
+                name=ref.name, topic_id=ref.topic_id, error=error.with_traceback(None)
+            )
             for ref in context.sliced(wanted)
         ]
     return DeleteTopicsResponse(responses=[answer(deleted) for deleted in context.sliced(results)])

@@ -411,7 +411,7 @@ def read_all(
                 has_waited=has_waited,
             )
         except WouldWaitError as error:
-            missing.append(error)
+            missing.append(error.with_traceback(None))
             continue
         if answer is None:
             continue

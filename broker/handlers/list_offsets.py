@@ -131,7 +131,7 @@ def offsets_of(
         try:
             results.append(offset_of(context, request, topic.name, wanted))
         except WouldWaitError as error:
-            missing.append(error)
+            missing.append(error.with_traceback(None))
     return results
 
 

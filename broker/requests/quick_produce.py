@@ -66,7 +66,7 @@ def append_quickly(
         try:
             stored.append((log.append_ordinary(batch), log.log_start_offset))
         except ApiError as error:
-            errors[len(stored)] = error
+            errors[len(stored)] = error.with_traceback(None)
             stored.append((UNKNOWN_OFFSET, UNKNOWN_OFFSET))
             count_refusal(context, log.topic)
     if errors:

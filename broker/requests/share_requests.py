@@ -110,7 +110,7 @@ def acknowledge_all(
             else:
                 empty.add(place)
         except ApiError as error:
-            results[place] = error
+            results[place] = error.with_traceback(None)
     return results if has_acknowledged else without(results, empty)
 
 

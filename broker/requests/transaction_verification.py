@@ -117,7 +117,7 @@ def verify_batches(
             if log.begin_verification(sender, header.base_sequence, now_ms, is_v2=adds):
                 unknown.add(key)
         except ApiError as error:
-            answers[key] = error
+            answers[key] = error.with_traceback(None)
     if unknown and producer is not None:
         answers |= add_or_verify(broker, transactional_id, producer, unknown, support)
     return answers

@@ -159,7 +159,7 @@ class ShareRead:
             try:
                 read = self._read(one, offset, min(share, left), is_first=is_first)
             except WouldWaitError as error:
-                missing.append(error)
+                missing.append(error.with_traceback(None))
                 continue
             reads.append(read)
             if read.records is not None and read.records.size_bytes:
@@ -197,9 +197,9 @@ class ShareRead:
             try:
                 fetched = self._headers(read, read.records, left)
             except WouldWaitError as error:
-                missing.append(error)
+                missing.append(error.with_traceback(None))
             except ApiError as error:
-                complete.append(read._replace(records=None, error=error))
+                complete.append(read._replace(records=None, error=error.with_traceback(None)))
             else:
                 left -= len(fetched)
                 complete.append(read._replace(fetched=fetched))

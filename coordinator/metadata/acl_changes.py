@@ -42,7 +42,7 @@ def create_acls(
         try:
             _check_entry(entry)
         except ApiError as refusal:
-            reply.append(refusal)
+            reply.append(refusal.with_traceback(None))
             continue
         reply.append(None)
         if entry not in acls:

@@ -93,7 +93,7 @@ def alter_configs(
         try:
             records += _decide(metadata, alteration, rules)
         except ApiError as refusal:
-            reply[alteration.resource] = refusal
+            reply[alteration.resource] = refusal.with_traceback(None)
         else:
             reply[alteration.resource] = None
     journaled = [metadata.features.versioned(record) for record in records]

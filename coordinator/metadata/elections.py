@@ -135,7 +135,7 @@ def elect_leaders(
             change = _elect(metadata, node_id, election, name, index)
         except ApiError as refusal:
             if not (everything and refusal.code is ErrorCode.ELECTION_NOT_NEEDED):
-                reply[TopicPartition(name, index)] = refusal
+                reply[TopicPartition(name, index)] = refusal.with_traceback(None)
         else:
             records.append(metadata.features.versioned(change))
             reply[TopicPartition(name, index)] = None

@@ -73,7 +73,7 @@ def alter_client_quotas(
         try:
             changed = _decide(metadata, alteration, is_address)
         except ApiError as refusal:
-            reply[entity] = refusal
+            reply[entity] = refusal.with_traceback(None)
         else:
             reply[entity] = None
             records += [metadata.features.versioned(record) for record in changed]

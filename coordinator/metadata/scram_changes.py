@@ -68,7 +68,7 @@ def alter_scram_credentials(
                 raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
             records[change.user] = JournalRecord(_record(metadata, change))
         except ApiError as error:
-            errors[change.user] = error
+            errors[change.user] = error.with_traceback(None)
     reply: dict[str, ApiError | None] = dict.fromkeys(records)
     return limited_outcome(reply | errors, list(records.values()), validate_only=False)
 

@@ -111,7 +111,7 @@ def create_topics(
             partitions = _checked_partitions(request, rules, placer)
             permits(len(partitions))
         except ApiError as refusal:
-            reply[request.name] = refusal
+            reply[request.name] = refusal.with_traceback(None)
             continue
         topic = Topic(request.name, new_id(), partitions)
         records += _new_topic_records(metadata, topic, configs)
@@ -153,7 +153,7 @@ def create_partitions(
             permits(request.count - len(topic.partitions))
             _check_added_assignments(topic, request, placer)
         except ApiError as refusal:
-            reply[request.name] = refusal
+            reply[request.name] = refusal.with_traceback(None)
             continue
         reply[request.name] = None
         records += [

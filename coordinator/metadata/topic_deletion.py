@@ -58,7 +58,9 @@ def delete_topics(
             to_delete[topic.id] = topic
         except ApiError as error:
             refused.append(
-                TopicDeletionResult(name=request.name, topic_id=request.topic_id, error=error)
+                TopicDeletionResult(
+                    name=request.name, topic_id=request.topic_id, error=error.with_traceback(None)
+                )
             )
     deleted = [_deletion(topic, permits) for topic in to_delete.values()]
     records = tuple(

@@ -7,6 +7,7 @@ ODRADEK_TEST_LENGTH=long also ten, and the oldest version.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,20 @@ TURN_MS = 10.0
 ATTEMPTS = 4
 ANSWER_SECONDS = 120.0
 
-# APIs whose turns are still longer, in milliseconds: a coordinator or the controller decides about
-# all entries of a request in one turn.
-STILL_LONGER_MS: dict[ApiKey, float] = {}
+# If there are more objects in reference cycles, a request leaves its own behind. They are freed by
+# a full collection, which stops the loop.
+GARBAGE = 2_000
+
+# APIs whose turns are still longer, in milliseconds: the controller, a streams group or the wait of
+# a Fetch takes all entries of a request in one turn.
+STILL_LONGER_MS: dict[ApiKey, float] = {
+    ApiKey.FETCH: 200.0,
+    ApiKey.CREATE_TOPICS: 80.0,
+    ApiKey.DELETE_TOPICS: 600.0,
+    ApiKey.CREATE_PARTITIONS: 400.0,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1000.0,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: 250.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +56,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredBroker]
 def longest_turn_ms(broker: MeasuredBroker, frame: bytes) -> float:
     """The longest turn until the request is answered, or its connection is closed."""
     longest = float("inf")
+    broker.turns()
     for _ in range(ATTEMPTS):
-        broker.turns()
         with WireClient(broker.port, timeout_s=ANSWER_SECONDS) as client:
             client.send(frame)
-            try:
+            with suppress(ConnectionError):  # it has too many items
                 client.read_frame()
-            except ConnectionError:
-                pass  # it has too many items
-        longest = min(longest, broker.turns().longest_ms)
+        turns = broker.turns()
+        longest = min(longest, turns.longest_ms)
+        assert turns.garbage < GARBAGE
         if longest <= TURN_MS:
             break
     return longest
 
 
 @pytest.mark.parametrize("key", HANDLERS, ids=lambda key: key.name)
-def test_a_long_array_of_a_request_keeps_nobody_waiting(broker: MeasuredBroker, key: ApiKey) -> None:
+def test_a_long_array_of_a_request_keeps_nobody_waiting(
+    broker: MeasuredBroker, key: ApiKey
+) -> None:
     message = request_class(HANDLERS[key])
     versions = message.SPEC.advertised
     limit_ms = STILL_LONGER_MS.get(key, TURN_MS)

@@ -4,6 +4,7 @@ CPU time of the loop's thread, because a busy machine must not make a turn look 
 """
 
 import asyncio
+import gc
 import multiprocessing
 import time
 from collections.abc import Iterator, Mapping
@@ -22,11 +23,15 @@ STOP_SECONDS = 30.0
 
 
 class Turns(NamedTuple):
-    """The longest turn since the last question, the sum of all, and their number."""
+    """The longest turn since the last question, the sum of all, and their number.
+
+    `garbage` is the number of objects that only the garbage collector has freed since then.
+    """
 
     longest_ms: float
     sum_ms: float
     count: int
+    garbage: int
 
 
 class _MeasuredLoop(asyncio.SelectorEventLoop):
@@ -41,7 +46,7 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
         self._count = 0
 
     def turns(self) -> Turns:
-        return Turns(self._longest_s * 1000, self._sum_s * 1000, self._count)
+        return Turns(self._longest_s * 1000, self._sum_s * 1000, self._count, gc.collect())
 
     def _run_once(self) -> None:
         began_s = time.thread_time()
