@@ -45,8 +45,8 @@ SLICE_S = 0.0005
 # A request with more items in its arrays is refused. The largest requests of clients name each
 # partition of a broker.
 MAX_ITEMS = 100_000
-# A request that has taken more slices may hold many objects.
-_LONG_SLICES = 20
+# A request that takes so many slices without waiting may hold many objects.
+LONG_SLICES = 20
 _FREED_AT_ONCE = 256
 
 T = TypeVar("T")
@@ -207,7 +207,6 @@ class _InSlices(Awaitable[T]):
         self._slices = slices
         self._make = make
         self._collections = collections
-        self._slice_count = 0
         self._begins_now = False
 
     def begin_now(self) -> Generator[Any, Any, T]:
@@ -216,13 +215,6 @@ class _InSlices(Awaitable[T]):
         return self.__await__()
 
     def __await__(self) -> Generator[Any, Any, T]:
-        try:
-            return (yield from self._run())
-        finally:
-            if self._slice_count > _LONG_SLICES:
-                self._collections.allow()
-
-    def _run(self) -> Generator[Any, Any, T]:
         coroutine = self._make(self._slices)
         resume: Callable[[Any], Any] = coroutine.send
         argument: Any = None
@@ -243,31 +235,45 @@ class _InSlices(Awaitable[T]):
         """Run the coroutine to its next await. Returns the future, or the result and True."""
         stack = greenlet(resume)
         switch: Callable[[Any], Any] = stack.switch
-        while True:
-            try:
-                if self._begins_now:
-                    self._begins_now = False
-                else:
-                    yield from self._turns.next()
-            except BaseException as error:  # noqa: BLE001 # passed on to the code in the greenlet
-                if stack:
-                    switch, argument = stack.throw, error
-                else:
-                    stack = greenlet(coroutine.throw)
-                    switch, argument = stack.switch, error
-            self._slice_count += 1
-            if self._slice_count == _LONG_SLICES + 1:
-                self._collections.put_off()
-            self._slices.begin()
-            try:
-                result = switch(argument)
-            except StopIteration as end:
-                return True, end.value
-            finally:
-                self._slices.end()
-            if stack.dead:
-                return False, result
-            switch, argument = stack.switch, None
+        slice_count = 0
+        try:
+            while True:
+                try:
+                    yield from self._turn()
+                except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
+                    argument = error
+                    if stack:  # it is in the middle of a step
+                        switch = stack.throw
+                    else:
+                        stack = greenlet(coroutine.throw)
+                        switch = stack.switch
+                slice_count += 1
+                if slice_count == LONG_SLICES:
+                    self._collections.put_off()
+                is_complete, result = self._run_slice(switch, argument)
+                if is_complete or stack.dead:
+                    return is_complete, result
+                switch, argument = stack.switch, None
+        finally:
+            if slice_count >= LONG_SLICES:
+                self._collections.allow()
+
+    def _turn(self) -> Generator[Any, Any, None]:
+        """Wait for a turn of the loop."""
+        if self._begins_now:
+            self._begins_now = False
+            return
+        yield from self._turns.next()
+
+    def _run_slice(self, switch: Callable[[Any], Any], argument: Any) -> tuple[bool, Any]:
+        """Continue on the greenlet's stack. Returns the coroutine's result and True at its end."""
+        self._slices.begin()
+        try:
+            return False, switch(argument)
+        except StopIteration as end:
+            return True, end.value
+        finally:
+            self._slices.end()
 
 
 Parts = list[list[Any]]

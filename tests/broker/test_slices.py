@@ -251,6 +251,23 @@ async def test_a_long_request_puts_off_full_collections_until_it_ends() -> None:
     assert gc.get_threshold() == before
 
 
+async def test_a_long_request_that_waits_does_not_put_off_collections() -> None:
+    before = gc.get_threshold()
+    waits_for: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def serve(slices: Slices) -> None:
+        for _ in slices.of(range(50)):
+            pass
+        await waits_for
+
+    task = runner().run(serve)
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert gc.get_threshold() == before
+    waits_for.set_result(None)
+    await task
+
+
 async def test_the_items_of_a_message_are_freed_in_parts() -> None:
     partitions = [ListOffsetsPartition(partition_index=i, timestamp=i) for i in range(1000)]
     request = ListOffsetsRequest(
