@@ -1,4 +1,4 @@
-"""What a producer feels of clients whose batches take long to check: its latency beside each kind.
+"""What a producer feels of clients whose batches or requests take long: its latency beside each.
 
 The hostile clients live in a process of their own, and send again as soon as they are answered.
 """
@@ -10,13 +10,13 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from odradek.protocol.messages.produce import ProduceResponse
 from tests.bench.compaction import round_trips
 from tests.bench.figures import at
 from tests.bench.swarm import now
 from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.bystander import produce_request
 from tests.support.hostile_batches import KINDS
+from tests.support.hostile_requests import REQUESTS
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
@@ -32,15 +32,38 @@ def hostile_batches(scratch: Path, share: int) -> dict[str, float]:
     for kind in KINDS:
         # Each has a broker of its own: what was received is worked off after the clients are gone.
         with running_broker(scratch / kind) as broker:
-            figures |= {f"{kind}_{name}": each for name, each in _of(broker, kind, share).items()}
+            frame = _produce_frame(broker, kind)
+            figures |= {f"{kind}_{name}": each for name, each in _of(broker, frame, share).items()}
         shutil.rmtree(scratch / kind)
     return figures
 
 
-def _of(broker: BrokerProcess, kind: str, share: int) -> dict[str, float]:
+def hostile_requests(scratch: Path, share: int) -> dict[str, float]:
+    """The same beside clients with requests of many entries, or about much."""
+    figures: dict[str, float] = {}
+    for kind, request in REQUESTS.items():
+        with running_broker(scratch / kind) as broker:
+            client = WireClient(broker.port)
+            frame = client.frame_of(request.make(), request.version)
+            client.close()
+            figures |= {f"{kind}_{name}": each for name, each in _of(broker, frame, share).items()}
+        shutil.rmtree(scratch / kind)
+    return figures
+
+
+def _produce_frame(broker: BrokerProcess, kind: str) -> bytes:
+    """A Produce of a batch of a kind, to a new topic."""
+    topic = f"{kind.replace('_', '-')}-{time.time_ns()}"
+    create_topic(broker.bootstrap, topic, config=dict(KINDS[kind].topic_config))
+    with WireClient(broker.port) as client:
+        request = produce_request(topic, KINDS[kind].make(), acks=1)
+        return client.frame_of(request, KINDS[kind].version)
+
+
+def _of(broker: BrokerProcess, frame: bytes, share: int) -> dict[str, float]:
     create_topic(broker.bootstrap, "honest")
     alone = _round_trips(broker, SECONDS / share)
-    beside = _beside(broker, kind, SECONDS / share)
+    beside = _beside(broker, frame, SECONDS / share)
     return {
         "p50_us_alone": at(alone, 0.50),
         "p50_us": at(beside, 0.50),
@@ -57,13 +80,11 @@ def _round_trips(broker: BrokerProcess, seconds: float) -> list[float]:
     return round_trips(broker, "honest", lambda: now() < until)
 
 
-def _beside(broker: BrokerProcess, kind: str, seconds: float) -> list[float]:
+def _beside(broker: BrokerProcess, frame: bytes, seconds: float) -> list[float]:
     """Round trips while hostile clients are at work; what they were sent before is not counted."""
-    topic = f"{kind.replace('_', '-')}-{time.time_ns()}"
-    create_topic(broker.bootstrap, topic, config=dict(KINDS[kind].topic_config))
     context = multiprocessing.get_context("fork")
     mine, its = context.Pipe()
-    clients = context.Process(target=_harass, args=(its, broker.port, topic, kind))
+    clients = context.Process(target=_harass, args=(its, broker.port, frame))
     clients.start()
     try:
         assert mine.recv() == "sent"
@@ -73,18 +94,16 @@ def _beside(broker: BrokerProcess, kind: str, seconds: float) -> list[float]:
         clients.join(JOIN_SECONDS)
 
 
-def _harass(orders: Connection, port: int, topic: str, kind: str) -> None:
+def _harass(orders: Connection, port: int, frame: bytes) -> None:
     os.nice(10)  # so that the producer need not wait for these clients themselves
-    version = KINDS[kind].version
-    request = produce_request(topic, KINDS[kind].make(), acks=1)
     clients = [WireClient(port, timeout_s=ANSWER_SECONDS) for _ in range(CLIENTS)]
     for client in clients:
-        client.send(client.frame_of(request, version))
+        client.send(frame)
     orders.send("sent")
     while True:
         for client in clients:
-            client.read_answer(ProduceResponse, version)
-            client.send(client.frame_of(request, version))
+            client.read_frame()
+            client.send(frame)
 
 
-WORKLOADS = {"hostile_batches": hostile_batches}
+WORKLOADS = {"hostile_batches": hostile_batches, "hostile_requests": hostile_requests}
