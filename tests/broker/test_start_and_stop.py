@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -152,9 +153,20 @@ def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> Non
     assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
 
 
+@contextmanager
+def children_inherit(action: signal.Handlers) -> Iterator[None]:
+    """Processes that are started meanwhile begin with this action of SIGHUP."""
+    before = signal.signal(signal.SIGHUP, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("how", ["terminate", "interrupt", "hang_up"])
 def test_a_signal_ends_it_cleanly_with_exit_code_0(how: str, start_broker: Start) -> None:
-    broker = start_broker()
+    with children_inherit(signal.SIG_DFL):  # the tests themselves may have been started by nohup
+        broker = start_broker()
     assert getattr(broker, how)() == 0
     assert (broker.data / ".kafka_cleanshutdown").exists()
     assert not (broker.data / ".lock").exists()
@@ -164,11 +176,8 @@ def test_a_signal_ends_it_cleanly_with_exit_code_0(how: str, start_broker: Start
 def test_a_broker_that_nohup_has_started_ignores_the_end_of_its_terminal(
     start_broker: Start,
 ) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it, as from nohup
-    try:
+    with children_inherit(signal.SIG_IGN):
         broker = start_broker()
-    finally:
-        signal.signal(signal.SIGHUP, before)
     (ignored,) = re.findall(
         r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{broker.pid}/status").read_text()
     )
