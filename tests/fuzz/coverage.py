@@ -9,13 +9,17 @@ is refused, in this message too. So a line counts by its text without names and 
 import keyword
 import re
 import sys
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from odradek.protocol.schema import codec_for
+from odradek.protocol.quick_reader_source import QuickReaderSource
+from odradek.protocol.reader_source import ReaderSource
+from odradek.protocol.schema import Message
+from odradek.protocol.source import Source
+from odradek.protocol.writer_source import WriterSource
 from tests.fuzz.target import UNGUIDED
 from tests.support.messages import all_messages
 
@@ -102,6 +106,17 @@ def _generated_step(source: Generated, last: int, line: int) -> Feature:
     return (source.what, text, line == last + 1) if _BRANCH.match(text) else (source.what, text)
 
 
+# What the codec of a message compiles.
+_SOURCES: Mapping[str, Callable[[type[Message], int], Source]] = {
+    "reader": ReaderSource,
+    "reader in steps": partial(ReaderSource, in_steps=True),
+    "quick reader": QuickReaderSource,
+    "limited quick reader": partial(QuickReaderSource, is_limited=True),
+    "writer": WriterSource,
+    "writer in steps": partial(WriterSource, in_steps=True),
+}
+
+
 @cache
 def _traced(code: CodeType) -> str | Generated | None:
     """The file of a function, or the source that it was generated from; None: not traced."""
@@ -118,12 +133,11 @@ def _traced(code: CodeType) -> str | Generated | None:
 
 def _generated(code: CodeType, name: str, version: str) -> Generated:
     message = next(each for each in all_messages() if each.__name__ == name)
-    codec = codec_for(message, int(version))
-    for make in (codec.reader_source, codec.quick_reader_source, codec.writer_source):
-        text = make()
+    for what, make in _SOURCES.items():
+        text = make(message, int(version)).text
         if code in compile(text, code.co_filename, "exec").co_consts:
             lines = tuple(_without_names(line.strip()) for line in text.splitlines())
-            return Generated(make.__name__, lines)
+            return Generated(what, lines)
     raise LookupError(f"nothing generates {code}")
 
 
