@@ -615,7 +615,8 @@ class Broker:
 
     def _is_served_by_worker(self, topic: str, partition: int) -> bool:
         process = self.log_manager.share.owner(topic, partition)
-        has_leader = self.metadata.topics[topic].partitions[partition].leader != NO_LEADER
+        known = self.metadata.topics.get(topic)
+        has_leader = known is not None and known.partitions[partition].leader != NO_LEADER
         return has_leader and self.worker_progress.is_serving(process)
 
     @property

@@ -43,7 +43,7 @@ def describe(
             member.as_described(
                 metadata_of(member.protocols, group.protocol_name) if stable else b""
             )
-            for member in context.sliced(group.members.values())
+            for member in group.members.values()  # in one turn: the group may change after it
         ],
         authorized_operations=authorized_operations(context, request, group_id),
     )

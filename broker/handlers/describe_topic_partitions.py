@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
-from odradek.coordinator.metadata.topics import NO_LEADER
+from odradek.coordinator.metadata.topics import NO_LEADER, Partition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsCursor,
@@ -106,19 +106,21 @@ def describe(
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=[
-            describe_partition(context, name, index)
-            for index in context.sliced(list(topic.partitions)[wanted.start : wanted.stop])
+            describe_partition(context, name, partition)
+            for partition in context.sliced(
+                list(topic.partitions.values())[wanted.start : wanted.stop]
+            )
         ],
         topic_authorized_operations=operations,
     )
 
 
 def describe_partition(
-    context: RequestContext, topic: str, index: int
+    context: RequestContext, topic: str, partition: Partition
 ) -> DescribeTopicPartitionsResponsePartition:
-    partition = context.broker.metadata.topics[topic].partitions[index]
+    """Describe a partition. The topic may have been deleted since the request was begun."""
+    nodes, index = context.broker.nodes, partition.index
     served = context.broker.is_served(topic, index)
-    nodes = context.broker.nodes
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,
