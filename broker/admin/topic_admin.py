@@ -149,13 +149,11 @@ class TopicAdmin:
     ) -> dict[str, ApiError]:
         """As `create_automatically`, except for topics that were deleted a moment ago."""
         async with self._lock:  # a deletion may be running
-            deleted = [name for name in names if name in self.recent_deletions]
+            deleted = dict.fromkeys(name for name in names if name in self.recent_deletions)
         wanted = [name for name in names if name not in deleted]
         errors = await self.create_automatically(wanted, permits) if wanted else {}
         text = "the topic was deleted a moment ago"
-        return errors | {
-            name: ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text) for name in deleted
-        }
+        return errors | dict.fromkeys(deleted, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
 
     async def ensure_internal_topic(self, name: str) -> None:
         """Create an internal topic if it does not exist. Raises ApiError if that fails."""
