@@ -337,12 +337,10 @@ def append_to_topic(
             partitions.append(refused(partition.index, earlier or problem))
             continue
         try:
+            answer = None
             if context.slices is not None:
                 answer = append_partition(context, request, name, partition)
-                if answer is not None:
-                    partitions.append(answer)
-                    continue
-            partitions.append(append_to_partition(context, name, partition, verified))
+            partitions.append(answer or append_to_partition(context, name, partition, verified))
         except REASONS as reason:
             late.append(LateBatch(topic, partitions, len(partitions), reason))
             partitions.append(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from types import UnionType
 from typing import Any, get_args
@@ -32,7 +32,14 @@ from odradek.broker.metrics.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
-from odradek.broker.turns.slices import Result, Slices, TooManyItemsError, free, parts_of
+from odradek.broker.turns.slices import (
+    Result,
+    SliceRunner,
+    Slices,
+    TooManyItemsError,
+    free,
+    parts_of,
+)
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.headers import (
@@ -50,9 +57,8 @@ from .session import Session
 from .single_batch import SingleBatches
 
 Retry = Callable[[Message], Awaitable[Message]]
-# A framed response, and the file slices in it.
-Framed = tuple[bytearray | bytes, Splices]
-Begun = Result[Framed | None] | asyncio.Task[Framed | None]
+# A framed response, and the places of file slices in it.
+Framed = tuple[bytearray, Splices]
 
 _SIZE = struct.Struct(">i")
 _KEY_AND_VERSION = struct.Struct(">hh")
@@ -140,31 +146,22 @@ class Answer:
         self._version = version
         self._flexible_header = flexible_header
 
-    def write(self, out: bytearray, splices: Splices) -> None:
-        """Append the framed response to `out`; `splices` gets the places of file slices."""
-        out += RESPONSE_HEADER.pack(0, self._correlation_id)
-        if self._flexible_header:
-            out.append(0)
+    def encoded(self) -> Framed:
+        """The framed response."""
+        out = self._header()
+        splices: Splices = []
         if self.response.__class__ is bytearray:  # encoded by the handler
             out += self.response
         else:
             codec_for(self.response.__class__, self._version).write(self.response, out, splices)
         _set_size(out, splices)
-
-    def encoded(self) -> tuple[bytearray, Splices]:
-        """The framed response, and the places of file slices in it."""
-        out = bytearray()
-        splices: Splices = []
-        self.write(out, splices)
         return out, splices
 
-    def encoded_in_slices(self, slices: Slices) -> tuple[bytearray, Splices]:
+    def encoded_in_slices(self, slices: Slices) -> Framed:
         """As `encoded`. Raises RefusedRequestError if the response is too large."""
         if self.response.__class__ is bytearray:
             return self.encoded()
-        out = bytearray(RESPONSE_HEADER.pack(0, self._correlation_id))
-        if self._flexible_header:
-            out.append(0)
+        out = self._header()
         splices: Splices = []
 
         def step(_items: int) -> None:
@@ -177,6 +174,16 @@ class Answer:
         _set_size(out, splices)
         return out, splices
 
+    def _header(self) -> bytearray:
+        out = bytearray(RESPONSE_HEADER.pack(0, self._correlation_id))
+        if self._flexible_header:
+            out.append(0)
+        return out
+
+
+# Serves a request whose frame is in the memoryview. Returns None if there is no response.
+ServeInSlices = Callable[["SlicedAnswer", memoryview, Slices], Coroutine[Any, Any, Framed | None]]
+
 
 class SlicedAnswer(Answer):
     """The answer to a request that is served in slices. `begin` must be called with its frame.
@@ -184,23 +191,24 @@ class SlicedAnswer(Answer):
     Then either `pending` is set, or `response`, which is what `encoded` returns.
     """
 
-    __slots__ = ("_serve",)
+    __slots__ = ("_runner", "_serve")
 
-    def __init__(self, serve: Callable[[SlicedAnswer, memoryview], Begun]) -> None:
+    def __init__(self, runner: SliceRunner, serve: ServeInSlices) -> None:
         super().__init__(correlation_id=0, version=0, flexible_header=False)
+        self._runner = runner
         self._serve = serve
 
     def begin(self, frame: memoryview) -> None:
         """Begin to serve the request. Its bytes must stay as they are while `pending` is."""
-        begun = self._serve(self, frame)
+        begun = self._runner.begin(partial(self._serve, self, frame))
         if isinstance(begun, Result):
             self.response = begun.value
         else:
             self.pending = begun
 
-    def encoded(self) -> tuple[bytearray, Splices]:
-        """The framed response, and the places of file slices in it."""
-        framed: tuple[bytearray, Splices] = self.response
+    def encoded(self) -> Framed:
+        """The framed response."""
+        framed: Framed = self.response
         return framed
 
 
@@ -211,10 +219,9 @@ class RawToken(Answer):
         super().__init__(correlation_id=0, version=0, flexible_header=False)
         self.response = token
 
-    def write(self, out: bytearray, splices: Splices) -> None:  # noqa: ARG002 # as Answer's
-        """Append the framed token to `out`."""
-        out += _SIZE.pack(len(self.response))
-        out += self.response
+    def encoded(self) -> Framed:
+        """The framed token."""
+        return bytearray(_SIZE.pack(len(self.response)) + self.response), []
 
 
 class Dispatcher:
@@ -245,12 +252,11 @@ class Dispatcher:
             target, number = single.target, single.correlation_id
             return self._serve(session, target.route, target.client_id, number, single, len(frame))
         route, header, position = self._read_header(frame)
-        if route.is_sliced:
-            return SlicedAnswer(partial(self._begin_slices, session, route, header, position))
         try:
             request = self._read_small(route, frame, position)
         except NotSmallError:
-            return SlicedAnswer(partial(self._begin_slices, session, route, header, position))
+            serve = partial(self._serve_in_slices, session, route, header, position)
+            return SlicedAnswer(self._broker.slices, serve)
         if route.key is ApiKey.PRODUCE:
             self._singles.keep(frame, header, request, route)
         number = header.correlation_id
@@ -304,18 +310,6 @@ class Dispatcher:
         self._fill(answer, route, context, request, result)
         return answer
 
-    def _begin_slices(
-        self,
-        session: Session,
-        route: Route,
-        header: RequestHeader,
-        position: int,
-        answer: SlicedAnswer,
-        frame: memoryview,
-    ) -> Begun:
-        serve = partial(self._serve_in_slices, session, route, header, position, answer, frame)
-        return self._broker.slices.begin(serve)
-
     async def _serve_in_slices(
         self,
         session: Session,
@@ -338,7 +332,7 @@ class Dispatcher:
             slices,
         )
         if answer is None or isinstance(answer, bytes):
-            return None if answer is None else (answer, [])
+            return None if answer is None else (bytearray(answer), [])
         await self.complete(answer)
         sliced.meter = answer.meter
         framed = None if answer.response is None else answer.encoded_in_slices(slices)
@@ -383,7 +377,12 @@ class Dispatcher:
             raise RefusedRequestError(f"{route.key.name} v{route.version}: {error}") from None
 
     def _read_small(self, route: Route, frame: memoryview, position: int) -> Any:
-        """Decode a small request. Raises NotSmallError, and DecodeError for a short frame."""
+        """Decode a request that is served at once. Raises DecodeError for a short frame.
+
+        Raises NotSmallError if the request is to be served in slices.
+        """
+        if route.is_sliced:
+            raise NotSmallError
         if route.codec is None:
             return None
         try:

@@ -77,7 +77,7 @@ class Slices:
         self._ends_s = 0.0
         self._items = 0
 
-    def step(self, _items: int = 1) -> None:
+    def step(self) -> None:
         """End the slice if its time is over. Other requests are served meanwhile."""
         if monotonic() >= self._ends_s:
             _give_way()
@@ -147,11 +147,10 @@ class SliceRunner:
         Returns the result if nothing is left, or a task as `run`. Raises what the first slice
         raises.
         """
-        work = self._work(make)
         began_s = monotonic()
         if not self._turns.may_run_now(began_s):
-            return asyncio.ensure_future(work)
-        steps = work.begin_now()
+            return self.run(make)
+        steps = self._work(make).begin_now()
         try:
             first = next(steps)
         except StopIteration as end:

@@ -18,7 +18,13 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.quotas.request_meter import MeteredElsewhere
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.dispatch import (
+    Answer,
+    Dispatcher,
+    Framed,
+    RefusedRequestError,
+    SlicedAnswer,
+)
 from odradek.broker.requests.route import Handler
 from odradek.broker.requests.session import Session
 from odradek.protocol.api_keys import ApiKey
@@ -28,7 +34,7 @@ from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from odradek.protocol.schema import DecodeError, Splices
+from odradek.protocol.schema import DecodeError
 
 from .channel import Channel
 from .messages import ForwardCancelled, ForwardedRequest, ForwardedResponse
@@ -101,9 +107,9 @@ class ForwardedAnswer(Answer):
         else:
             self._waiting.set_result(response.frame)
 
-    def write(self, out: bytearray, splices: Splices) -> None:  # noqa: ARG002 # as Answer's
-        """Append the response to `out`."""
-        out += self.response
+    def encoded(self) -> Framed:
+        """The response."""
+        return bytearray(self.response), []
 
 
 class Forwarder:

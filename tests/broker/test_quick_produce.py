@@ -184,7 +184,7 @@ class Side:
                 answer.response = await answer.pending
                 self.waits += 1
             if answer.response is not None:
-                answer.write(out, [])
+                out, _ = answer.encoded()
             return bytes(out)
         except (DecodeError, RefusedRequestError) as error:
             return f"{type(error)}: {error}"
