@@ -170,11 +170,3 @@ class Batch:
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         """Whether the whole batch is in a range."""
         return self.first_offset >= first_offset and self.last_offset <= last_offset
-
-    def is_cut_by(self, start_offset: int) -> bool:
-        """Whether the start offset is after the first record of the batch, and in it."""
-        return self.first_offset < start_offset <= self.last_offset
-
-    def count_from(self, start_offset: int) -> int:
-        """The number of its records from `start_offset` on."""
-        return max(self.last_offset - max(self.first_offset, start_offset) + 1, 0)
