@@ -22,7 +22,7 @@ from odradek.storage.topic_names import why_illegal
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     wanted: dict[str, dict[int, None]] = {}
-    for topic in request.topics:
+    for topic in context.sliced(request.topics):
         wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[

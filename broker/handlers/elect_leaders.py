@@ -26,10 +26,10 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         if request.topic_partitions == []:
             return ElectLeadersResponse()
         results = context.broker.controller.elect_leaders(
-            election_type(request), wanted_partitions(request), context.now_ms
+            election_type(request), wanted_partitions(context, request), context.now_ms
         )
     except ApiError as error:
-        return refused(request, error)
+        return refused(context, request, error)
     await context.broker.metadata_sync.sync()
     if request.topic_partitions is None:
         partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
@@ -39,7 +39,9 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     else:
         answered = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     return ElectLeadersResponse(
-        replica_election_results=[topic_result(*item, results) for item in answered]
+        replica_election_results=[
+            topic_result(context, *item, results) for item in context.sliced(answered)
+        ]
     )
 
 
@@ -52,20 +54,30 @@ def election_type(request: ElectLeadersRequest) -> ElectionType:
         ) from None
 
 
-def wanted_partitions(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+def wanted_partitions(
+    context: RequestContext, request: ElectLeadersRequest
+) -> list[TopicPartition] | None:
     topics = request.topic_partitions
     if topics is None:
         return None
-    return [TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions]
+    return [
+        TopicPartition(topic.topic, index)
+        for topic in context.sliced(topics)
+        for index in context.sliced(topic.partitions)
+    ]
 
 
 def topic_result(
-    name: str, indexes: Iterable[int], results: Mapping[TopicPartition, ApiError | None]
+    context: RequestContext,
+    name: str,
+    indexes: Iterable[int],
+    results: Mapping[TopicPartition, ApiError | None],
 ) -> ElectLeadersTopicResult:
     return ElectLeadersTopicResult(
         topic=name,
         partition_result=[
-            partition_result(index, results[TopicPartition(name, index)]) for index in indexes
+            partition_result(index, results[TopicPartition(name, index)])
+            for index in context.sliced(indexes)
         ],
     )
 
@@ -78,14 +90,18 @@ def partition_result(index: int, error: ApiError | None) -> ElectLeadersPartitio
     )
 
 
-def refused(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+def refused(
+    context: RequestContext, request: ElectLeadersRequest, error: ApiError
+) -> ElectLeadersResponse:
     return ElectLeadersResponse(
         error_code=error.code,
         replica_election_results=[
             ElectLeadersTopicResult(
                 topic=topic.topic,
-                partition_result=[partition_result(index, error) for index in topic.partitions],
+                partition_result=[
+                    partition_result(index, error) for index in context.sliced(topic.partitions)
+                ],
             )
-            for topic in request.topic_partitions or []
+            for topic in context.sliced(request.topic_partitions or [])
         ],
     )

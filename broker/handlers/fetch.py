@@ -105,9 +105,11 @@ def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> F
         responses=[
             FetchTopicResponse(
                 topic=topic.topic,
-                partitions=[refused(context, wanted, error) for wanted in topic.partitions],
+                partitions=[
+                    refused(context, wanted, error) for wanted in context.sliced(topic.partitions)
+                ],
             )
-            for topic in by_name
+            for topic in context.sliced(by_name)
         ],
     )
 

@@ -53,7 +53,7 @@ def handle(
     context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
-        return unknown_isolation_level(request)
+        return unknown_isolation_level(context, request)
     try:
         with context.broker.cold_reads.first_attempt:
             return look_up_all(context, request)
@@ -61,7 +61,9 @@ def handle(
         return context.broker.cold_reads.look_up(partial(look_up_all, context, request), missing)
 
 
-def unknown_isolation_level(request: ListOffsetsRequest) -> ListOffsetsResponse:
+def unknown_isolation_level(
+    context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
     """Kafka's answer: an unexpected error for each partition."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ListOffsetsResponse(
@@ -72,10 +74,10 @@ def unknown_isolation_level(request: ListOffsetsRequest) -> ListOffsetsResponse:
                     ListOffsetsPartitionResponse(
                         partition_index=wanted.partition_index, error_code=error
                     )
-                    for wanted in topic.partitions
+                    for wanted in context.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in context.sliced(request.topics)
         ]
     )
 
