@@ -41,7 +41,8 @@ def three_partitions(broker: BrokerProcess, topic: str) -> str:
     return topic
 
 
-# Members of consumer groups speak five times a second, and are out after three.
+# Members of consumer groups speak five times a second, and are out after three seconds. Members of
+# share groups speak as often.
 QUICK_GROUPS = {
     "group.consumer.min.session.timeout.ms": "3000",
     "group.consumer.session.timeout.ms": "3000",
@@ -49,12 +50,16 @@ QUICK_GROUPS = {
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "100",
+    "group.share.min.heartbeat.interval.ms": "200",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
 }
 
 
 @pytest.fixture(scope="session")
 def quick_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker whose consumer groups notice soon what happens to them."""
+    """A broker whose consumer groups and share groups notice soon what happens to them."""
     reason = why_no_broker()
     if reason:
         pytest.skip(reason)

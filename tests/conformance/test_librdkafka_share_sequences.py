@@ -1,13 +1,13 @@
 """Sequences of librdkafka's own tests of share consumers: as many records come as from Kafka."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import Message, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.conformance.share_reader import prepare_group
-from tests.support.broker_process import BrokerProcess, running_broker, why_no_broker
+from tests.support.broker_process import BrokerProcess
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
@@ -15,22 +15,6 @@ pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 60.0
 POLLS = 60
-# A member is told of its assignment five times a second.
-QUICK_SHARE_GROUPS = {
-    "group.share.min.heartbeat.interval.ms": "200",
-    "group.share.heartbeat.interval.ms": "200",
-    "group.share.min.assignment.interval.ms": "0",
-    "group.share.assignment.interval.ms": "0",
-}
-
-
-@pytest.fixture(scope="module")
-def share_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    reason = why_no_broker()
-    if reason:
-        pytest.skip(reason)
-    with running_broker(tmp_path_factory.mktemp("shares"), QUICK_SHARE_GROUPS) as process:
-        yield process
 
 
 class Queue:
@@ -84,8 +68,8 @@ def sizes(found: Sequence[Sequence[Message]]) -> list[int]:
     return [len(batch) for batch in found]
 
 
-def test_the_first_answers_have_one_new_partition_each(share_broker: BrokerProcess) -> None:
-    queue = Queue(share_broker, "one-each", partitions=2)
+def test_the_first_answers_have_one_new_partition_each(quick_broker: BrokerProcess) -> None:
+    queue = Queue(quick_broker, "one-each", partitions=2)
     queue.produce(50, 0, 1)
     with queue.member(mode="explicit") as consumer:
         found = batches(consumer, 50)
@@ -95,8 +79,8 @@ def test_the_first_answers_have_one_new_partition_each(share_broker: BrokerProce
         assert sizes(found) == [50, 50]
 
 
-def test_records_of_a_member_that_closes_go_to_the_others(share_broker: BrokerProcess) -> None:
-    queue = Queue(share_broker, "closes", partitions=1)
+def test_records_of_a_member_that_closes_go_to_the_others(quick_broker: BrokerProcess) -> None:
+    queue = Queue(quick_broker, "closes", partitions=1)
     queue.produce(200, 0)
     members = [queue.member() for _ in range(4)]
     assert sizes(batches(members[0], 1)) == [200]
@@ -112,20 +96,20 @@ def test_records_of_a_member_that_closes_go_to_the_others(share_broker: BrokerPr
     assert sum(counts) == 200
 
 
-def test_records_of_partitions_that_are_added_come_once(share_broker: BrokerProcess) -> None:
-    queue = Queue(share_broker, "grows", partitions=2)
+def test_records_of_partitions_that_are_added_come_once(quick_broker: BrokerProcess) -> None:
+    queue = Queue(quick_broker, "grows", partitions=2)
     queue.produce(200, 0, 1)
     with queue.member() as consumer:
         assert sizes(batches(consumer, 400)) == [200, 200]
-        admin = AdminClient({"bootstrap.servers": share_broker.bootstrap})
+        admin = AdminClient({"bootstrap.servers": quick_broker.bootstrap})
         [grown] = admin.create_partitions([NewPartitions(queue.topics[0], 5)]).values()
         grown.result()
         queue.produce(200, 2, 3, 4)
         assert sum(sizes(batches(consumer, 600))) == 600
 
 
-def test_a_subscription_that_grows_brings_each_record_once(share_broker: BrokerProcess) -> None:
-    queue = Queue(share_broker, "subscribes", partitions=1)
+def test_a_subscription_that_grows_brings_each_record_once(quick_broker: BrokerProcess) -> None:
+    queue = Queue(quick_broker, "subscribes", partitions=1)
     with queue.member() as consumer:
         for count in (1, 2, 3):
             queue.produce(10, 0)

@@ -240,13 +240,19 @@ def test_a_partition_that_is_found_late_forgets_topics_that_went_meanwhile() -> 
     assert later.restarted(topic_ids=AllTopics()).committed() is None
 
 
-def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> None:
+def groups_with_expired_offsets() -> tuple[Groups, list[str]]:
+    """Groups in four partitions, of which the first is being checked, and their ids."""
     groups = Groups(partitions=4)
     names = [f"group-{number}" for number in range(40)]
     for name in names:
         groups.commit(1, group_id=name)
     groups.loop.now_ms += RETENTION + DAY
     groups.coordinator.alarm.expire_due()
+    return groups, names
+
+
+def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> None:
+    groups, names = groups_with_expired_offsets()
     left = [name for name in names if groups.committed(group_id=name) == 1]
     assert left == [name for name in names if partition_of(name, 4) != 0]
     groups.advance(0)
@@ -254,12 +260,7 @@ def test_each_turn_of_the_loop_looks_for_expired_offsets_in_one_partition() -> N
 
 
 def test_a_partition_whose_check_fails_does_not_keep_offsets_of_the_others() -> None:
-    groups = Groups(partitions=4)
-    names = [f"group-{number}" for number in range(40)]
-    for name in names:
-        groups.commit(1, group_id=name)
-    groups.loop.now_ms += RETENTION + DAY
-    groups.coordinator.alarm.expire_due()
+    groups, names = groups_with_expired_offsets()
     groups.logs[1].fail_next = LookupError("a bug")
     with pytest.raises(LookupError):
         groups.advance(0)

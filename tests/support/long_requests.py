@@ -8,7 +8,6 @@ from odradek.protocol.schema import Message, Struct, WireType
 
 TOPIC = "topic"
 GROUP = "group"
-BROKER = "1"
 KINDS = ("equal", "different", "empty")
 
 # What exists in the broker, by the name of a field. Numbers and booleans are zero otherwise.
