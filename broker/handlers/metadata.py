@@ -29,12 +29,12 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     metadata = context.broker.metadata
     if asks_for_all(context, request):
-        every = [
-            name
+        described = [
+            describe(context, request, name)
             for name in context.sliced(metadata.topics)
-            if may_describe(context, name, is_logged=False)
+            # It may have been deleted since the request was begun.
+            if name in metadata.topics and may_describe(context, name, is_logged=False)
         ]
-        described = [describe(context, request, name) for name in context.sliced(every)]
         return respond(context, request, described)
     if asks_by_id_too_early(context, request):
         return refuse_all(context, request)

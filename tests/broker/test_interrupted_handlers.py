@@ -12,6 +12,7 @@ from odradek.broker.handlers import describe_groups, describe_topic_partitions, 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.slices import Slices
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -36,8 +37,8 @@ async def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield made
 
 
-async def answer_while_the_topic_is_deleted(
-    broker: Broker, serve: Callable[[RequestContext], Any], version: int
+async def answer_while_a_topic_is_deleted(
+    broker: Broker, serve: Callable[[RequestContext], Any], version: int, topic: str = "t"
 ) -> Any:
     async def in_slices(slices: Slices) -> Any:
         context = request_context(broker, version, NOW_MS)
@@ -48,15 +49,15 @@ async def answer_while_the_topic_is_deleted(
     for _ in range(20):
         await asyncio.sleep(0)
     assert not answer.done(), "the topic is deleted too late"
-    broker.controller.delete_topics([TopicRef("t")], NOW_MS)
-    assert "t" not in broker.metadata.topics
+    broker.controller.delete_topics([TopicRef(topic)], NOW_MS)
+    assert topic not in broker.metadata.topics
     return await answer
 
 
 async def test_a_topic_is_deleted_while_its_partitions_are_described(broker: Broker) -> None:
     topics = [DescribeTopicPartitionsRequestTopic(name="t")]
     request = DescribeTopicPartitionsRequest(topics=topics)
-    response = await answer_while_the_topic_is_deleted(
+    response = await answer_while_a_topic_is_deleted(
         broker, lambda context: describe_topic_partitions.handle(context, request), 0
     )
     (topic,) = response.topics
@@ -65,12 +66,20 @@ async def test_a_topic_is_deleted_while_its_partitions_are_described(broker: Bro
 
 
 async def test_a_topic_is_deleted_while_all_are_listed(broker: Broker) -> None:
-    response = await answer_while_the_topic_is_deleted(
+    response = await answer_while_a_topic_is_deleted(
         broker, lambda context: metadata.handle(context, MetadataRequest(topics=None)), 9
     )
     (topic,) = response.topics
     assert (topic.name, topic.error_code) == ("t", ErrorCode.NONE)
     assert len(topic.partitions) == PARTITIONS
+
+
+async def test_a_topic_is_deleted_before_its_turn_in_a_list_of_all(broker: Broker) -> None:
+    await broker.topic_admin.create([NewTopic(name="u")])
+    response = await answer_while_a_topic_is_deleted(
+        broker, lambda context: metadata.handle(context, MetadataRequest(topics=None)), 9, "u"
+    )
+    assert [topic.name for topic in response.topics] == ["t"]
 
 
 class Interruptions:
