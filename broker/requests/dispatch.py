@@ -336,6 +336,8 @@ class Dispatcher:
         await self.complete(answer)
         sliced.meter = answer.meter
         framed = None if answer.response is None else answer.encoded_in_slices(slices)
+        if slices.is_first:
+            return framed
         parts = parts_of(request, slices)
         if isinstance(answer.response, Struct):
             parts += parts_of(answer.response, slices)

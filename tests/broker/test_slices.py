@@ -2,8 +2,11 @@
 
 import asyncio
 import gc
+import weakref
+from functools import partial
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
@@ -213,6 +216,33 @@ async def test_a_cancelled_request_ends_at_its_next_step(turns: int) -> None:
         await task
     assert ended in ([], ["in a greenlet", "in the coroutine"])
     assert current.state is None
+
+
+async def test_stacks_are_used_again_and_hold_nothing_of_the_last_call() -> None:
+    class Item:
+        pass
+
+    stacks: set[greenlet] = set()
+    items: weakref.WeakSet[Item] = weakref.WeakSet()
+
+    async def serve(fails: bool, slices: Slices) -> Item:
+        stacks.add(getcurrent())
+        item = Item()
+        items.add(item)
+        slices.step()
+        if fails:
+            raise ValueError
+        return item
+
+    run = runner().run
+    for _ in range(3):
+        tasks = [run(partial(serve, fails)) for fails in (False, True)]
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(each) for each in ended] == [Item, ValueError]
+        del tasks, ended
+    assert len(stacks) == 2
+    await asyncio.sleep(0)  # the loop holds the last task until its turn is over
+    assert not items
 
 
 async def test_a_dict_may_change_while_it_is_iterated() -> None:
