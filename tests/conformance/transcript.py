@@ -19,6 +19,7 @@ An answer with UNKNOWN_SERVER_ERROR is an accident inside Kafka: nothing is lear
 import re
 import struct
 from collections.abc import Callable
+from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
@@ -42,6 +43,8 @@ FREE_TEXT = frozenset(
     }
 )
 WORDS = "words"
+NOTHING = "nothing"
+LONGEST_TEXT = 1000
 NO_ID = (-1, 0, "", None, ZERO_UUID)
 
 # By the fields of an element: (struct, field) of the list.
@@ -203,12 +206,8 @@ def differences(expected: Any, found: Any, where: str = "") -> list[str]:
             for name in expected
             for line in differences(expected[name], found.get(name), f"{where}.{name}")
         ]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        return [
-            line
-            for index, pair in enumerate(zip(expected, found, strict=True))
-            for line in differences(*pair, f"{where}[{index}]")
-        ]
+    if isinstance(expected, list) and isinstance(found, list):
+        return _differences_of_lists(expected, found, where)
     if found == WORDS and expected in (None, ""):
         return []
     if expected == found:
@@ -216,6 +215,16 @@ def differences(expected: Any, found: Any, where: str = "") -> list[str]:
     return [f"{where}: Kafka says {_short(expected)}, odradek {_short(found)}"]
 
 
+def _differences_of_lists(expected: list[Any], found: list[Any], where: str) -> list[str]:
+    """Of lists of different length, the first place where they differ."""
+    pairs = enumerate(zip_longest(expected, found, fillvalue=NOTHING))
+    lines = [differences(*pair, f"{where}[{index}]") for index, pair in pairs]
+    if len(expected) == len(found):
+        return [*chain.from_iterable(lines)]
+    lengths = f"{where}: Kafka has {len(expected)}, odradek {len(found)}"
+    return [lengths, *next(filter(None, lines), [])]
+
+
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 300 else f"{text[:300]}…"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
