@@ -1,4 +1,4 @@
-"""What a conversation has left in the transaction log and in the partitions of its topics."""
+"""What a conversation has left in the transaction log, in its topics, and in the log of offsets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,13 @@ from typing import Any
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.transaction_state import RECORD_TYPES
 from odradek.storage.log_reader import LogReader
-from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.conformance.random_transactions.cast import TransactionCast
 from tests.conformance.random_transactions.plain import TransactionPlain
 
+Ends = tuple[int, int]
+
+OFFSETS = "transactional offsets"
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
 
 
@@ -20,15 +23,16 @@ class Logs:
     def __init__(self, data: Path) -> None:
         self._data = data
         self._transactions = LogReader(data / f"{TRANSACTION_STATE_TOPIC}-0")
+        self._offsets = LogReader(data / f"{CONSUMER_OFFSETS_TOPIC}-0")
 
-    def end(self) -> int:
-        """Of the transaction log."""
-        return self._transactions.end_offset()
+    def ends(self) -> Ends:
+        """Where the transaction log and the log of offsets end."""
+        return self._transactions.end_offset(), self._offsets.end_offset()
 
-    def left(self, since: int, cast: TransactionCast, plain: TransactionPlain) -> dict[str, Any]:
-        """All records of each transactional id, and all batches of each partition."""
-        found: dict[str, Any] = {}
-        for transactional_id, value in self._states(since, cast, plain):
+    def left(self, since: Ends, cast: TransactionCast, plain: TransactionPlain) -> dict[str, Any]:
+        """All records of each transactional id, all batches of each partition, and OFFSETS."""
+        found: dict[str, Any] = {OFFSETS: self._offset_batches(since[1], cast, plain)}
+        for transactional_id, value in self._states(since[0], cast, plain):
             found.setdefault(f"states of {transactional_id}", []).append(value)
         for path in sorted(self._data.glob(f"{cast.tag}-*-[0-9]")):
             found[path.name] = [
@@ -36,6 +40,22 @@ class Logs:
                 for stored in LogReader(path).batches(0)
             ]
         return found
+
+    def _offset_batches(
+        self, since: int, cast: TransactionCast, plain: TransactionPlain
+    ) -> list[str]:
+        """Batches of the conversation's producers in the log of offsets, without the offsets.
+
+        A marker that is written again, after a restart, does nothing there.
+        """
+        lines: list[str] = []
+        for stored in self._offsets.batches(since):
+            header = stored.header
+            if header.producer_id in cast.producer_ids:
+                line = plain.batch_of_offsets(header, [*stored.records()])
+                if not (header.is_control and lines[-1:] == [line]):
+                    lines.append(line)
+        return lines
 
     def _states(
         self, since: int, cast: TransactionCast, plain: TransactionPlain

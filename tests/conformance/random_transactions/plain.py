@@ -72,9 +72,17 @@ class TransactionPlain(Plain):
         show = _marker if header.is_control else _value
         return (
             f"at {header.base_offset}-{header.last_offset}: {kind}{', '.join(map(show, records))}"
-            f" by {self.of(header.producer_id, 'producer_id')}"
-            f" epoch {header.producer_epoch} from {header.base_sequence}"
+            f" by {self._producer_of(header)} from {header.base_sequence}"
         )
+
+    def batch_of_offsets(self, header: BatchHeader, records: list[Record]) -> str:
+        """A marker, or a batch of a transaction in the log of offsets, as one line."""
+        what = _kind_of(records[0]) if header.is_control else f"{len(records)} offsets"
+        return f"{what} by {self._producer_of(header)}"
+
+    def _producer_of(self, header: BatchHeader) -> str:
+        producer = self.of(header.producer_id, "producer_id")
+        return f"{producer} epoch {header.producer_epoch}"
 
     def _producer(self, producer_id: int) -> str:
         if producer_id in self._producers:
@@ -106,9 +114,13 @@ def _value(record: Record) -> str:
 
 
 def _marker(record: Record) -> str:
+    return f"{_kind_of(record)} of {_coordinator(coordinator_epoch_of(record.value or b''))}"
+
+
+def _kind_of(record: Record) -> str:
     kind = control_type(record.key)
     assert kind is not None
-    return f"{kind.name} of {_coordinator(coordinator_epoch_of(record.value or b''))}"
+    return kind.name
 
 
 def _coordinator(epoch: int) -> int | str:

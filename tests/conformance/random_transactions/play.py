@@ -19,7 +19,7 @@ from tests.conformance.random_transactions.admin_steps import TRANSACTION_KEYS
 from tests.conformance.random_transactions.cast import TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
 from tests.conformance.random_transactions.duet import TransactionDuet
-from tests.conformance.random_transactions.logs import Logs
+from tests.conformance.random_transactions.logs import Ends, Logs
 from tests.conformance.random_transactions.producer_steps import End
 from tests.conformance.random_transactions.side import TransactionSide
 from tests.support.broker_process import BrokerProcess
@@ -34,8 +34,8 @@ class TransactionTheatre(Theatre):
         """Both are ready."""
         super().__init__(kafka, ours)
         self._transaction_logs = Logs(kafka.data), Logs(ours.data)
-        # By tag: where the transaction logs ended when the conversation began.
-        self._transactions_since: dict[str, tuple[int, ...]] = {}
+        # By tag: where the logs ended when the conversation began.
+        self._transactions_since: dict[str, tuple[Ends, ...]] = {}
 
     def improvise(self, seeds: Sequence[int]) -> list[Played]:
         """Conversations at random, one for each seed."""
@@ -63,7 +63,7 @@ class TransactionTheatre(Theatre):
         )
         since = self._logs[0].end(), self._logs[1].end()
         played = Played(chooser, TransactionDuet(kafka, ours), since)
-        self._transactions_since[tag] = tuple(log.end() for log in self._transaction_logs)
+        self._transactions_since[tag] = tuple(log.ends() for log in self._transaction_logs)
         return played
 
     def _restart(self, step: Restart) -> None:
