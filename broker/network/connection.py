@@ -460,7 +460,7 @@ class Connection(asyncio.BufferedProtocol):
     def _lend_frame(self, frame: memoryview) -> memoryview:
         """The frame in memory that no read overwrites: a copy of it, or the whole buffer."""
         if self._view is self._shared or len(frame) < LENT_BYTES:
-            return memoryview(bytes(frame))
+            return memoryview(bytearray(frame))  # Produce writes the offsets into it
         if self._start == self._end:
             self._view = self._shared
             self._start = self._end = 0
