@@ -95,6 +95,7 @@ from .telemetry.client_telemetry import ClientTelemetry
 from .telemetry.payloads import Payloads
 from .telemetry.pushed_records import PushedRecords, check_topic
 from .telemetry.subscriptions import Subscriptions
+from .turns.group_slices import GroupSlices
 from .turns.group_turns import GroupTurns
 from .turns.large_turns import LargeTurns
 from .turns.slices import SliceRunner, Surroundings
@@ -484,7 +485,10 @@ class Broker:
             metadata=self.metadata,
             topics=topics,
             modern=ModernGroupParts(
-                self.group_configs, self.share_coordinator, self._when_share_states_exist
+                self.group_configs,
+                GroupSlices(self.slices),
+                self.share_coordinator,
+                self._when_share_states_exist,
             ),
         )
         self.remote_markers = self._create_remote_markers()

@@ -24,6 +24,7 @@ from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
 from .group_admin import GroupAdmin
 from .group_configs_by_type import GroupConfigsByType
+from .group_decisions import GroupDecisions, Slicer
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
@@ -46,10 +47,12 @@ class NewIds(NamedTuple):
 class ModernGroupParts(NamedTuple):
     """The settings of groups by type, and where the state of share groups is stored.
 
-    `when_share_states_exist` calls its argument when the topic of `share_states` exists.
+    `slicer` runs decisions that take long. `when_share_states_exist` calls its argument when the
+    topic of `share_states` exists.
     """
 
     configs: GroupConfigsByType
+    slicer: Slicer
     share_states: ShareStates
     when_share_states_exist: Callable[[Callable[[], None]], None]
 
@@ -77,6 +80,7 @@ class GroupCoordinator:
         self._clock = clock
         self.shards = group_shards(settings)
         self.alarm = Alarm(loop, clock, after_arrivals)
+        decisions = GroupDecisions(self.alarm, modern.slicer, clock)
         self._loads = LoadQueue(loop, self._on_shard_online)
         self._classic = ClassicGroupService(
             settings,
@@ -99,6 +103,7 @@ class GroupCoordinator:
             deadlines=self.alarm.deadlines,
             topics=topics,
             configs=modern.configs.streams,
+            decisions=decisions,
         )
         self.share_groups = ShareGroupService(
             shards=self.shards,

@@ -40,6 +40,7 @@ from odradek.storage.log import AppendOrigin, PartitionLog
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import RecordCodec
+from .steps import Step
 
 R = TypeVar("R")
 Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
@@ -86,18 +87,24 @@ class Journal:
             raise CorruptJournalError(f"{log.name}: {error}") from error
 
     def commit(
-        self, outcome: Outcome[R], now_ms: int, producer: ProducerIdAndEpoch = NO_PRODUCER
+        self,
+        outcome: Outcome[R],
+        now_ms: int,
+        producer: ProducerIdAndEpoch = NO_PRODUCER,
+        encoded: list[Encoded] | None = None,
     ) -> R:
         """Append the outcome's records, replay them, call its `then`, and return its reply.
 
-        With a `producer` the records belong to its transaction, see `end_transaction`.
+        `encoded`: the records, if they have been encoded already. With a `producer` the records
+        belong to its transaction, see `end_transaction`.
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
         that a non-atomic outcome keeps the batches before the one that failed.
         """
         if outcome.records:
             try:
-                encoded = self._encode(outcome.records)
+                if encoded is None:
+                    encoded = self.encode(outcome.records)
                 for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
                     self._append_and_replay(chunk, now_ms, producer)
             except ApiError as error:
@@ -133,9 +140,10 @@ class Journal:
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
             self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
-    def _encode(self, records: Sequence[JournalRecord]) -> list[Encoded]:
+    def encode(self, records: Sequence[JournalRecord], step: Step | None = None) -> list[Encoded]:
+        """Encode records for `commit`, in steps. Raises ApiError UNKNOWN_SERVER_ERROR."""
         try:
-            return [self._encoded(record) for record in records]
+            return [self._encoded(record, step) for record in records]
         except EncodeError as error:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
 
@@ -153,9 +161,9 @@ class Journal:
             size += item_size
         yield chunk
 
-    def _encoded(self, record: JournalRecord) -> Encoded:
+    def _encoded(self, record: JournalRecord, step: Step | None) -> Encoded:
         """Return the record as a restart will read it, with its key and value bytes."""
-        key, value = self._codec.encode(record)
+        key, value = self._codec.encode(record, step)
         if self._codec.is_cut(record):
             stored = self._codec.decode(key, value)
             assert stored is not None, "what has been written can be read"

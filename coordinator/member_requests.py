@@ -193,12 +193,9 @@ class MemberRequests:
 
     def streams_group_heartbeat(
         self, request: StreamsGroupHeartbeatRequest, caller: Caller
-    ) -> HeartbeatReply:
-        """Serve a StreamsGroupHeartbeat. It never waits."""
-        now = self._clock()
-        reply = self._streams.heartbeat(request, caller, now)
-        self._alarm.set(now)
-        return reply
+    ) -> HeartbeatReply | Awaitable[HeartbeatReply]:
+        """Serve a StreamsGroupHeartbeat. Returns an awaitable if the decision takes long."""
+        return self._streams.heartbeat(request, caller)
 
     def remove_members(self, group_id: str, member_ids: Iterable[str]) -> None:
         """Remove members of a group of any type, as if their sessions had expired.

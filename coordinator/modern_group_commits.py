@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from odradek.protocol.errors import ApiError
 
 from .group_shards import GroupShard
+from .journal import Encoded
 from .modern_groups.draft import DraftResult
 from .modern_groups.group import EpochGroup
 from .modern_groups.member import MemberKey
@@ -20,11 +21,20 @@ R = TypeVar("R")
 RETRY_MS = 500
 
 
-def commit(shard: GroupShard, outcome: Outcome[DraftResult[R]], now: Now) -> R:
-    """Write a decision and return its reply. Raises ApiError if nothing was written."""
-    result = shard.journal.commit(outcome, now.wall_ms)
+def commit(
+    shard: GroupShard,
+    outcome: Outcome[DraftResult[R]],
+    now: Now,
+    encoded: list[Encoded] | None = None,
+) -> R:
+    """Write a decision and return its reply. Raises ApiError if nothing was written.
+
+    `encoded`: the decision's records, if they have been encoded already.
+    """
+    result = shard.journal.commit(outcome, now.wall_ms, encoded=encoded)
     group = shard.state.groups.get(result.group_id)
     if isinstance(group, EpochGroup):
+        group.changes += 1
         if outcome.records:
             group.note_timestamps(now)
         if result.topics_checked_offset is not None:

@@ -26,6 +26,7 @@ from odradek.protocol.records.metadata_frame import FRAME_VERSION, read_frame
 from odradek.protocol.schema import DecodeError, Message, codec_for
 
 from .outcome import JournalRecord
+from .steps import Step
 
 KEY_VERSION = 0
 _INT16 = struct.Struct(">h")
@@ -34,8 +35,10 @@ _INT16 = struct.Struct(">h")
 class RecordCodec(Protocol):
     """Converts typed records to the key and value bytes of log records, and back."""
 
-    def encode(self, record: JournalRecord) -> tuple[bytes | None, bytes | None]:
-        """Return the stored key and value."""
+    def encode(
+        self, record: JournalRecord, step: Step | None = None
+    ) -> tuple[bytes | None, bytes | None]:
+        """Return the stored key and value. `step` is called if the record may be large."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """Return the typed record; None when its type or version is unknown. Raises DecodeError."""
@@ -56,7 +59,7 @@ class MetadataRecordCodec:
         """Make a codec of all record types of `__cluster_metadata`."""
         return cls(RECORD_TYPES)
 
-    def encode(self, record: JournalRecord) -> tuple[None, bytes]:
+    def encode(self, record: JournalRecord, step: Step | None = None) -> tuple[None, bytes]:  # noqa: ARG002 # none is large
         """Return no key, and the framed value."""
         if record.unread is not None:
             return None, record.unread
@@ -102,7 +105,7 @@ class CoordinatorRecordCodec:
         self._number_of = {key: number for number, (key, _) in types.items()}
         self._number_of.update((key, number) for number, key in key_only_types.items())
 
-    def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
+    def encode(self, record: JournalRecord, step: Step | None = None) -> tuple[bytes, bytes | None]:
         """Return key and value; a tombstone has no value."""
         assert record.key is not None, "a coordinator's record always has a key"
         number = self._number_of[type(record.key)]
@@ -110,7 +113,7 @@ class CoordinatorRecordCodec:
         if record.value is None:
             return key, None
         version = record.value_version
-        return key, _numbered(version, record.value, version)
+        return key, _numbered(version, record.value, version, step)
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """See RecordCodec."""
@@ -147,9 +150,17 @@ def _cut_defaults(message: type[Message], version: int) -> tuple[tuple[str, obje
     return tuple((field.name, field.default) for field in cut_fields(message, version))
 
 
-def _numbered(number: int, message: Message, version: int) -> bytes:
+def _numbered(number: int, message: Message, version: int, step: Step | None = None) -> bytes:
     out = bytearray(_INT16.pack(number))
-    codec_for(type(message), version).write(message, out, None)
+    codec = codec_for(type(message), version)
+    if step is None:
+        codec.write(message, out, None)
+    else:
+
+        def step_of_items(_items: int) -> None:
+            step()
+
+        codec.write_in_steps(message, out, [], step_of_items)
     return bytes(out)
 
 

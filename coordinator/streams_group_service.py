@@ -2,14 +2,17 @@
 
     heartbeat -> checks -> the group's shard -> StreamsHeartbeats decides -> append, replay -> then
 
-Every request is answered at once. In the background, members that miss a deadline are fenced, and
-the first tasks of a group are assigned when its initial rebalance delay has passed.
+A decision that takes long is made in slices (group_decisions.py). In the background, members that
+miss a deadline are fenced, and the first tasks of a group are assigned when its initial rebalance
+delay has passed.
 
 Kafka: GroupCoordinatorService, CoordinatorTimer.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
+from functools import partial
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -18,15 +21,19 @@ from odradek.protocol.messages.streams_group_heartbeat import (
 )
 
 from .caller import Caller
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
+from .modern_groups.draft import DraftResult
 from .modern_groups.member import MemberKey
 from .modern_groups.topics_view import ClusterTopics
+from .outcome import Outcome
+from .steps import Step
 from .streams_groups.deadlines import GroupKey, StreamsDeadlines
 from .streams_groups.draft import StreamsDraft
 from .streams_groups.group import StreamsGroup
 from .streams_groups.group_configs import StreamsGroupConfigs
-from .streams_groups.heartbeat import HeartbeatReply, StreamsHeartbeats
+from .streams_groups.heartbeat import Answer, HeartbeatReply, StreamsHeartbeats
 from .streams_groups.heartbeat_checks import check_heartbeat
 from .streams_groups.leave import remove_member
 from .streams_groups.rebalance import StreamsRebalance
@@ -45,8 +52,11 @@ class StreamsGroupService:
         deadlines: DeadlineQueue,
         topics: ClusterTopics,
         configs: StreamsGroupConfigs,
+        decisions: GroupDecisions,
     ) -> None:
         self._shards = shards
+        self._decisions = decisions
+        self._assigning: set[asyncio.Future[None]] = set()
         self._configs = configs
         self.deadlines = StreamsDeadlines(deadlines, self._fence, self._end_initial_delay)
         self._rebalance = StreamsRebalance(topics=topics, configs=configs, deadlines=self.deadlines)
@@ -55,20 +65,24 @@ class StreamsGroupService:
         )
 
     def heartbeat(
-        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now
-    ) -> HeartbeatReply:
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller
+    ) -> HeartbeatReply | Awaitable[HeartbeatReply]:
         """Serve a StreamsGroupHeartbeat."""
+        group_id = request.group_id
+        decide = partial(self._decide, request, caller)
         try:
-            check_heartbeat(request)
-            shard = self._shards.of(request.group_id)
-            group = shard.state.groups.get(request.group_id)
-            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
-            return commit(shard, answer, now)
+            reply = self._decisions.decide(group_id, partial(self._shards.of, group_id), decide)
         except ApiError as error:
-            refusal = StreamsGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message
-            )
-            return HeartbeatReply(refusal, {})
+            return _refusal(error)
+        return reply if isinstance(reply, HeartbeatReply) else _or_refusal(reply)
+
+    def _decide(
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now, step: Step
+    ) -> tuple[GroupShard, Answer]:
+        check_heartbeat(request, step)
+        shard = self._shards.of(request.group_id)
+        group = shard.state.groups.get(request.group_id)
+        return shard, self._heartbeats.serve(group, shard.partition, request, caller, now, step)
 
     def remove(
         self, shard: GroupShard, group: StreamsGroup, member_ids: Iterable[str], now: Now
@@ -118,19 +132,51 @@ class StreamsGroupService:
         If its topology is not configured yet, the next heartbeat of a member does both. Returns
         when to try again, in timer time, if the targets could not be written.
         """
+        find, decide = partial(self._shards.at, key.partition), partial(self._decide_first, key)
+        try:
+            pending = self._decisions.decide(key.group_id, find, decide)
+        except ApiError as error:
+            _log_failure(key, error)
+            return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
+        if pending is not None:
+            assigning = asyncio.ensure_future(_logged(key, pending))
+            self._assigning.add(assigning)
+            assigning.add_done_callback(self._assigning.discard)
+        return None
+
+    def _decide_first(
+        self, key: GroupKey, now: Now, step: Step
+    ) -> tuple[GroupShard, Outcome[DraftResult[None]]]:
+        """Decide about the first targets of a group, if there are none."""
         shard = self._shards.at(key.partition)
         group = shard.state.find_streams(key.group_id)
         if group is None or group.is_empty or group.configured is None:
-            return None
-        if group.assignment_epoch >= group.epoch:
-            return None
-        draft = StreamsDraft(group, now)
-        try:
+            return shard, Outcome(reply=DraftResult(key.group_id, None))
+        draft = StreamsDraft(group, now, step)
+        if group.assignment_epoch < group.epoch:
             self._rebalance.compute_targets(draft, group.members, group.configured)
-            commit(shard, draft.outcome(None), now)
-        except ApiError as error:
-            logger.warning(
-                "group %s: the first tasks could not be assigned: %s", key.group_id, error
-            )
-            return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
-        return None
+        return shard, draft.outcome(None)
+
+
+async def _logged(key: GroupKey, pending: Awaitable[None]) -> None:
+    """Wait for the first tasks of a group. If there are none, its next heartbeat assigns them."""
+    try:
+        await pending
+    except ApiError as error:
+        _log_failure(key, error)
+
+
+def _log_failure(key: GroupKey, error: ApiError) -> None:
+    logger.warning("group %s: the first tasks could not be assigned: %s", key.group_id, error)
+
+
+async def _or_refusal(reply: Awaitable[HeartbeatReply]) -> HeartbeatReply:
+    try:
+        return await reply
+    except ApiError as error:
+        return _refusal(error)
+
+
+def _refusal(error: ApiError) -> HeartbeatReply:
+    response = StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+    return HeartbeatReply(response, {})

@@ -47,7 +47,16 @@ def handle(
             return refused(error.code, error.message or None)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
     reply = context.broker.groups.members.streams_group_heartbeat(request, caller)
+    if not isinstance(reply, HeartbeatReply):
+        return respond_later(context, reply)
     return create_and_respond(context, reply) if reply.missing_topics else reply.response
+
+
+async def respond_later(
+    context: RequestContext, pending: Awaitable[HeartbeatReply]
+) -> StreamsGroupHeartbeatResponse:
+    reply = await pending
+    return await create_and_respond(context, reply) if reply.missing_topics else reply.response
 
 
 def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
@@ -56,22 +65,22 @@ def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbea
 
 def check_topics(context: RequestContext, topology: StreamsGroupHeartbeatTopology) -> None:
     """Raises STREAMS_INVALID_TOPOLOGY, TOPIC_AUTHORIZATION_FAILED."""
-    names = dict.fromkeys(topics_of(topology))
-    prohibited = [name for name in names if is_internal(name)]
+    names = dict.fromkeys(context.sliced(topics_of(context, topology)))
+    prohibited = [name for name in context.sliced(names) if is_internal(name)]
     if prohibited:
         text = f"a topology must not use Kafka's own topics: {', '.join(prohibited)}"
         raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
-    illegal = [name for name in names if why_illegal(name) is not None]
+    illegal = [name for name in context.sliced(names) if why_illegal(name) is not None]
     if illegal:
         text = f"these are not names of topics: {', '.join(illegal)}"
         raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
-    for name in names:
+    for name in context.sliced(names):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
 
 
-def topics_of(topology: StreamsGroupHeartbeatTopology) -> Iterator[str]:
-    for subtopology in topology.subtopologies:
+def topics_of(context: RequestContext, topology: StreamsGroupHeartbeatTopology) -> Iterator[str]:
+    for subtopology in context.sliced(topology.subtopologies):
         yield from subtopology.source_topics
         yield from subtopology.repartition_sink_topics
         yield from (topic.name for topic in subtopology.repartition_source_topics)

@@ -48,6 +48,8 @@ class EpochGroup(Generic[M, T]):
         self.topics_checked_offset: int | None = None
         """ClusterTopics.last_change_offset when the topics were last checked; None if they were not
         checked since the group was created or loaded."""
+        self.changes = 0
+        """How many decisions about the group have been committed."""
         self.assigned_at = TimerMoment()
         """When the targets were computed, on the timer clock."""
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.topics import Topic, TopicEvent
+from odradek.coordinator.steps import Step, no_step, stepping
 
 from .topic_hash import group_hash, topic_hash
 
@@ -81,10 +82,11 @@ class ClusterTopics:
 
     # -- hashes ---------------------------------------------------------------------------------
 
-    def group_hash(self, names: Iterable[str]) -> int:
+    def group_hash(self, names: Iterable[str], step: Step = no_step) -> int:
         """Return the hash of the named topics that exist (0 if none does)."""
         self._refresh_racks()
-        return group_hash({name: self._hash_of(name) for name in names if name in self._topics})
+        existing = [name for name in stepping(names, step) if name in self._topics]
+        return group_hash({name: self._hash_of(name) for name in existing if name in self._topics})
 
     def _hash_of(self, name: str) -> int:
         found = self._hashes.get(name)

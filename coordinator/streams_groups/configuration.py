@@ -8,9 +8,13 @@ Kafka: InternalTopicManager, ConfiguredTopology.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from heapq import nsmallest
+from itertools import islice
 
 from msgspec import Struct
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import Subtopology, TopicInfo
 
@@ -63,31 +67,42 @@ class ConfiguredTopology(Struct, frozen=True):
         return self.problem is None
 
 
-def configure(topology: Topology, existing: Callable[[str], int | None]) -> ConfiguredTopology:
+def configure(
+    topology: Topology, existing: Callable[[str], int | None], step: Step = no_step
+) -> ConfiguredTopology:
     """Configure a topology.
 
     `existing` returns the number of partitions of a topic; None if it does not exist. Raises
     ApiError: STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
     """
+
+    @cache  # a topic may change between two steps
+    def seen(topic: str) -> int | None:
+        return existing(topic)
+
+    def existing_seen(topic: str) -> int | None:
+        step()
+        return seen(topic)
+
     try:
-        _check_sources(topology, existing)
-        counts = decide_partition_counts(topology, existing)
+        _check_sources(topology, existing_seen, step)
+        counts = decide_partition_counts(topology, existing_seen, step)
         subtopologies = {
-            subtopology_id: _configured(topology.subtopologies[subtopology_id], counts)
+            subtopology_id: _configured(topology.subtopologies[subtopology_id], counts, step)
             for subtopology_id in sorted(topology.subtopologies)
         }
         _check_task_count(subtopologies.values())
-        missing = _missing_topics(subtopologies.values(), existing)
+        missing = _missing_topics(subtopologies.values(), existing_seen)
     except TopicsProblem as problem:
         return ConfiguredTopology(topology.epoch, None, {}, problem.status)
     status = None
     if missing:
-        detail = f"Internal topics are missing: {_summary(missing)}"
+        detail = f"Internal topics are missing: {_summary(missing, len(missing))}"
         status = Status(StatusCode.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, subtopologies, missing, status)
 
 
-def _check_sources(topology: Topology, existing: Callable[[str], int | None]) -> None:
+def _check_sources(topology: Topology, existing: Callable[[str], int | None], step: Step) -> None:
     missing = {
         topic
         for subtopology in topology.subtopologies.values()
@@ -95,7 +110,8 @@ def _check_sources(topology: Topology, existing: Callable[[str], int | None]) ->
         if existing(topic) is None
     }
     if missing:
-        detail = f"Source topics {_summary(sorted(missing))} are missing."
+        first = nsmallest(MAX_NAMES_IN_DETAIL, stepping(missing, step))
+        detail = f"Source topics {_summary(first, len(missing))} are missing."
         raise TopicsProblem(StatusCode.MISSING_SOURCE_TOPICS, detail)
 
 
@@ -108,20 +124,22 @@ def _check_task_count(subtopologies: Iterable[ConfiguredSubtopology]) -> None:
         )
 
 
-def _configured(subtopology: Subtopology, counts: PartitionCounts) -> ConfiguredSubtopology:
+def _configured(
+    subtopology: Subtopology, counts: PartitionCounts, step: Step
+) -> ConfiguredSubtopology:
     return ConfiguredSubtopology(
         task_count=counts.of_tasks(subtopology),
         source_topics=frozenset(subtopology.source_topics),
-        repartition_sources=_internal_topics(subtopology.repartition_source_topics, counts),
+        repartition_sources=_internal_topics(subtopology.repartition_source_topics, counts, step),
         repartition_sinks=frozenset(subtopology.repartition_sink_topics),
-        changelogs=_internal_topics(subtopology.state_changelog_topics, counts),
+        changelogs=_internal_topics(subtopology.state_changelog_topics, counts, step),
     )
 
 
 def _internal_topics(
-    infos: Iterable[TopicInfo], counts: PartitionCounts
+    infos: Iterable[TopicInfo], counts: PartitionCounts, step: Step
 ) -> dict[str, InternalTopic]:
-    return {info.name: _internal_topic(info, counts) for info in infos}
+    return {info.name: _internal_topic(info, counts) for info in stepping(infos, step)}
 
 
 def _internal_topic(info: TopicInfo, counts: PartitionCounts) -> InternalTopic:
@@ -153,9 +171,8 @@ def _missing_topics(
     return missing
 
 
-def _summary(names: Iterable[str]) -> str:
-    """Name the first topics, and count the others."""
-    listed = list(names)
-    text = ", ".join(listed[:MAX_NAMES_IN_DETAIL])
-    others = len(listed) - MAX_NAMES_IN_DETAIL
+def _summary(names: Iterable[str], count: int) -> str:
+    """Name the first of `count` topics, and count the others."""
+    text = ", ".join(islice(names, MAX_NAMES_IN_DETAIL))
+    others = count - MAX_NAMES_IN_DETAIL
     return f"{text} and {others} additional topics" if others > 0 else text

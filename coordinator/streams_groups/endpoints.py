@@ -9,6 +9,7 @@ are named; Kafka may name others. Kafka: EndpointToPartitionsManager.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatEndpoint,
     StreamsGroupHeartbeatEndpointToPartitions,
@@ -23,7 +24,10 @@ PartitionCount = Callable[[str], int | None]
 
 
 def partitions_by_endpoint(
-    members: Iterable[StreamsMember], topology: ConfiguredTopology, partition_count: PartitionCount
+    members: Iterable[StreamsMember],
+    topology: ConfiguredTopology,
+    partition_count: PartitionCount,
+    step: Step = no_step,
 ) -> list[StreamsGroupHeartbeatEndpointToPartitions]:
     """Return the partitions of each member that has an endpoint.
 
@@ -40,10 +44,11 @@ def partitions_by_endpoint(
                     {name: epochs.keys() for name, epochs in member.assigned.active.items()},
                     topology,
                     partition_count,
+                    step,
                 )
             ),
             standby_partitions=list(
-                _partitions(member.assigned.standby, topology, partition_count)
+                _partitions(member.assigned.standby, topology, partition_count, step)
             ),
         )
         for member in members
@@ -52,7 +57,10 @@ def partitions_by_endpoint(
 
 
 def _partitions(
-    tasks: Mapping[str, Set[int]], topology: ConfiguredTopology, partition_count: PartitionCount
+    tasks: Mapping[str, Set[int]],
+    topology: ConfiguredTopology,
+    partition_count: PartitionCount,
+    step: Step,
 ) -> Iterator[StreamsGroupHeartbeatTopicPartition]:
     subtopologies = topology.subtopologies or {}
     for subtopology_id, partitions in sorted(tasks.items()):
@@ -60,6 +68,7 @@ def _partitions(
         if subtopology is None:
             continue
         in_order = sorted(partitions)
-        for topic in sorted({*subtopology.source_topics, *subtopology.repartition_sources}):
+        topics = sorted({*subtopology.source_topics, *subtopology.repartition_sources})
+        for topic in stepping(topics, step):
             existing = in_order[: bisect_left(in_order, partition_count(topic) or 0)]
             yield StreamsGroupHeartbeatTopicPartition(topic=topic, partitions=existing)

@@ -26,6 +26,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.steps import Step, stepping
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -78,6 +79,7 @@ class StreamsHeartbeats:
         request: StreamsGroupHeartbeatRequest,
         caller: Caller,
         now: Now,
+        step: Step,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
 
@@ -88,8 +90,8 @@ class StreamsHeartbeats:
         """
         if request.member_epoch == LEAVING_EPOCH:
             return self._leave(group, request, now)
-        draft = self._open_draft(group, partition, request, now)
-        reported = _reported(request)
+        draft = self._open_draft(group, partition, request, now, step)
+        reported = _reported(request, step)
         member = self._find_member(draft, request)
         check_epoch(member, request.member_epoch, reported)
         return self._serve_member(draft, member, request, caller, reported)
@@ -119,13 +121,14 @@ class StreamsHeartbeats:
         partition: int,
         request: StreamsGroupHeartbeatRequest,
         now: Now,
+        step: Step,
     ) -> StreamsDraft:
         """Open a draft. A joining member may create the group, or replace an empty classic one."""
         if isinstance(group, StreamsGroup):
-            return StreamsDraft(group, now)
+            return StreamsDraft(group, now, step)
         if request.member_epoch != JOINING_EPOCH:
             raise _no_group(request.group_id)
-        draft = StreamsDraft(StreamsGroup(request.group_id, partition), now, is_new=True)
+        draft = StreamsDraft(StreamsGroup(request.group_id, partition), now, step, is_new=True)
         if group is None:
             return draft
         if not isinstance(group, ClassicGroup) or not group.is_empty:
@@ -163,7 +166,7 @@ class StreamsHeartbeats:
             draft.records.append(member_record(draft.group_id, updated))
         topology = rebalance.update_topology(draft, updated, request.topology)
         configured = rebalance.configure(draft, topology)
-        _check_tasks(configured.topology, reported)
+        _check_tasks(configured.topology, reported, draft.step)
         rebalance.bump_epoch(draft, configured, changed=updated is not member)
         target = rebalance.update_target(draft, updated, configured.topology)
         reconciled = rebalance.reconcile(draft, updated, target, reported)
@@ -204,12 +207,12 @@ def _no_group(group_id: str) -> ApiError:
     return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")
 
 
-def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+def _reported(request: StreamsGroupHeartbeatRequest, step: Step) -> Tasks | None:
     """Return the tasks that the member reports; None if it does not report them."""
     active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
     if active is None or standby is None or warmup is None:
         return None
-    return Tasks(task_set(active), task_set(standby), task_set(warmup))
+    return Tasks(task_set(active, step), task_set(standby, step), task_set(warmup, step))
 
 
 def _updated_member(
@@ -238,12 +241,12 @@ def _updated_member(
     return replace(member, **changes) if changes else member
 
 
-def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None) -> None:
+def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None, step: Step) -> None:
     """Raise ApiError INVALID_REQUEST for a task that the topology does not have."""
     if not topology.is_ready or reported is None or topology.subtopologies is None:
         return
     for of_kind in (reported.active, reported.standby, reported.warmup):
-        for subtopology_id, partitions in of_kind.items():
+        for subtopology_id, partitions in stepping(of_kind.items(), step):
             subtopology = topology.subtopologies.get(subtopology_id)
             if subtopology is None:
                 raise invalid_request(f"there is no subtopology {subtopology_id}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Set
 from functools import partial
 
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH
+from odradek.coordinator.steps import Step, stepping
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -44,8 +45,8 @@ def respond(
     endpoints = None
     if endpoint_epoch != request.endpoint_information_epoch:
         others = (one for one in group.members.values() if one.member_id != member.member_id)
-        endpoints = partitions_by_endpoint([*others, member], topology, partition_count)
-    active, standby, warmup = _tasks_of(member) if has_news else (None, None, None)
+        endpoints = partitions_by_endpoint([*others, member], topology, partition_count, draft.step)
+    active, standby, warmup = _tasks_of(member, draft.step) if has_news else (None, None, None)
     return StreamsGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
@@ -78,15 +79,19 @@ def _statuses(
     ]
 
 
-def _tasks_of(member: StreamsMember) -> tuple[TaskIds, TaskIds, TaskIds]:
+def _tasks_of(member: StreamsMember, step: Step) -> tuple[TaskIds, TaskIds, TaskIds]:
     """Return the active, standby and warm-up tasks of a member."""
     assigned = member.assigned
     active = {name: epochs.keys() for name, epochs in assigned.active.items()}
-    return _task_ids(active), _task_ids(assigned.standby), _task_ids(assigned.warmup)
+    return (
+        _task_ids(active, step),
+        _task_ids(assigned.standby, step),
+        _task_ids(assigned.warmup, step),
+    )
 
 
-def _task_ids(tasks: Mapping[str, Set[int]]) -> TaskIds:
+def _task_ids(tasks: Mapping[str, Set[int]], step: Step) -> TaskIds:
     return [
         StreamsGroupHeartbeatTaskIds(subtopology_id=name, partitions=sorted(partitions))
-        for name, partitions in sorted(tasks.items())
+        for name, partitions in stepping(sorted(tasks.items()), step)
     ]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import CopartitionGroup, Subtopology, TopicInfo
 
@@ -60,7 +61,7 @@ class PartitionCounts:
 
 
 def decide_partition_counts(
-    topology: Topology, existing: Callable[[str], int | None]
+    topology: Topology, existing: Callable[[str], int | None], step: Step = no_step
 ) -> PartitionCounts:
     """Decide about all internal topics. The source topics exist.
 
@@ -68,12 +69,12 @@ def decide_partition_counts(
     UNKNOWN_SERVER_ERROR.
     """
     subtopologies = list(topology.subtopologies.values())
-    joined = [group for one in subtopologies for group in _copartitioned(one)]
+    joined = [group for one in stepping(subtopologies, step) for group in _copartitioned(one, step)]
     counts = PartitionCounts(existing)
-    counts.decided |= _repartition_topics(subtopologies, existing)
-    infos = list(_repartition_infos(subtopologies))
+    infos = list(stepping(_repartition_infos(subtopologies), step))
+    counts.decided |= _repartition_topics(subtopologies, infos, existing, step)
     copartitioning = _Copartitioning(infos, counts)
-    for group in joined:
+    for group in stepping(joined, step):
         copartitioning.unite(group)
     for subtopology in subtopologies:
         task_count = counts.of_tasks(subtopology)
@@ -93,11 +94,13 @@ def _repartition_infos(subtopologies: Iterable[Subtopology]) -> Iterator[TopicIn
 
 
 def _repartition_topics(
-    subtopologies: Sequence[Subtopology], existing: Callable[[str], int | None]
+    subtopologies: Sequence[Subtopology],
+    infos: Sequence[TopicInfo],
+    existing: Callable[[str], int | None],
+    step: Step,
 ) -> dict[str, int]:
-    infos = list(_repartition_infos(subtopologies))
     known = {topic.name: topic.partitions for topic in infos if topic.partitions}
-    _decide_sinks(subtopologies, known, existing)
+    _decide_sinks(subtopologies, known, existing, step)
     for topic in infos:
         if topic.name not in known:
             raise _invalid(f"no subtopology writes to the repartition topic {topic.name}")
@@ -119,6 +122,7 @@ def _decide_sinks(
     subtopologies: Sequence[Subtopology],
     known: dict[str, int],
     existing: Callable[[str], int | None],
+    step: Step,
 ) -> None:
     """Decide about all topics that subtopologies write, and add them to `known`.
 
@@ -130,7 +134,7 @@ def _decide_sinks(
     writers: list[_Writer] = []
     readers: dict[str, list[_Writer]] = {}
     writer_of: list[_Writer] = []  # by place
-    for one in subtopologies:
+    for one in stepping(subtopologies, step):
         sources = [*map(existing, one.source_topics)]
         reads = [*names_of(one.repartition_source_topics)]
         own = one.repartition_sink_topics
@@ -141,6 +145,7 @@ def _decide_sinks(
             readers.setdefault(name, []).append(writer)
     visits = [(0, place) for one in writers if one.largest is not None for place in one.sinks]
     while visits:
+        step()
         number, place = heappop(visits)
         name, count = sinks[place], writer_of[place].largest
         assert count is not None, "a sink is visited when a topic that its writer reads is known"
@@ -160,10 +165,10 @@ def _decide_sinks(
 # -- topics that are joined ------------------------------------------------------------------------
 
 
-def _copartitioned(subtopology: Subtopology) -> Iterator[frozenset[str]]:
+def _copartitioned(subtopology: Subtopology, step: Step) -> Iterator[frozenset[str]]:
     """Yield the topics of each co-partition group. Raises ApiError for an index out of range."""
     repartition = list(names_of(subtopology.repartition_source_topics))
-    for group in subtopology.copartition_groups:
+    for group in stepping(subtopology.copartition_groups, step):
         yield frozenset(_named(group, subtopology.source_topics, repartition))
 
 

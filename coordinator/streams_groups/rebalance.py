@@ -20,13 +20,14 @@ from odradek.coordinator.assignors.assignment import AssignorError
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, is_due
 from odradek.coordinator.modern_groups.topic_checks import has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.steps import stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatTopology
 
 from .configuration import ConfiguredTopology, configure
 from .deadlines import GroupKey, StreamsDeadlines
 from .draft import StreamsDraft
-from .group import StreamsGroup, is_reconciled
+from .group import is_reconciled
 from .group_configs import NUM_STANDBY_REPLICAS, StreamsGroupConfigs
 from .member import StreamsMember
 from .reconciliation import ReconcileInputs, reconcile
@@ -75,11 +76,11 @@ class StreamsRebalance:
         """
         topology = draft.group.topology
         if sent is not None:
-            new = Topology(topology_value(sent))
+            new = Topology(topology_value(sent, draft.step))
             if topology is None:
                 draft.records.append(topology_record(draft.group_id, new.value))
                 return new
-            if topology.epoch <= new.epoch and not topology.is_like(new):
+            if topology.epoch <= new.epoch and not topology.is_like(new, draft.step):
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the topology of a group cannot change")
         if topology is None:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group has lost its topology")
@@ -98,20 +99,22 @@ class StreamsRebalance:
         """
         group, known = draft.group, draft.group.configured
         draft.topics_checked_offset = self._topics.last_change_offset
-        if known is not None and not self._may_have_changed(group, topology):
+        if known is not None and not self._may_have_changed(draft, topology):
             return Configured(known, group.metadata_hash, has_changed=False)
-        metadata_hash = self._topics.group_hash(topology.required_topics)
+        required_topics = topology.required_topics(draft.step)
+        metadata_hash = self._topics.group_hash(required_topics, draft.step)
         has_changed = metadata_hash != group.metadata_hash
         if known is None or has_changed:
-            known = configure(topology, self.partition_count)
+            known = configure(topology, self.partition_count, draft.step)
             draft.then.append(partial(group.note_configured, known))
         return Configured(known, metadata_hash, has_changed)
 
-    def _may_have_changed(self, group: StreamsGroup, topology: Topology) -> bool:
+    def _may_have_changed(self, draft: StreamsDraft, topology: Topology) -> bool:
+        group, step = draft.group, draft.step
         if has_checked_topics(group, self._topics):
             return False
-        checked = group.topics_checked_offset
-        return self._topics.may_have_changed(topology.required_topics, checked)
+        topics = stepping(topology.required_topics(step), step)
+        return self._topics.may_have_changed(topics, group.topics_checked_offset)
 
     def partition_count(self, topic: str) -> int | None:
         """Return the number of partitions of a topic; None if it does not exist."""
@@ -194,14 +197,15 @@ class StreamsRebalance:
             }
             replicas = int(draft.assignment_configs.get(NUM_STANDBY_REPLICAS, 0))
             try:
-                targets = assign(specs, topology.subtopologies, replicas)
+                targets = assign(specs, topology.subtopologies, replicas, draft.step)
             except AssignorError as error:
                 logger.error(
                     "group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error
                 )
                 raise
         for member_id, target in changed_targets(group.targets, targets):
-            draft.records.append(target_record(group.group_id, member_id, target))
+            record = target_record(group.group_id, member_id, target, draft.step)
+            draft.records.append(record)
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return targets
 
@@ -218,12 +222,17 @@ class StreamsRebalance:
         if is_reconciled(member, target.epoch):
             return member
         inputs = ReconcileInputs(
-            target=target.tasks, epoch=target.epoch, owners=draft.group.owners, owned=owned
+            target=target.tasks,
+            epoch=target.epoch,
+            owners=draft.group.owners,
+            owned=owned,
+            step=draft.step,
         )
         reconciled = reconcile(member, inputs)
         if reconciled == member:
             return member
-        draft.records.append(current_assignment_record(draft.group_id, reconciled))
+        record = current_assignment_record(draft.group_id, reconciled, draft.step)
+        draft.records.append(record)
         key, timeout_ms = draft.group.key_of(member.member_id), reconciled.rebalance_timeout_ms
         update = self._deadlines.update_rebalance
         draft.then.append(partial(update, key, reconciled, timeout_ms, draft.now))

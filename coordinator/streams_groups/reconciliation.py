@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import StreamsMember
@@ -38,6 +39,7 @@ class ReconcileInputs(Struct, frozen=True, kw_only=True):
     owners: TaskOwners
     owned: Tasks | None
     """The tasks that the member reports as owned; None if it does not report them."""
+    step: Step = no_step
 
 
 def reconcile(member: StreamsMember, inputs: ReconcileInputs) -> StreamsMember:
@@ -75,20 +77,27 @@ def _may_still_own(inputs: ReconcileInputs, revoked: OwnedTasks) -> bool:
 class _Difference:
     """The tasks of one kind that a member keeps, gives up and gets to reach a target."""
 
-    def __init__(self, has: TaskEpochs, target: TaskSet, epoch: int, is_taken: IsTaken) -> None:
+    def __init__(
+        self, has: TaskEpochs, target: TaskSet, inputs: ReconcileInputs, is_taken: IsTaken
+    ) -> None:
+        step = inputs.step
         self.kept: dict[str, Mapping[int, int]] = {}
         self.revoked: dict[str, Mapping[int, int]] = {}
         self.granted: dict[str, Mapping[int, int]] = {}
         self.waits = False
         """Whether some tasks of the target are taken."""
-        for name in {*target, *has}:
+        for name in stepping({*target, *has}, step):
             owned, wanted = has.get(name, {}), target.get(name, frozenset())
             new = wanted.difference(owned)
-            free = [partition for partition in sorted(new) if not is_taken(name, partition)]
+            free = [
+                partition
+                for partition in stepping(sorted(new), step)
+                if not is_taken(name, partition)
+            ]
             self.waits = self.waits or len(free) < len(new)
             _put(self.kept, name, {one: at for one, at in owned.items() if one in wanted})
             _put(self.revoked, name, {one: at for one, at in owned.items() if one not in wanted})
-            _put(self.granted, name, dict.fromkeys(free, epoch))
+            _put(self.granted, name, dict.fromkeys(free, inputs.epoch))
 
     def after_grant(self) -> TaskEpochs:
         """The tasks that the member owns when it has given up and got what it can."""
@@ -113,9 +122,9 @@ def _advance(member: StreamsMember, inputs: ReconcileInputs, epoch: int) -> Stre
         active_here = owners.active(name, partition) == process
         return active_here or owners.has_copy(process, name, partition)
 
-    active = _Difference(has.active, target.active, inputs.epoch, is_active_taken)
-    standby = _Difference(_as_epochs(has.standby), target.standby, 0, is_copy_taken)
-    warmup = _Difference(_as_epochs(has.warmup), target.warmup, 0, is_copy_taken)
+    active = _Difference(has.active, target.active, inputs, is_active_taken)
+    standby = _Difference(_as_epochs(has.standby), target.standby, inputs, is_copy_taken)
+    warmup = _Difference(_as_epochs(has.warmup), target.warmup, inputs, is_copy_taken)
     revoked = OwnedTasks(active.revoked, _as_sets(standby.revoked), _as_sets(warmup.revoked))
     if not revoked.is_empty and _may_still_own(inputs, revoked):
         kept = OwnedTasks(active.kept, _as_sets(standby.kept), _as_sets(warmup.kept))

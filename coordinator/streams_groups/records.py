@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.records.streams_group import (
     ClientTag,
     CurrentTasks,
@@ -67,30 +68,34 @@ def member_record(group_id: str, member: StreamsMember) -> JournalRecord:
     return JournalRecord(value, key=key)
 
 
-def current_assignment_record(group_id: str, member: StreamsMember) -> JournalRecord:
+def current_assignment_record(
+    group_id: str, member: StreamsMember, step: Step = no_step
+) -> JournalRecord:
     """The tasks that a member owns, and those it must give up (type 22)."""
     assigned, pending = member.assigned, member.pending_revocation
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=_NUMBERS[member.state],
-        active_tasks=_active(assigned.active),
-        standby_tasks=_current(assigned.standby),
-        warmup_tasks=_current(assigned.warmup),
-        active_tasks_pending_revocation=_active(pending.active),
-        standby_tasks_pending_revocation=_current(pending.standby),
-        warmup_tasks_pending_revocation=_current(pending.warmup),
+        active_tasks=_active(assigned.active, step),
+        standby_tasks=_current(assigned.standby, step),
+        warmup_tasks=_current(assigned.warmup, step),
+        active_tasks_pending_revocation=_active(pending.active, step),
+        standby_tasks_pending_revocation=_current(pending.standby, step),
+        warmup_tasks_pending_revocation=_current(pending.warmup, step),
     )
     key = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     return JournalRecord(value, key=key)
 
 
-def target_record(group_id: str, member_id: str, target: Tasks) -> JournalRecord:
+def target_record(
+    group_id: str, member_id: str, target: Tasks, step: Step = no_step
+) -> JournalRecord:
     """A member's target assignment (type 21)."""
     value = StreamsGroupTargetAssignmentMemberValue(
-        active_tasks=_target(target.active),
-        standby_tasks=_target(target.standby),
-        warmup_tasks=_target(target.warmup),
+        active_tasks=_target(target.active, step),
+        standby_tasks=_target(target.standby, step),
+        warmup_tasks=_target(target.warmup, step),
     )
     key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return JournalRecord(value, key=key)
@@ -231,26 +236,26 @@ def _epochs(tasks: Iterable[CurrentTasks], member_epoch: int) -> TaskEpochs:
 # -- tasks into records ----------------------------------------------------------------------------
 
 
-def _target(tasks: TaskSet) -> list[TargetTasks]:
+def _target(tasks: TaskSet, step: Step) -> list[TargetTasks]:
     return [
         TargetTasks(subtopology_id=subtopology_id, partitions=sorted(partitions))
-        for subtopology_id, partitions in sorted(tasks.items())
+        for subtopology_id, partitions in stepping(sorted(tasks.items()), step)
     ]
 
 
-def _current(tasks: TaskSet) -> list[CurrentTasks]:
+def _current(tasks: TaskSet, step: Step) -> list[CurrentTasks]:
     return [
         CurrentTasks(subtopology_id=subtopology_id, partitions=sorted(partitions))
-        for subtopology_id, partitions in sorted(tasks.items())
+        for subtopology_id, partitions in stepping(sorted(tasks.items()), step)
     ]
 
 
-def _active(tasks: TaskEpochs) -> list[CurrentTasks]:
+def _active(tasks: TaskEpochs, step: Step) -> list[CurrentTasks]:
     return [
         CurrentTasks(
             subtopology_id=subtopology_id,
             partitions=sorted(epochs),
             assignment_epochs=[epochs[partition] for partition in sorted(epochs)],
         )
-        for subtopology_id, epochs in sorted(tasks.items())
+        for subtopology_id, epochs in stepping(sorted(tasks.items()), step)
     ]

@@ -17,11 +17,13 @@ that moves between the two brokers keeps its tasks.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import AssignorError
 from odradek.coordinator.java_hash import hash_map_order
 from odradek.coordinator.java_queue import JavaQueue
+from odradek.coordinator.steps import Step, no_step, stepping
 
 from .configuration import ConfiguredSubtopology
 from .process_load import ProcessLoad, TaskId
@@ -30,6 +32,8 @@ from .tasks import Tasks, TaskSet
 logger = logging.getLogger("odradek.groups")
 
 ASSIGNOR_NAME = "sticky"
+
+_BY_PARTITION = attrgetter("partition", "subtopology_id")
 
 
 class MemberSpec(NamedTuple):
@@ -43,15 +47,16 @@ def assign(
     members: Mapping[str, MemberSpec],
     subtopologies: Mapping[str, ConfiguredSubtopology],
     num_standby_replicas: int,
+    step: Step = no_step,
 ) -> dict[str, Tasks]:
     """Return the target of every member. Raises AssignorError if there is no member."""
     if not members:
         raise AssignorError("there is no member to assign tasks to")
-    assignment = _Assignment(members, subtopologies, num_standby_replicas)
+    assignment = _Assignment(members, subtopologies, num_standby_replicas, step)
     assignment.assign_active()
     if num_standby_replicas:
         assignment.assign_standby()
-    return {member_id: assignment.tasks_of(member_id) for member_id in members}
+    return {member_id: assignment.tasks_of(member_id) for member_id in stepping(members, step)}
 
 
 class _Share:
@@ -101,27 +106,30 @@ class _Assignment:
         members: Mapping[str, MemberSpec],
         subtopologies: Mapping[str, ConfiguredSubtopology],
         num_standby_replicas: int,
+        step: Step,
     ) -> None:
+        self._step = step
         self._replicas = num_standby_replicas
         self._process_of: dict[str, ProcessLoad] = {}
         self._active_before: dict[TaskId, str] = {}
         self._standby_before: dict[TaskId, list[str]] = {}
         self._processes = self._add_members(members)
-        self._tasks = _tasks(subtopologies, lambda _: True)
-        self._stateful = _tasks(subtopologies, lambda found: found.is_stateful)
+        self._tasks = _tasks(subtopologies, lambda _: True, step)
+        self._stateful = _tasks(subtopologies, lambda found: found.is_stateful, step)
         total = len(self._tasks) + len(self._stateful) * num_standby_replicas
         self._active_share = _Share(len(self._tasks), len(members))
         self._share = _Share(total, len(members))
 
     def _add_members(self, members: Mapping[str, MemberSpec]) -> list[ProcessLoad]:
         processes: dict[str, ProcessLoad] = {}
-        for member_id in hash_map_order(members):
+        for member_id in stepping(hash_map_order(members), self._step):
             member = members[member_id]
             process = processes.setdefault(member.process_id, ProcessLoad())
             process.add_member(member_id)
             self._process_of[member_id] = process
-            self._active_before.update(dict.fromkeys(_ids(member.target.active), member_id))
-            for task in _ids(member.target.standby):
+            active = stepping(_ids(member.target.active), self._step)
+            self._active_before.update(dict.fromkeys(active, member_id))
+            for task in stepping(_ids(member.target.standby), self._step):
                 self._standby_before.setdefault(task, []).append(member_id)
         return [processes[each] for each in hash_map_order(processes, len(members))]
 
@@ -129,18 +137,19 @@ class _Assignment:
         """Return what a member has got."""
         process = self._process_of[member_id]
         return Tasks(
-            _by_subtopology(process.active[member_id]), _by_subtopology(process.standby[member_id])
+            _by_subtopology(process.active[member_id], self._step),
+            _by_subtopology(process.standby[member_id], self._step),
         )
 
     # -- active tasks ------------------------------------------------------------------------------
 
     def assign_active(self) -> None:
         """Give each task to one member."""
-        left = sorted(self._tasks, key=lambda task: (task.partition, task.subtopology_id))
-        left = [task for task in left if not self._keep_active(task)]
-        left = [task for task in left if not self._promote_standby(task)]
+        left = sorted(self._tasks, key=_BY_PARTITION)
+        left = [task for task in stepping(left, self._step) if not self._keep_active(task)]
+        left = [task for task in stepping(left, self._step) if not self._promote_standby(task)]
         by_load = _ByLoad(self._processes)
-        for task in sorted(left):
+        for task in stepping(sorted(left), self._step):
             self._note_active(by_load.give(task, is_active=True))
 
     def _keep_active(self, task: TaskId) -> bool:
@@ -169,16 +178,14 @@ class _Assignment:
     def assign_standby(self) -> None:
         """Give copies of each stateful task to other processes."""
         left = []
-        order = sorted(
-            self._stateful, key=lambda task: (task.partition, task.subtopology_id), reverse=True
-        )
-        for task in order:
+        order = sorted(self._stateful, key=_BY_PARTITION, reverse=True)
+        for task in stepping(order, self._step):
             given = 0
             while given < self._replicas and self._keep_standby(task):
                 given += 1
             left.append((task, self._replicas - given))
         by_load = _ByLoad(self._processes)
-        for task, replicas in sorted(left, reverse=True):
+        for task, replicas in stepping(sorted(left, reverse=True), self._step):
             self._spread(task, replicas, by_load)
 
     def _spread(self, task: TaskId, replicas: int, by_load: _ByLoad) -> None:
@@ -235,12 +242,13 @@ class _Assignment:
 def _tasks(
     subtopologies: Mapping[str, ConfiguredSubtopology],
     is_wanted: Callable[[ConfiguredSubtopology], bool],
+    step: Step,
 ) -> list[TaskId]:
     return [
         TaskId(subtopology_id, partition)
         for subtopology_id, found in subtopologies.items()
         if is_wanted(found)
-        for partition in range(found.task_count)
+        for partition in stepping(range(found.task_count), step)
     ]
 
 
@@ -250,8 +258,8 @@ def _ids(tasks: TaskSet) -> Iterable[TaskId]:
     )
 
 
-def _by_subtopology(tasks: Iterable[TaskId]) -> TaskSet:
+def _by_subtopology(tasks: Iterable[TaskId], step: Step) -> TaskSet:
     found: dict[str, set[int]] = {}
-    for task in tasks:
+    for task in stepping(tasks, step):
         found.setdefault(task.subtopology_id, set()).add(task.partition)
-    return {name: frozenset(partitions) for name, partitions in found.items()}
+    return {name: frozenset(partitions) for name, partitions in stepping(found.items(), step)}

@@ -14,6 +14,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from odradek.coordinator.steps import Step, no_step, stepping
+
 # Partitions by subtopology id. No entry is empty.
 TaskSet = Mapping[str, frozenset[int]]
 # Subtopology id -> partition -> the member epoch at which the task was assigned.
@@ -61,14 +63,14 @@ NOTHING = Tasks()
 OWNS_NOTHING = OwnedTasks()
 
 
-def task_set(tasks: Iterable[TaskIds]) -> TaskSet:
+def task_set(tasks: Iterable[TaskIds], step: Step = no_step) -> TaskSet:
     """Return tasks of a request or a record by subtopology id."""
     found: dict[str, set[int]] = {}
-    for one in tasks:
+    for one in stepping(tasks, step):
         found.setdefault(one.subtopology_id, set()).update(one.partitions)
     return {
         subtopology_id: frozenset(partitions)
-        for subtopology_id, partitions in found.items()
+        for subtopology_id, partitions in stepping(found.items(), step)
         if partitions
     }
 

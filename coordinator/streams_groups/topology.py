@@ -12,6 +12,7 @@ Kafka: StreamsTopology.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatSubtopology,
@@ -39,19 +40,32 @@ class Topology:
         }
         if len(self.subtopologies) != len(value.subtopologies):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "a subtopology occurs twice")
+        self._required_topics: frozenset[str] | None = None
 
-    def is_like(self, other: "Topology") -> bool:
+    def is_like(self, other: "Topology", step: Step) -> bool:
         """Whether two topologies have the same epoch and the same subtopologies, in any order."""
-        return self.epoch == other.epoch and self.subtopologies == other.subtopologies
-
-    @cached_property
-    def required_topics(self) -> frozenset[str]:
-        """The topics that must exist before tasks can be assigned."""
-        return frozenset(
-            name
-            for subtopology in self.subtopologies.values()
-            for name in (*read_topics(subtopology), *names_of(subtopology.state_changelog_topics))
+        return (
+            self.epoch == other.epoch
+            and len(self.subtopologies) == len(other.subtopologies)
+            and all(
+                other.subtopologies.get(subtopology_id) == subtopology
+                for subtopology_id, subtopology in stepping(self.subtopologies.items(), step)
+            )
         )
+
+    def required_topics(self, step: Step) -> frozenset[str]:
+        """The topics that must exist before tasks can be assigned."""
+        if self._required_topics is None:
+            self._required_topics = frozenset(
+                name
+                for subtopology in self.subtopologies.values()
+                for topics in (
+                    read_topics(subtopology),
+                    names_of(subtopology.state_changelog_topics),
+                )
+                for name in stepping(topics, step)
+            )
+        return self._required_topics
 
     @cached_property
     def reader_of(self) -> Mapping[str, str]:
@@ -74,36 +88,45 @@ def read_topics(subtopology: Subtopology) -> Iterator[str]:
     yield from names_of(subtopology.repartition_source_topics)
 
 
-def topology_value(topology: StreamsGroupHeartbeatTopology) -> StreamsGroupTopologyValue:
+def topology_value(
+    topology: StreamsGroupHeartbeatTopology, step: Step = no_step
+) -> StreamsGroupTopologyValue:
     """Return the record that stores the topology of a request."""
     return StreamsGroupTopologyValue(
-        epoch=topology.epoch, subtopologies=list(map(_subtopology, topology.subtopologies))
+        epoch=topology.epoch,
+        subtopologies=[_subtopology(one, step) for one in stepping(topology.subtopologies, step)],
     )
 
 
-def _subtopology(found: StreamsGroupHeartbeatSubtopology) -> Subtopology:
+def _subtopology(found: StreamsGroupHeartbeatSubtopology, step: Step) -> Subtopology:
     return Subtopology(
         subtopology_id=found.subtopology_id,
         source_topics=found.source_topics,
         source_topic_regex=found.source_topic_regex,
-        state_changelog_topics=list(map(_topic_info, found.state_changelog_topics)),
+        state_changelog_topics=_topic_infos(found.state_changelog_topics, step),
         repartition_sink_topics=found.repartition_sink_topics,
-        repartition_source_topics=list(map(_topic_info, found.repartition_source_topics)),
+        repartition_source_topics=_topic_infos(found.repartition_source_topics, step),
         copartition_groups=[
             CopartitionGroup(
                 source_topics=group.source_topics,
                 source_topic_regex=group.source_topic_regex,
                 repartition_source_topics=group.repartition_source_topics,
             )
-            for group in found.copartition_groups
+            for group in stepping(found.copartition_groups, step)
         ],
     )
 
 
-def _topic_info(found: StreamsGroupHeartbeatTopicInfo) -> TopicInfo:
-    return TopicInfo(
-        name=found.name,
-        partitions=found.partitions,
-        replication_factor=found.replication_factor,
-        topic_configs=[TopicConfig(key=one.key, value=one.value) for one in found.topic_configs],
-    )
+def _topic_infos(topics: Iterable[StreamsGroupHeartbeatTopicInfo], step: Step) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=[
+                TopicConfig(key=one.key, value=one.value)
+                for one in stepping(topic.topic_configs, step)
+            ],
+        )
+        for topic in stepping(topics, step)
+    ]

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from odradek.coordinator.outcome import JournalRecord
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.steps import Step
 from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.primitives import write_uvarint
 from odradek.protocol.records.transaction_state import (
@@ -44,7 +45,11 @@ class TransactionCodec:
     def __init__(self) -> None:
         self._messages = CoordinatorRecordCodec(RECORD_TYPES)
 
-    def encode(self, record: JournalRecord) -> tuple[bytes, bytes | None]:
+    def encode(
+        self,
+        record: JournalRecord,
+        step: Step | None = None,  # noqa: ARG002 # none is large
+    ) -> tuple[bytes, bytes | None]:
         """Return key and value; a tombstone has no value. Raises EncodeError."""
         transaction = record.value
         if transaction is None:

@@ -18,7 +18,7 @@ from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequ
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import AppendOrigin
-from tests.support.groups import SESSION_MS, Groups, NoShareStates, Waiting, subscription
+from tests.support.groups import SESSION_MS, AtOnce, Groups, NoShareStates, Waiting, subscription
 from tests.support.memory_log import MemoryLog
 
 
@@ -215,7 +215,7 @@ async def test_on_a_real_event_loop_a_parked_join_is_answered_when_its_time_come
         new_ids=NewIds(lambda: "uuid", lambda: "uuid"),
         topics=ClusterTopics(ClusterMetadata("cluster")),
         topic_ids=(),
-        modern=ModernGroupParts(Groups().configs, NoShareStates(), loop.call_soon),
+        modern=ModernGroupParts(Groups().configs, AtOnce(), NoShareStates(), loop.call_soon),
     )
     coordinator.open_topic([MemoryLog("__consumer_offsets")], 1)  # type: ignore[list-item] # a MemoryLog serves a journal
     request = JoinGroupRequest(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
 from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
@@ -20,6 +20,7 @@ from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.steps import Step, no_step
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
@@ -159,6 +160,16 @@ class NoShareStates:
         pass
 
 
+class AtOnce:
+    """Has all decisions made at once."""
+
+    def limited(self) -> Step:
+        return no_step
+
+    def run(self, work: object) -> NoReturn:
+        raise AssertionError("no decision takes long")
+
+
 class Groups:
     """A coordinator and the clients' side of its calls."""
 
@@ -201,7 +212,7 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            modern=ModernGroupParts(self.configs, NoShareStates(), lambda then: then()),
+            modern=ModernGroupParts(self.configs, AtOnce(), NoShareStates(), lambda then: then()),
         )
 
     def open(self) -> None:

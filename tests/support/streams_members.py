@@ -172,7 +172,9 @@ class StreamsMembers:
             **words,
         )
         caller = Caller(client_id, "/127.0.0.1", 0)
-        return self.groups.coordinator.members.streams_group_heartbeat(request, caller)
+        reply = self.groups.coordinator.members.streams_group_heartbeat(request, caller)
+        assert isinstance(reply, HeartbeatReply)
+        return reply
 
     def join(
         self,

@@ -1,0 +1,40 @@
+"""Slices for decisions of the group coordinator. See coordinator/group_decisions.py."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from time import monotonic
+from typing import Any, TypeVar
+
+from odradek.coordinator.group_decisions import TakesLongError
+from odradek.coordinator.steps import Step
+
+from .slices import SliceRunner, Slices
+
+T = TypeVar("T")
+
+# So long a decision runs at once.
+AT_ONCE_S = 0.001
+
+
+class GroupSlices:
+    """Runs decisions in the slices of a broker."""
+
+    def __init__(self, runner: SliceRunner) -> None:
+        self._runner = runner
+
+    def limited(self) -> Step:
+        """Return a step that raises TakesLongError when the time for work at once is over."""
+        ends_s = monotonic() + AT_ONCE_S
+
+        def step() -> None:
+            if monotonic() >= ends_s:
+                raise TakesLongError
+
+        return step
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
+        """Begin work that gives way at its steps."""
+
+        def make(slices: Slices) -> Coroutine[Any, Any, T]:
+            return work(slices.step)
+
+        return self._runner.run(make)

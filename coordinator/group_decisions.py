@@ -1,0 +1,129 @@
+"""Decides about groups in slices if a decision takes long: a large topology, or many tasks.
+
+A decision reads the state of one group and changes nothing, so it may be interrupted and given up.
+It is tried at once first. When that has taken a millisecond it begins again, in slices between
+which other requests are served. It is committed only if its group has not changed meanwhile; else
+it is made again.
+
+While a group has such a decision, its other requests wait for it, as they wait in Kafka for the
+thread of their shard. So only deadlines change the group in between.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from odradek.protocol.errors import ApiError, ErrorCode
+
+from .alarm import Alarm
+from .group_shards import GroupShard
+from .journal import Encoded
+from .modern_group_commits import commit
+from .modern_groups.draft import DraftResult
+from .modern_groups.group import EpochGroup
+from .outcome import Outcome
+from .steps import Step
+from .timers import Now
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+# A decision is made so often if its group changes each time.
+MAX_ATTEMPTS = 10
+
+
+class TakesLongError(Exception):
+    """The work has taken more time than it may take at once."""
+
+
+class Slicer(Protocol):
+    """Runs work in slices."""
+
+    def limited(self) -> Step:
+        """Return a step that raises TakesLongError when the time for work at once is over."""
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
+        """Begin work that gives way at its steps."""
+
+
+# Raises ApiError if the shard is not served.
+FindShard = Callable[[], GroupShard]
+# Decides about a group. Returns its shard and the decision. Raises ApiError.
+Decide = Callable[[Now, Step], tuple[GroupShard, Outcome[DraftResult[R]]]]
+
+
+class _Version(NamedTuple):
+    """What a group was when a decision about it began."""
+
+    shard: GroupShard
+    group: object
+    changes: object
+
+
+class _Decided(NamedTuple, Generic[R]):
+    """A decision, and its records as they are appended."""
+
+    shard: GroupShard
+    outcome: Outcome[DraftResult[R]]
+    now: Now
+    encoded: list[Encoded]
+
+
+class GroupDecisions:
+    """Makes the decisions about groups, and commits them."""
+
+    def __init__(self, alarm: Alarm, slicer: Slicer, clock: Callable[[], Now]) -> None:
+        self._alarm = alarm
+        self._slicer = slicer
+        self._clock = clock
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def decide(self, group_id: str, find: FindShard, decide: Decide[R]) -> R | Awaitable[R]:
+        """Decide and commit, and return the reply. `find` finds the group's shard.
+
+        Raises ApiError.
+        """
+        if group_id not in self._locks:
+            try:
+                return self._commit(self._decided(decide, self._slicer.limited()))
+            except TakesLongError:
+                pass
+
+        def work(step: Step) -> Coroutine[Any, Any, R]:
+            return self._decide_in_slices(group_id, find, decide, step)
+
+        return self._slicer.run(work)
+
+    async def _decide_in_slices(
+        self, group_id: str, find: FindShard, decide: Decide[R], step: Step
+    ) -> R:
+        lock = self._locks.setdefault(group_id, asyncio.Lock())
+        async with lock:
+            for _ in range(MAX_ATTEMPTS):
+                before = _version(group_id, find)
+                decided = self._decided(decide, step)
+                if _version(group_id, find) == before:
+                    return self._commit(decided)
+        text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
+        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+
+    def _decided(self, decide: Decide[R], step: Step) -> _Decided[R]:
+        now = self._clock()
+        shard, outcome = decide(now, step)
+        return _Decided(shard, outcome, now, shard.journal.encode(outcome.records, step))
+
+    def _commit(self, decided: _Decided[R]) -> R:
+        reply = commit(*decided)
+        self._alarm.set(decided.now)
+        return reply
+
+
+def _version(group_id: str, find: FindShard) -> _Version | None:
+    try:
+        shard = find()
+    except ApiError:
+        return None
+    group = shard.state.groups.get(group_id)
+    changes = group.changes if isinstance(group, EpochGroup) else group and group.is_empty
+    return _Version(shard, group, changes)

@@ -1,0 +1,113 @@
+"""A decision that takes long is made in slices, and committed if its group has not changed."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from odradek.broker.turns import group_slices
+from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.group_slices import GroupSlices
+from odradek.broker.turns.large_turns import LargeTurns
+from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.group_decisions import MAX_ATTEMPTS, GroupDecisions
+from odradek.coordinator.group_shards import GroupShard
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.steps import Step
+from odradek.coordinator.streams_groups.group import StreamsGroup
+from odradek.coordinator.timers import Now
+from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.groups import GROUP, Groups
+
+STEPS = 20
+
+
+class Decided:
+    """Decisions about one group, which note what they do."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        groups = Groups()
+        self.shard: GroupShard = groups.coordinator.shards.of(GROUP)
+        self.group = self.shard.state.groups[GROUP] = StreamsGroup(GROUP)
+        self.done: list[str] = []
+        runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        self._decisions = GroupDecisions(
+            groups.coordinator.alarm, GroupSlices(runner), groups.loop.clock
+        )
+
+    def begin(self, name: str, steps: int, before_end: Callable[[], None] = lambda: None) -> object:
+        def decide(_now: Now, step: Step) -> tuple[GroupShard, Outcome[DraftResult[str]]]:
+            for _ in range(steps):
+                step()
+            self.done.append(name)
+            before_end()
+            return self.shard, Outcome(reply=DraftResult(GROUP, name))
+
+        return self._decisions.decide(GROUP, lambda: self.shard, decide)
+
+    def change_group(self) -> None:
+        self.group.changes += 1
+
+
+@pytest.fixture
+async def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
+    """Decisions in which each step ends a slice, and none with a step is made at once."""
+    monkeypatch.setattr(slices_module, "SLICE_S", 0.0)
+    monkeypatch.setattr(group_slices, "AT_ONCE_S", 0.0)
+    return Decided()
+
+
+async def reply_of(pending: object) -> str:
+    assert isinstance(pending, asyncio.Task)
+    reply: str = await pending
+    return reply
+
+
+async def test_a_short_decision_is_made_at_once(decided: Decided) -> None:
+    assert decided.begin("short", 0) == "short"
+
+
+async def test_the_loop_has_turns_while_a_long_decision_is_made(decided: Decided) -> None:
+    long = decided.begin("long", STEPS)
+    for _ in range(STEPS):
+        await asyncio.sleep(0)
+        assert not decided.done
+    assert await reply_of(long) == "long"
+
+
+async def test_a_short_decision_waits_for_a_long_one_of_its_group(decided: Decided) -> None:
+    long = decided.begin("long", STEPS)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    short = decided.begin("short", 0)
+    assert [await reply_of(short), await reply_of(long)] == ["short", "long"]
+    assert decided.done == ["long", "short"]
+
+
+async def test_a_decision_is_made_again_if_its_group_has_changed(decided: Decided) -> None:
+    def change_once() -> None:
+        if len(decided.done) == 1:
+            decided.change_group()
+
+    assert await reply_of(decided.begin("long", STEPS, change_once)) == "long"
+    assert decided.done == ["long", "long"]
+
+
+async def test_a_decision_is_made_again_if_its_group_is_another_one(decided: Decided) -> None:
+    def replace_once() -> None:
+        if len(decided.done) == 1:
+            decided.shard.state.groups[GROUP] = StreamsGroup(GROUP)
+
+    assert await reply_of(decided.begin("long", STEPS, replace_once)) == "long"
+    assert decided.done == ["long", "long"]
+
+
+async def test_a_decision_about_a_group_that_changes_all_the_time_is_refused(
+    decided: Decided,
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        await reply_of(decided.begin("long", STEPS, decided.change_group))
+    assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert len(decided.done) == MAX_ATTEMPTS
