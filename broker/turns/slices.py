@@ -371,6 +371,8 @@ def free(parts: Parts, slices: Slices) -> None:
 def _collect(struct: Struct, parts: Parts, slices: Slices) -> None:
     for name in struct.__struct_fields__:
         held = getattr(struct, name)
+        if isinstance(held, Struct):
+            _collect(held, parts, slices)
         if held.__class__ is not list or not held:
             continue
         if isinstance(held[0], Struct) and _has_lists(held[0]):
@@ -382,4 +384,6 @@ def _collect(struct: Struct, parts: Parts, slices: Slices) -> None:
 
 
 def _has_lists(struct: Struct) -> bool:
-    return any(isinstance(getattr(struct, name), list) for name in struct.__struct_fields__)
+    return any(
+        isinstance(getattr(struct, name), (list, Struct)) for name in struct.__struct_fields__
+    )

@@ -12,6 +12,7 @@ from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
 from odradek.broker.turns.slices import (
     MAX_ITEMS,
+    Parts,
     Result,
     SliceRunner,
     Slices,
@@ -25,6 +26,8 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from tests.support.streams_members import subtopology, topology
 
 
 @pytest.fixture(autouse=True)
@@ -315,3 +318,17 @@ async def test_the_items_of_a_message_are_freed_in_parts() -> None:
 
     assert await runner().run(serve) == 0
     assert len(partitions) == 1000, "the message itself stays as it is"
+
+
+async def test_items_inside_of_a_struct_are_freed_in_parts_too() -> None:
+    sent = topology(*(subtopology(str(number), "t") for number in range(1000)))
+    request = StreamsGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, endpoint_information_epoch=0, topology=sent
+    )
+
+    async def serve(slices: Slices) -> Parts:
+        return parts_of(request, slices)
+
+    parts = await runner().run(serve)
+    assert {id(item) for part in parts for item in part} >= set(map(id, sent.subtopologies))
+    assert max(map(len, parts)) < 300
