@@ -18,44 +18,65 @@ from collections.abc import Iterator
 
 from .group import Group, GroupType
 from .group_state import GroupState
-from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
+from .offsets import CommittedOffset, GroupTopicPartition, is_full_part, tombstones_of
 from .outcome import JournalRecord
 
 NO_EXPIRY = -1
 
 
-def expired_records(state: GroupState, now_ms: int, retention_ms: int) -> list[JournalRecord]:
-    """Return tombstones of expired offsets, and of empty groups that have none left."""
-    return [
-        record
-        for group in state.groups.values()
-        if group.group_type is not GroupType.SHARE
-        for record in _expired_of_group(group, state.offsets, now_ms, retention_ms)
-    ]
+def expired_in_parts(
+    state: GroupState, now_ms: int, retention_ms: int
+) -> Iterator[list[JournalRecord]]:
+    """Yield tombstones of expired offsets, and of empty groups that have none left, in parts.
+
+    A part must be written before the next one is made. The state may change in between.
+    """
+    part: list[JournalRecord] = []
+    looked_at = 0
+    for group_id in list(state.groups):
+        of_group = 0  # tombstones in this part
+        for key, committed in state.offsets.committed(group_id):
+            group = state.groups.get(group_id)
+            if group is not None and _is_expired(
+                group, state, key, committed, now_ms, retention_ms
+            ):
+                part += tombstones_of([key])
+                of_group += 1
+            looked_at += 1
+            if is_full_part(looked_at, len(part)):
+                yield part
+                part, looked_at, of_group = [], 0, 0
+        if state.offsets.count(group_id) == of_group:
+            part += _tombstones_of_unused(state, group_id)
+        looked_at += 1
+        if is_full_part(looked_at, len(part)):
+            yield part
+            part, looked_at = [], 0
+    yield part
 
 
-def _expired_of_group(
-    group: Group, offsets: Offsets, now_ms: int, retention_ms: int
-) -> list[JournalRecord]:
-    expired = [
-        key
-        for key, committed in _unsubscribed(group, offsets)
-        if _has_expired(group, committed, now_ms, retention_ms) and not offsets.is_pending(key)
-    ]
-    records = tombstones_of(expired)
-    left = sum(map(len, offsets.of_group(group.group_id).values())) - len(expired)
-    if not left and not offsets.has_pending(group.group_id) and group.is_empty:
-        records += group.tombstones()
-    return records
+def _is_expired(
+    group: Group,
+    state: GroupState,
+    key: GroupTopicPartition,
+    committed: CommittedOffset,
+    now_ms: int,
+    retention_ms: int,
+) -> bool:
+    return (
+        group.group_type is not GroupType.SHARE
+        and not group.is_subscribed_to(key.topic)
+        and _has_expired(group, committed, now_ms, retention_ms)
+        and not state.offsets.is_pending(key)
+    )
 
 
-def _unsubscribed(
-    group: Group, offsets: Offsets
-) -> Iterator[tuple[GroupTopicPartition, CommittedOffset]]:
-    for topic, partitions in offsets.of_group(group.group_id).items():
-        if not group.is_subscribed_to(topic):
-            for partition, committed in partitions.items():
-                yield GroupTopicPartition(group.group_id, topic, partition), committed
+def _tombstones_of_unused(state: GroupState, group_id: str) -> list[JournalRecord]:
+    """Return the tombstones of a group without committed offsets, if no one uses it."""
+    group = state.groups.get(group_id)
+    if group is None or group.group_type is GroupType.SHARE or not group.is_empty:
+        return []
+    return [] if state.offsets.has_pending(group_id) else group.tombstones()
 
 
 def _has_expired(group: Group, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:

@@ -9,21 +9,17 @@ Kafka: GroupCoordinatorShard.cleanupGroupMetadata, GroupCoordinatorShard.onTopic
 import asyncio
 import logging
 from collections.abc import Callable, Container, Iterator, Sequence
-from itertools import islice
 
 from odradek.protocol.errors import ApiError
 
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
-from .offset_expiry import expired_records
+from .offset_expiry import expired_in_parts
+from .offsets import in_parts
 from .outcome import JournalRecord, Outcome
 from .timers import Deadline, DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
-
-# After a shard is loaded, its groups are checked for offsets of deleted topics: this many in one
-# turn of the loop.
-GROUPS_PER_TURN = 10
 
 
 class OffsetRetention:
@@ -64,47 +60,59 @@ class OffsetRetention:
         self._expire(self._shards.serving())
 
     def _expire(self, shards: Iterator[GroupShard]) -> None:
-        """Delete the expired offsets of all groups, one shard in each turn of the loop."""
+        """Delete the expired offsets of all groups, one shard after another."""
         shard = next(shards, None)
         if shard is not None:
-            self._loop.call_soon(self._expire, shards)  # first: a failure loses no other shard
-            now = self._clock()
             retention_ms = self._settings.offsets_retention_ms
-            self._delete(shard, expired_records(shard.state, now.wall_ms, retention_ms), now)
+            parts = expired_in_parts(shard.state, self._clock().wall_ms, retention_ms)
+            self._delete_in_parts(shard, parts, lambda: self._expire(shards))
 
     # -- deleted topics ----------------------------------------------------------------------------
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
         """Delete the offsets in topics (name, id) that have just been deleted."""
-        now = self._clock()
         for shard in self._shards.serving():
-            self._delete(shard, shard.state.offsets.tombstones_of_topics(deleted), now)
+            before = shard.journal.log.log_end_offset
+            self._delete_in_parts(shard, in_parts(shard.state.offsets.in_topics(deleted, before)))
 
     def delete_of_missing_topics(self, shard: GroupShard) -> None:
         """Delete the offsets in topics that no longer exist.
 
         Such a topic was deleted while the broker was stopped or the shard's log was offline.
         """
-        self._delete_of_missing_topics(shard, shard.state.offsets.group_ids)
+        for part in in_parts(shard.state.offsets.in_missing_topics(self._topic_ids)):
+            self._delete(shard, part)
 
     def delete_of_missing_topics_in_slices(self, shard: GroupShard) -> None:
-        """The same, GROUPS_PER_TURN groups in each turn of the loop."""
-        self._loop.call_soon(self._delete_slice, shard, iter(shard.state.offsets.group_ids))
+        """The same, a part in each turn of the loop."""
+        found = shard.state.offsets.in_missing_topics(self._topic_ids)
+        self._loop.call_soon(self._delete_in_parts, shard, in_parts(found))
 
-    def _delete_slice(self, shard: GroupShard, group_ids: Iterator[str]) -> None:
-        some = list(islice(group_ids, GROUPS_PER_TURN))
-        if some and shard in self._shards.serving():
-            self._delete_of_missing_topics(shard, some)
-            self._loop.call_soon(self._delete_slice, shard, group_ids)
+    # -- tombstones --------------------------------------------------------------------------------
 
-    def _delete_of_missing_topics(self, shard: GroupShard, group_ids: Sequence[str]) -> None:
-        found = shard.state.offsets.tombstones_of_missing_topics(group_ids, self._topic_ids)
-        self._delete(shard, found, self._clock())
+    def _delete_in_parts(
+        self,
+        shard: GroupShard,
+        parts: Iterator[list[JournalRecord]],
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write the first part, and one in each of the next turns of the loop; then call `then`."""
+        is_over = True
+        try:
+            if shard in self._shards.serving():
+                for part in parts:
+                    is_over = False
+                    self._delete(shard, part)
+                    break
+        finally:
+            if is_over:
+                self._loop.call_soon(then)
+            else:
+                self._loop.call_soon(self._delete_in_parts, shard, parts, then)
 
-    @staticmethod
-    def _delete(shard: GroupShard, tombstones: list[JournalRecord], now: Now) -> None:
+    def _delete(self, shard: GroupShard, tombstones: list[JournalRecord]) -> None:
         outcome = Outcome(reply=None, records=tuple(tombstones), atomic=False)
         try:
-            shard.journal.commit(outcome, now.wall_ms)
+            shard.journal.commit(outcome, self._clock().wall_ms)
         except ApiError as error:
             logger.warning("offsets could not be deleted: %s", error)

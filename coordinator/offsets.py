@@ -10,7 +10,7 @@ gets an error and is retried by the client.
 Kafka: OffsetMetadataManager.
 """
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.protocol.primitives import ZERO_UUID
@@ -37,6 +37,9 @@ class CommittedOffset(NamedTuple):
         """Whether it belongs to that topic, not to an older one of its name. Zero matches all."""
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
+
+# A part takes two milliseconds.
+STEPS_OF_A_PART = 3_000
 
 PartitionOffsets = dict[int, CommittedOffset]
 
@@ -159,58 +162,101 @@ class Offsets:
         )
         return tombstones_of((*committed, *pending))
 
-    def tombstones_of_topics(self, deleted: Sequence[tuple[str, bytes]]) -> list[JournalRecord]:
-        """Return tombstones of offsets in deleted topics (name, id), not in later ones so named."""
+    def in_topics(
+        self, deleted: Sequence[tuple[str, bytes]], before_offset: int
+    ) -> Iterator[GroupTopicPartition | None]:
+        """Yield the offsets in deleted topics (name, id), not in later ones so named.
+
+        Offsets that are stored at `before_offset` or later are left out. The offsets may change
+        between two items. None: there was nothing at this step.
+        """
         ids: dict[str, set[bytes]] = {}
         for name, topic_id in deleted:
             ids.setdefault(name, {ZERO_UUID}).add(topic_id)
-        return tombstones_of(
-            key
-            for key, committed in self._entries_in_topics(ids)
-            if committed.topic_id in ids[key.topic]
-        )
+
+        def is_deleted(topic: str, found: CommittedOffset | None) -> bool:
+            return (
+                found is not None
+                and found.topic_id in ids[topic]
+                and found.record_offset < before_offset
+            )
+
+        for group_id in list(self._by_group):
+            yield None
+            for topic in self.of_group(group_id).keys() & ids.keys():
+                for key, committed in self._in_topic(group_id, topic):
+                    yield key if is_deleted(topic, committed) else None
+        for producer_id in list(self._pending):
+            for key in list(self._pending.get(producer_id, ())):
+                pending = self._pending.get(producer_id, {}).get(key)
+                yield key if key.topic in ids and is_deleted(key.topic, pending) else None
+
+    def _in_topic(
+        self, group_id: str, topic: str
+    ) -> Iterator[tuple[GroupTopicPartition, CommittedOffset | None]]:
+        """Yield what is committed now for each partition. It may change between two items."""
+        for partition in list(self.of_group(group_id).get(topic, ())):
+            committed = self.of_group(group_id).get(topic, {}).get(partition)
+            yield GroupTopicPartition(group_id, topic, partition), committed
+
+    def committed(self, group_id: str) -> Iterator[tuple[GroupTopicPartition, CommittedOffset]]:
+        """Yield the group's committed offsets. They may change between two items."""
+        for topic in list(self.of_group(group_id)):
+            for key, committed in self._in_topic(group_id, topic):
+                if committed is not None:
+                    yield key, committed
+
+    def count(self, group_id: str) -> int:
+        """Return the number of the group's committed offsets."""
+        return sum(map(len, self.of_group(group_id).values()))
 
     @property
     def group_ids(self) -> list[str]:
         """The groups that have committed or pending offsets."""
         return list(dict.fromkeys((*self._by_group, *self._open)))
 
-    def tombstones_of_missing_topics(
-        self, group_ids: Iterable[str], topic_ids: Container[bytes]
-    ) -> list[JournalRecord]:
-        """Return tombstones of the groups' offsets in topics other than `topic_ids`.
+    def in_missing_topics(
+        self, topic_ids: Container[bytes]
+    ) -> Iterator[GroupTopicPartition | None]:
+        """Yield the offsets in topics other than `topic_ids`. They may change between two items.
 
         Offsets without a topic id stay. A topic's deletion is written to another log: there may
-        have been a crash between the two writes.
+        have been a crash between the two writes. None: there was nothing at this step.
         """
-        return tombstones_of(
-            GroupTopicPartition(group_id, topic, partition)
-            for group_id in group_ids
-            for topic, partition, topic_id in self._topic_ids_of_group(group_id)
-            if topic_id not in topic_ids and topic_id != ZERO_UUID
-        )
 
-    def _topic_ids_of_group(self, group_id: str) -> Iterator[tuple[str, int, bytes]]:
-        """Iterate over topic, partition and topic id of the group's offsets, pending ones too."""
-        for topic, partitions in self.of_group(group_id).items():
-            for partition, committed in partitions.items():
-                yield topic, partition, committed.topic_id
-        for (topic, partition), producers in self._open.get(group_id, {}).items():
-            for producer_id in producers:
-                pending = self._pending[producer_id][
-                    GroupTopicPartition(group_id, topic, partition)
-                ]
-                yield topic, partition, pending.topic_id
+        def is_missing(topic_id: bytes) -> bool:
+            return topic_id not in topic_ids and topic_id != ZERO_UUID
 
-    def _entries_in_topics(
-        self, topics: Collection[str]
-    ) -> Iterator[tuple[GroupTopicPartition, CommittedOffset]]:
-        for group_id, known in self._by_group.items():
-            for topic in known.keys() & topics:
-                for partition, committed in known[topic].items():
-                    yield GroupTopicPartition(group_id, topic, partition), committed
-        for pending in self._pending.values():
-            yield from ((key, offset) for key, offset in pending.items() if key.topic in topics)
+        for group_id in self.group_ids:
+            for key, committed in self.committed(group_id):
+                yield key if is_missing(committed.topic_id) else None
+            for topic, partition in list(self._open.get(group_id, ())):
+                key = GroupTopicPartition(group_id, topic, partition)
+                pending = self._pending_of(key)
+                yield key if any(is_missing(one.topic_id) for one in pending) else None
+
+    def _pending_of(self, key: GroupTopicPartition) -> list[CommittedOffset]:
+        producers = self._open.get(key.group_id, {}).get(TopicPartition(key.topic, key.partition))
+        return [self._pending[producer_id][key] for producer_id in producers or ()]
+
+
+def in_parts(found: Iterable[GroupTopicPartition | None]) -> Iterator[list[JournalRecord]]:
+    """Yield tombstones in parts that take a few milliseconds to find and to write."""
+    part: list[GroupTopicPartition] = []
+    steps = 0
+    for key in found:
+        steps += 1
+        if key is not None:
+            part.append(key)
+        if is_full_part(steps, len(part)):
+            yield tombstones_of(part)
+            part, steps = [], 0
+    yield tombstones_of(part)
+
+
+def is_full_part(looked_at: int, tombstones: int) -> bool:
+    """Whether so much is enough for one part. A tombstone takes ten times as long as a look."""
+    return looked_at + 10 * tombstones >= STEPS_OF_A_PART
 
 
 def tombstones_of(keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:

@@ -1,0 +1,81 @@
+"""Many offsets are deleted in parts, one in each turn of the loop. They may change in between."""
+
+import pytest
+
+from odradek.coordinator import offsets as offsets_module
+from tests.support.groups import GROUP, TOPIC, Groups
+from tests.support.memory_log import MemoryLog
+
+PARTITIONS = 100
+OFFSETS_OF_A_PART = 10
+DAY = 24 * 60 * 60 * 1000
+OLD = ("topic", bytes(16))  # committed by a client that names no topic id
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> Groups:
+    """A group with many offsets in two topics."""
+    monkeypatch.setattr(offsets_module, "STEPS_OF_A_PART", 11 * OFFSETS_OF_A_PART)
+    groups = Groups()
+    for partition in range(PARTITIONS):
+        groups.commit(1, partition=partition, topic=OLD)
+    return groups
+
+
+def left(groups: Groups) -> list[int]:
+    """The partitions for which an offset is committed."""
+    offsets = groups.coordinator.shards.of(GROUP).state.offsets
+    return [key.partition for key, _ in offsets.committed(GROUP)]
+
+
+def expire(groups: Groups) -> None:
+    """Begin to delete the offsets, which have all expired."""
+    groups.loop.now_ms += 30 * DAY
+    groups.coordinator.alarm.expire_due()
+
+
+def tombstones(log: MemoryLog, begun: int) -> int:
+    return len(log.stored) - begun
+
+
+@pytest.mark.parametrize("way", ["expired", "their topic is deleted"])
+def test_a_turn_of_the_loop_deletes_a_part(groups: Groups, way: str) -> None:
+    begun = len(groups.logs[0].stored)
+    if way == "expired":
+        expire(groups)
+    else:
+        groups.coordinator.retention.on_topics_deleted([TOPIC])
+    turns = 1
+    while left(groups):
+        before = len(left(groups))
+        groups.loop.turn()
+        assert before - len(left(groups)) <= OFFSETS_OF_A_PART
+        turns += 1
+    assert turns >= PARTITIONS / OFFSETS_OF_A_PART
+    assert tombstones(groups.logs[0], begun) == turns
+    groups.advance(0)
+    assert not left(groups.restarted())
+
+
+def test_an_offset_that_is_committed_between_two_parts_stays(groups: Groups) -> None:
+    expire(groups)
+    groups.commit(7, partition=PARTITIONS - 1, topic=OLD)  # it has not been looked at
+    groups.commit(7, partition=0, topic=OLD)  # it has been deleted
+    groups.advance(0)
+    assert sorted(left(groups)) == [0, PARTITIONS - 1]
+    assert GROUP in groups.coordinator.shards.of(GROUP).state.groups
+    assert sorted(left(groups.restarted())) == [0, PARTITIONS - 1]
+
+
+def test_an_offset_in_the_next_topic_of_a_name_stays(groups: Groups) -> None:
+    groups.coordinator.retention.on_topics_deleted([TOPIC])
+    groups.commit(7, partition=PARTITIONS - 1, topic=OLD)
+    groups.advance(0)
+    assert left(groups) == [PARTITIONS - 1]
+
+
+def test_a_group_that_is_deleted_between_two_parts_ends_the_search(groups: Groups) -> None:
+    expire(groups)
+    groups.coordinator.admin.delete([GROUP])
+    groups.advance(0)
+    assert GROUP not in groups.restarted().coordinator.shards.of(GROUP).state.groups
