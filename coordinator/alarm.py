@@ -1,6 +1,7 @@
 """One timer of the event loop, set for the earliest of a coordinator's deadlines.
 
-When it fires, the deadlines that are due are called. A deadline that is due at once still waits for
+When it fires, the deadlines that are due are called, for a millisecond in each turn of the loop: a
+thousand members may have died at once. A deadline that is due at once still waits for
 the loop's next turn, as an event of Kafka's waits for those queued before it. So members that join
 at the same time begin one generation even where no rebalance delay is configured.
 """
@@ -12,6 +13,8 @@ from .timers import DeadlineQueue, Now
 
 # An alarm that fires later than this means that the loop, or the process, was blocked.
 LATE_MS = 100
+# So long a turn calls deadlines.
+TURN_MS = 1
 
 
 class Alarm:
@@ -48,10 +51,18 @@ class Alarm:
             self._timer = None
 
     def expire_due(self) -> None:
-        """Call the deadlines that are due, and set the timer for the next one."""
+        """Call all deadlines that are due, and set the timer for the next one."""
         now = self._clock()
         try:
             self.deadlines.expire_due(now)
+        finally:
+            self.set(now)
+
+    def _expire_some(self) -> None:
+        """The same, for a millisecond. The next turn of the loop calls the others."""
+        now = self._clock()
+        try:
+            self.deadlines.expire_due(now, lambda: self._clock().timer_ms < now.timer_ms + TURN_MS)
         finally:
             self.set(now)
 
@@ -69,4 +80,4 @@ class Alarm:
 
     def _expire(self) -> None:
         self._timer = None
-        self.expire_due()
+        self._expire_some()

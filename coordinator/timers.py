@@ -116,8 +116,8 @@ class DeadlineQueue:
                 deadline.queued_at_ms = None
         return None
 
-    def expire_due(self, now: Now) -> None:
-        """Call the deadlines that are due at `now`, earliest first.
+    def expire_due(self, now: Now, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Call the deadlines that are due at `now`, earliest first, while `goes_on` says so.
 
         A deadline that is scheduled meanwhile is called at least 1 ms later: one that schedules
         itself for the present moment must not keep this loop running. One whose call fails is
@@ -131,11 +131,12 @@ class DeadlineQueue:
             except Exception:
                 logger.exception("a deadline failed and is tried again: %r", deadline.subject)
                 again_ms = now.timer_ms + RETRY_FAILED_MS
-            if deadline.at_ms is None or deadline.queued_at_ms is not None:
-                continue  # the call has cancelled or scheduled it
-            deadline.at_ms = None
-            if again_ms is not None:
-                self.schedule(deadline, again_ms)
+            if deadline.at_ms is not None and deadline.queued_at_ms is None:
+                deadline.at_ms = None  # else the call has cancelled or scheduled it
+                if again_ms is not None:
+                    self.schedule(deadline, again_ms)
+            if not goes_on():
+                break
         self._next_pass_ms = None
 
     def _due(self, now_ms: int) -> Iterator[Deadline[Any]]:
