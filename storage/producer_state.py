@@ -21,7 +21,7 @@ Kafka: ProducerStateManager.
 
 import logging
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,8 @@ from .producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_sna
 from .verification import Verification
 
 logger = logging.getLogger(__name__)
+
+PRODUCERS_OF_A_PART = 3_000
 
 
 class CompletedTransaction(NamedTuple):
@@ -266,9 +268,17 @@ class ProducerStates:
 
     def remove_expired(self, now_ms: int) -> None:
         """Remove producers inactive for `expiration_ms`, unless they have an open transaction."""
-        expired = [entry for entry in self.producers.values() if self._is_expired(entry, now_ms)]
-        for entry in expired:
-            del self.producers[entry.producer_id]
+        for _ in self.remove_expired_in_parts(now_ms):
+            pass
+
+    def remove_expired_in_parts(self, now_ms: int) -> Iterator[None]:
+        """The same, in parts of a millisecond. The state may change between two of them."""
+        for number, producer_id in enumerate(list(self.producers), 1):
+            entry = self.producers.get(producer_id)
+            if entry is not None and self._is_expired(entry, now_ms):
+                del self.producers[producer_id]
+            if number % PRODUCERS_OF_A_PART == 0:
+                yield
 
     def remove_expired_verifications(self, now_ms: int) -> None:
         """Remove verifications that have waited for `expiration_ms`, by their clock."""

@@ -18,6 +18,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
+from odradek.storage import producer_state
 from odradek.storage.files import Files
 from odradek.storage.producer_entry import BatchSpan, ProducerEntry
 from odradek.storage.producer_snapshot import (
@@ -285,6 +286,21 @@ def test_a_silent_producer_expires_unless_its_transaction_is_open(states: Produc
     assert set(states.producers) == {1, 2}
     states.remove_expired(BASE_TIME + EXPIRATION_MS)
     assert set(states.producers) == {2}
+
+
+def test_many_producers_expire_in_parts_between_which_they_may_write(
+    states: ProducerStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer_state, "PRODUCERS_OF_A_PART", 10)
+    for pid in range(100):
+        append(states, batch(0, pid=pid))
+    parts = states.remove_expired_in_parts(BASE_TIME + EXPIRATION_MS)
+    for expired in (10, 20, 30):
+        next(parts)
+        assert len(states.producers) == 100 - expired
+    states.producers[50].last_timestamp_ms += 1
+    assert len(list(parts)) == 7
+    assert set(states.producers) == {50}
 
 
 # --- the file
