@@ -13,6 +13,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -48,6 +50,10 @@ logger = logging.getLogger("odradek.transactions")
 
 # How many transactions that time out at once are named in the log.
 LOGGED_TIMEOUTS = 10
+# So many transactions are aborted in one turn of the loop: each takes 200 us.
+ABORTS_PER_TURN = LOGGED_TIMEOUTS
+# So many transactional ids are checked, and removed if they have expired, in one turn of the loop.
+CHECKS_PER_TURN = 300
 
 
 class InitCall(NamedTuple):
@@ -84,6 +90,7 @@ class TransactionCoordinator:
         self._new_producer_id = new_producer_id
         self._version = transaction_version
         self.markers = markers
+        self._loop = loop
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
             lambda _partition: TransactionTable(),
@@ -387,10 +394,23 @@ class TransactionCoordinator:
             for shard in self.shards.serving()
             for transaction in shard.state.timed_out(now)
         ]
-        for number, (shard, transaction) in enumerate(found):
-            self._abort(shard, transaction, now, is_logged=number < LOGGED_TIMEOUTS)
+        self._abort_some(iter(found), is_logged=True)
         if len(found) > LOGGED_TIMEOUTS:
             logger.info("%d more transactions have timed out", len(found) - LOGGED_TIMEOUTS)
+
+    def _abort_some(
+        self, found: Iterator[tuple[TransactionShard, Transaction]], *, is_logged: bool = False
+    ) -> None:
+        """Abort some of the transactions, and the others in the next turns of the loop."""
+        now = self._clock()
+        some = list(islice(found, ABORTS_PER_TURN))
+        if some:
+            self._loop.call_soon(self._abort_some, found)  # first: a failure ends no other
+        for shard, transaction in some:
+            is_served = shard in self.shards.serving()
+            if is_served and shard.state.find(transaction.transactional_id) is transaction:
+                self._abort(shard, transaction, now, is_logged=is_logged)
+        self.alarm.set(now)
 
     def _abort(
         self, shard: TransactionShard, transaction: Transaction, now: Now, *, is_logged: bool
@@ -414,10 +434,27 @@ class TransactionCoordinator:
         self.alarm.deadlines.schedule(
             self._expiry, now.timer_ms + self._settings.expiration_interval_ms
         )
-        for shard in self.shards.serving():
-            outcome = shard.state.expire(now.wall_ms, self._settings.expiration_ms)
+        self._remove_some(
+            (shard, transactional_id)
+            for shard in list(self.shards.serving())
+            for transactional_id in list(shard.state.by_id)
+        )
+
+    def _remove_some(self, ids: Iterator[tuple[TransactionShard, str]]) -> None:
+        """Remove those of some ids that have expired, and of the others in the next turns."""
+        now = self._clock()
+        some = list(islice(ids, CHECKS_PER_TURN))
+        if some:
+            self._loop.call_soon(self._remove_some, ids)
+        for shard, of_shard in groupby(some, itemgetter(0)):
+            if shard not in self.shards.serving():
+                continue
+            transactional_ids = [transactional_id for _, transactional_id in of_shard]
+            expired = shard.state.expire(
+                transactional_ids, now.wall_ms, self._settings.expiration_ms
+            )
             try:
-                shard.journal.commit(outcome, now.wall_ms)
+                shard.journal.commit(expired, now.wall_ms)
             except ApiError as error:
                 logger.warning("transactional ids cannot expire: %s", error)
 

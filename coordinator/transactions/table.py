@@ -12,7 +12,7 @@ written again.
 Kafka: TransactionStateManager.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -152,11 +152,16 @@ class TransactionTable:
             return ()
         return tuple([record_of(each, transaction_version) for each in self.completed.values()])
 
-    def expire(self, now_ms: int, expiration_ms: int) -> Outcome[None]:
-        """Delete the transactional ids that have been idle for `expiration_ms`."""
+    def expire(
+        self, transactional_ids: Iterable[str], now_ms: int, expiration_ms: int
+    ) -> Outcome[None]:
+        """Delete those of the transactional ids that have been idle for `expiration_ms`."""
+        known = ((each, self.by_id.get(each)) for each in transactional_ids)
         expired = [
             tombstone_of(transactional_id)
-            for transactional_id, transaction in self.by_id.items()
-            if transaction.state in IDLE and transaction.last_update_ms <= now_ms - expiration_ms
+            for transactional_id, transaction in known
+            if transaction is not None
+            and transaction.state in IDLE
+            and transaction.last_update_ms <= now_ms - expiration_ms
         ]
         return Outcome(reply=None, records=tuple(expired), atomic=False)

@@ -4,14 +4,17 @@ import logging
 
 import pytest
 
+from odradek.coordinator import transaction_coordinator
 from odradek.coordinator.timers import Now
 from odradek.coordinator.transaction_coordinator import InitCall, TransactionCoordinator
+from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.transactions.test_live_transactions_are_the_logs import (
     SETTINGS,
     Loop,
     Markers,
 )
+from tests.support.groups import ManualLoop
 from tests.support.memory_log import MemoryLog
 
 START_MS = 1_700_000_000_000
@@ -21,12 +24,12 @@ TIMEOUT_MS = 60_000
 class Coordinator:
     """A coordinator with open transactions; time passes when it is told so."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, loop: object = None) -> None:
         self.now = Now(START_MS, 0)
         self.log = MemoryLog("__transaction_state")
         self._coordinator = TransactionCoordinator(
             SETTINGS,
-            loop=Loop(),  # type: ignore[arg-type] # as much of a loop as it needs
+            loop=loop or Loop(),  # type: ignore[arg-type] # as much of a loop as it needs
             clock=lambda: self.now,
             after_arrivals=lambda callback: callback(),
             markers=Markers(),  # type: ignore[arg-type] # a writer without logs
@@ -39,6 +42,15 @@ class Coordinator:
             producer = self._coordinator.init_producer_id(call, 40 + number)
             self._coordinator.add_partitions(name, producer, {("t", 0)}, client_version=2)
         self.wait(SETTINGS.abort_interval_ms)
+
+    def count(self, state: TransactionState) -> int:
+        """The number of transactions in a state."""
+        table = self._coordinator.shards.at(0).state
+        return sum(each.state is state for each in table.all())
+
+    @property
+    def id_count(self) -> int:
+        return len(self._coordinator.shards.at(0).state.by_id)
 
     def wait(self, ms: int) -> None:
         self.now = Now(self.now.wall_ms + ms, self.now.timer_ms + ms)
@@ -79,3 +91,26 @@ def test_a_transaction_that_cannot_be_aborted_is_named_as_well(
         "cannot abort the transaction of pay (producer id 40, epoch 0) after 130000 ms:"
         " NOT_COORDINATOR: the disk is gone"
     ]
+
+
+def test_a_turn_of_the_loop_aborts_some_of_many_transactions() -> None:
+    loop = ManualLoop()
+    coordinator = Coordinator(*(f"id-{number}" for number in range(50)), loop=loop)
+    coordinator.wait(2 * TIMEOUT_MS)
+    for left in (40, 30, 20, 10, 0):
+        assert coordinator.count(TransactionState.ONGOING) == left
+        loop.turn()
+
+
+def test_a_turn_of_the_loop_removes_some_of_many_transactional_ids(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transaction_coordinator, "CHECKS_PER_TURN", 10)
+    loop = ManualLoop()
+    coordinator = Coordinator(*(f"id-{number}" for number in range(50)), loop=loop)
+    coordinator.wait(2 * TIMEOUT_MS)
+    loop.advance(0)
+    coordinator.wait(SETTINGS.expiration_ms + SETTINGS.expiration_interval_ms)
+    for left in (40, 30, 20, 10, 0):
+        assert coordinator.id_count == left
+        loop.turn()
