@@ -18,7 +18,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 
 from .alarm import Alarm
 from .group_shards import GroupShard
-from .journal import Encoded
+from .journal import Prepared
 from .modern_group_commits import commit
 from .modern_groups.draft import DraftResult
 from .modern_groups.group import EpochGroup
@@ -62,12 +62,12 @@ class _Version(NamedTuple):
 
 
 class _Decided(NamedTuple, Generic[R]):
-    """A decision, and its records as they are appended."""
+    """A decision, and its batch."""
 
     shard: GroupShard
     outcome: Outcome[DraftResult[R]]
     now: Now
-    encoded: list[Encoded]
+    prepared: Prepared | None
 
 
 class GroupDecisions:
@@ -111,7 +111,7 @@ class GroupDecisions:
     def _decided(self, decide: Decide[R], step: Step) -> _Decided[R]:
         now = self._clock()
         shard, outcome = decide(now, step)
-        return _Decided(shard, outcome, now, shard.journal.encode(outcome.records, step))
+        return _Decided(shard, outcome, now, shard.journal.prepare(outcome, now.wall_ms, step))
 
     def _commit(self, decided: _Decided[R]) -> R:
         reply = commit(*decided)

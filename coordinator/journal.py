@@ -24,7 +24,7 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from odradek.protocol.any_batch import read_any_header, read_any_records
 from odradek.protocol.batch_header import HEADER_BYTES, MAGIC_V2, BatchHeader, CorruptRecordError
@@ -40,11 +40,19 @@ from odradek.storage.log import AppendOrigin, PartitionLog
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import RecordCodec
-from .steps import Step
+from .steps import Step, no_step, stepping
 
 R = TypeVar("R")
 Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
 Encoded = tuple[JournalRecord, bytes | None, bytes | None]
+
+
+class Prepared(NamedTuple):
+    """The records of an outcome as they are stored, and their batch."""
+
+    encoded: list[Encoded]
+    batch: bytearray
+
 
 logger = logging.getLogger(__name__)
 
@@ -91,11 +99,11 @@ class Journal:
         outcome: Outcome[R],
         now_ms: int,
         producer: ProducerIdAndEpoch = NO_PRODUCER,
-        encoded: list[Encoded] | None = None,
+        prepared: Prepared | None = None,
     ) -> R:
         """Append the outcome's records, replay them, call its `then`, and return its reply.
 
-        `encoded`: the records, if they have been encoded already. With a `producer` the records
+        `prepared`: what `prepare` has returned for this outcome. With a `producer` the records
         belong to its transaction, see `end_transaction`.
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
@@ -103,10 +111,13 @@ class Journal:
         """
         if outcome.records:
             try:
-                if encoded is None:
-                    encoded = self.encode(outcome.records)
-                for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
-                    self._append_and_replay(chunk, now_ms, producer)
+                if prepared is None:
+                    encoded = self._encode(outcome.records, None)
+                    for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
+                        batch = self._batch(chunk, now_ms, producer)
+                        self._append_and_replay(chunk, batch, now_ms, producer)
+                else:
+                    self._append_and_replay(*prepared, now_ms, producer)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
                 _report_failure(outcome, code)
@@ -126,24 +137,47 @@ class Journal:
         self.log.append_marker(marker, now_ms)
         self._state.end_transaction(marker.producer_id, committed=marker.is_commit)
 
-    def _append_and_replay(
-        self, chunk: list[Encoded], now_ms: int, producer: ProducerIdAndEpoch
-    ) -> None:
-        batch = build_batch(
-            [Record(key, value, now_ms) for _, key, value in chunk],
+    def prepare(self, outcome: Outcome[R], now_ms: int, step: Step) -> Prepared | None:
+        """Make the batch of an outcome for `commit` at `now_ms`, in steps; None: it has no records.
+
+        Raises ApiError UNKNOWN_SERVER_ERROR.
+        """
+        assert outcome.atomic, "its records share one batch"
+        if not outcome.records:
+            return None
+        encoded = self._encode(outcome.records, step)
+        return Prepared(encoded, self._batch(encoded, now_ms, NO_PRODUCER, step))
+
+    def _batch(
+        self,
+        chunk: list[Encoded],
+        now_ms: int,
+        producer: ProducerIdAndEpoch,
+        step: Step = no_step,
+    ) -> bytearray:
+        return build_batch(
+            [Record(key, value, now_ms) for _, key, value in chunk]
+            if step is no_step
+            else (Record(key, value, now_ms) for _, key, value in stepping(chunk, step)),
             compression=self._compression,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             is_transactional=producer is not NO_PRODUCER,
         )
+
+    def _append_and_replay(
+        self, chunk: list[Encoded], batch: bytearray, now_ms: int, producer: ProducerIdAndEpoch
+    ) -> None:
         result = self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
             self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
-    def encode(self, records: Sequence[JournalRecord], step: Step | None = None) -> list[Encoded]:
-        """Encode records for `commit`, in steps. Raises ApiError UNKNOWN_SERVER_ERROR."""
+    def _encode(self, records: Sequence[JournalRecord], step: Step | None) -> list[Encoded]:
         try:
-            return [self._encoded(record, step) for record in records]
+            return [
+                self._encoded(record, step)
+                for record in (records if step is None else stepping(records, step))
+            ]
         except EncodeError as error:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from odradek.protocol.errors import ApiError
 
 from .group_shards import GroupShard
-from .journal import Encoded
+from .journal import Prepared
 from .modern_groups.draft import DraftResult
 from .modern_groups.group import EpochGroup
 from .modern_groups.member import MemberKey
@@ -25,13 +25,13 @@ def commit(
     shard: GroupShard,
     outcome: Outcome[DraftResult[R]],
     now: Now,
-    encoded: list[Encoded] | None = None,
+    prepared: Prepared | None = None,
 ) -> R:
     """Write a decision and return its reply. Raises ApiError if nothing was written.
 
-    `encoded`: the decision's records, if they have been encoded already.
+    `prepared`: the decision's batch, if it has been made already.
     """
-    result = shard.journal.commit(outcome, now.wall_ms, encoded=encoded)
+    result = shard.journal.commit(outcome, now.wall_ms, prepared=prepared)
     group = shard.state.groups.get(result.group_id)
     if isinstance(group, EpochGroup):
         group.changes += 1

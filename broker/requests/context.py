@@ -23,6 +23,7 @@ from odradek.broker.turns.slices import Slices
 from odradek.broker.workers.nodes import Node
 from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
+from odradek.coordinator.steps import Step, no_step
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
@@ -62,6 +63,11 @@ class RequestContext(Struct, eq=False):
         Handlers iterate in this way over what may be long. See broker/turns/slices.py.
         """
         return items if self.slices is None else self.slices.of(items)
+
+    @property
+    def step(self) -> Step:
+        """What work that may be long calls again and again, see `sliced`."""
+        return no_step if self.slices is None else self.slices.step
 
     @property
     def permits(self) -> Permits:

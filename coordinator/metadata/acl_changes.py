@@ -7,6 +7,7 @@ request, those that are not valid are refused one by one. Kafka: AclApis, AclCon
 from collections.abc import Collection, Sequence
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
@@ -50,17 +51,19 @@ def create_acls(
     return limited_outcome(reply, [*records.values()], validate_only=False)
 
 
-def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
+def delete_acls(
+    acls: Acls, filters: Sequence[AclFilter], step: Step = no_step
+) -> Outcome[Deletions]:
     """Remove the entries that match filters. The reply has for each filter its matches.
 
     An entry that matches several filters is in the result of each. Raises INVALID_REQUEST when the
     filters match more entries than one operation may remove, or the results are too long together.
     """
-    selection = AclSelection(acls)
+    selection = AclSelection(acls, step)
     reply: Deletions = []
     records: dict[bytes, JournalRecord] = {}
     result_count = 0
-    for wanted in filters:
+    for wanted in stepping(filters, step):
         problem = _problem_of(wanted)
         if problem is not None:
             reply.append(ApiError(ErrorCode.INVALID_REQUEST, problem))
@@ -70,7 +73,7 @@ def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
         if result_count > MAX_RESULTS:
             text = f"The results of all filters have more than {MAX_RESULTS} acls."
             raise _invalid(text)
-        for entry in found:
+        for entry in stepping(found, step):
             if entry.id not in records:
                 removal = RemoveAccessControlEntryRecord(id=entry.id)
                 records[entry.id] = JournalRecord(removal)

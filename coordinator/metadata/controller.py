@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.steps import Step, no_step
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
@@ -56,6 +57,9 @@ from .topic_creation import (
     unlimited,
 )
 from .topic_deletion import TopicDeletionResult, TopicRef, delete_topics
+
+# So often access control entries are searched in steps for one deletion.
+MAX_SEARCHES = 5
 
 
 class Controller:
@@ -205,12 +209,22 @@ class Controller:
         """
         return self._journal.commit(create_acls(self.metadata.acls, entries), now_ms)
 
-    def delete_acls(self, filters: Sequence[AclFilter], now_ms: int) -> Deletions:
+    def delete_acls(
+        self, filters: Sequence[AclFilter], now_ms: int, step: Step = no_step
+    ) -> Deletions:
         """Remove access control entries. Returns for each filter its matches, or the error.
 
-        Raises INVALID_REQUEST for too many.
+        The entries are searched again if they have changed in a step. Raises INVALID_REQUEST for
+        too many.
         """
-        return self._journal.commit(delete_acls(self.metadata.acls, filters), now_ms)
+        acls = self.metadata.acls
+        for _ in range(MAX_SEARCHES):
+            version = acls.version
+            outcome = delete_acls(acls, filters, step)
+            prepared = self._journal.prepare(outcome, now_ms, step)
+            if acls.version == version:
+                return self._journal.commit(outcome, now_ms, prepared=prepared)
+        return self._journal.commit(delete_acls(acls, filters), now_ms)
 
     def alter_client_quotas(
         self,
