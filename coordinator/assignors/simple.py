@@ -14,7 +14,7 @@ Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAs
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from .assignment import NOTHING, Assignment, GroupSpec, MemberSpec, TopicsView
 from .uniform_homogeneous import partition_count
@@ -81,10 +81,11 @@ def _keep(
 ) -> _Readers:
     """Return the readers that each partition keeps. `loads` becomes the room that is left."""
     readers: _Readers = {partition: [] for partition in partitions}
+    topic_ids = {topic_id for topic_id, _ in readers}
     for member in members:
         member_id = member.member_id
-        for topic_id, held in sorted(member.assignment.items()):
-            for partition in sorted(held):
+        for topic_id in sorted(topic_ids & member.assignment.keys()):
+            for partition in sorted(member.assignment[topic_id]):
                 kept = readers.get((topic_id, partition))
                 if kept is not None and loads[member_id] and len(kept) < sharing:
                     kept.append(member_id)
@@ -97,8 +98,9 @@ def _fill(readers: _Readers, room: Mapping[str, int], sharing: int) -> None:
     left = dict(room)
     turn = [member_id for member_id, more in left.items() if more]
     for member_ids in readers.values():
-        waiting = [member_id for member_id in turn if member_id not in member_ids]
-        chosen = waiting[: sharing - len(member_ids)]
+        kept = set(member_ids)
+        waiting = (member_id for member_id in turn if member_id not in kept)
+        chosen = list(islice(waiting, sharing - len(member_ids)))
         member_ids += chosen
         for member_id in chosen:
             left[member_id] -= 1

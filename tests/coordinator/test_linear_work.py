@@ -1,10 +1,14 @@
 """The coordinators' work is linear in the size of what a client sends."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from odradek.config.topic_config import TOPIC_KEYS
+from odradek.coordinator.assignors.assignment import GroupSpec, MemberSpec
+from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic
 from odradek.coordinator.metadata.acl_changes import delete_acls
 from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
@@ -155,6 +159,41 @@ def members_of_one_process(size: int) -> Work:
 # -- share groups ----------------------------------------------------------------------------------
 
 
+class Partitions(NamedTuple):
+    """A number of partitions for every topic."""
+
+    count: int
+
+    def partition_count(self, topic_id: bytes) -> int:  # all are alike
+        return self.count
+
+
+def shared_alike(size: int) -> Work:
+    """As many partitions as members, which all subscribe to the same topic."""
+    members = {
+        str(at): MemberSpec(member_id=str(at), subscribed_topic_ids=frozenset({b"t"}))
+        for at in range(size)
+    }
+    spec = GroupSpec(members=members, is_homogeneous=True)
+    return lambda: SimpleAssignor().assign(spec, Partitions(size))
+
+
+def shared_differently(size: int) -> Work:
+    """Twenty members that subscribe to many topics and have targets, and one that does not."""
+    topic_ids = frozenset(at.to_bytes(16, "big") for at in range(size))
+    members = {
+        str(at): MemberSpec(member_id=str(at), subscribed_topic_ids=topic_ids) for at in range(20)
+    }
+    spec = GroupSpec(members=members, is_homogeneous=False)
+    targets = SimpleAssignor().assign(spec, Partitions(20))
+    members = {
+        member_id: replace(member, assignment=targets[member_id])
+        for member_id, member in members.items()
+    }
+    spec = GroupSpec(members=members, is_homogeneous=False)
+    return lambda: SimpleAssignor().assign(spec, Partitions(20))
+
+
 def acquired_batch(size: int) -> tuple[SharePartition, list[FetchedBatch], list[Acquired]]:
     """A batch in flight of twice as many records, which the log has in batches of one record."""
     fetched = [
@@ -233,6 +272,8 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "one co-partition group": (one_copartition_group, 1000),
     "changelogs": (changelogs, 500),
     "members of one process": (members_of_one_process, 500),
+    "partitions that are shared alike": (shared_alike, 500),
+    "topics that are shared differently": (shared_differently, 50),
     "acknowledged one by one": (acknowledged_one_by_one, 500),
     "aborted records": (aborted_records, 500),
     "colliding names": (colliding_names, 1000),
