@@ -11,6 +11,7 @@ from .group import Group
 from .group_shards import GroupShards
 from .share_group_service import ShareGroupService
 from .share_groups.group import ShareGroup
+from .steps import Step, no_step, stepping
 from .streams_groups.group import StreamsGroup
 from .timers import Now
 
@@ -45,16 +46,17 @@ class GroupAdmin:
         """Iterate over all groups. Raises ApiError while some are still loading."""
         return (group for shard in self._shards.all() for group in shard.state.groups.values())
 
-    def delete(self, group_ids: Iterable[str]) -> list[DeleteGroupsResult]:
+    def delete(self, group_ids: Iterable[str], step: Step = no_step) -> list[DeleteGroupsResult]:
         """Delete groups that are empty. Returns one result for each id."""
-        return [self._delete(group_id) for group_id in group_ids]
+        return [self._delete(group_id, step) for group_id in stepping(group_ids, step)]
 
-    def _delete(self, group_id: str) -> DeleteGroupsResult:
+    def _delete(self, group_id: str, step: Step) -> DeleteGroupsResult:
         try:
             shard = self._shards.of(group_id)
             group = shard.state.groups.get(group_id)
             if isinstance(group, ShareGroup):
-                self._shares.delete_states(group)
+                self._shares.delete_states(group, step)
+                shard = self._shards.of(group_id)
             return shard.journal.commit(shard.state.delete([group_id]), self._clock().wall_ms)[0]
         except ApiError as error:
             return DeleteGroupsResult(

@@ -11,8 +11,9 @@ Kafka: GroupCoordinatorService, and the persister that it calls.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 from odradek.protocol.errors import ApiError
@@ -59,11 +60,17 @@ from .share_groups.start_offsets import (
 )
 from .share_groups.state_partitions import StatePartitions
 from .share_partition_key import SharePartitionKey
+from .steps import Step, no_step, stepping
 from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 
 NO_START_OFFSET = -1
+# So many states are created in one turn of the loop: each takes 60 us.
+STATES_PER_TURN = 20
+
+# Topic id and partition.
+StateOf = tuple[bytes, int]
 
 
 class ShareStates(Protocol):
@@ -127,11 +134,23 @@ class ShareGroupService:
     # -- stored state ------------------------------------------------------------------------------
 
     def _initialize(self, wanted: Initialization) -> None:
-        """Create the state of partitions. Those that fail are tried again by a later heartbeat."""
+        """Create the state of partitions, some in each turn of the loop.
+
+        Those that fail are tried again by a later heartbeat.
+        """
+        self._initialize_some(wanted, _partitions_of(wanted), {})
+
+    def _initialize_some(
+        self, wanted: Initialization, left: Iterator[StateOf], errors: dict[StateOf, ApiError]
+    ) -> None:
         try:
-            errors = self._create_states(wanted)
             shard = self._shards.of(wanted.group_id)
-            group = shard.state.share_group(wanted.group_id)
+            group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
+            some = list(islice(left, STATES_PER_TURN))
+            errors |= self._create_states(wanted, some)
+            if len(some) == STATES_PER_TURN:
+                self._loop.call_soon(self._initialize_some, wanted, left, errors)
+                return
             change = StatePartitions.without_initializing if errors else (
                 StatePartitions.with_initialized
             )  # fmt: skip
@@ -139,27 +158,30 @@ class ShareGroupService:
         except ApiError as error:
             logger.warning("group %s: partitions not initialized: %s", wanted.group_id, error)
 
-    def _create_states(self, wanted: Initialization) -> dict[tuple[bytes, int], ApiError]:
-        """Create the state of partitions. Returns the errors, by topic id and partition."""
+    def _create_states(
+        self, wanted: Initialization, partitions: Iterable[StateOf]
+    ) -> dict[StateOf, ApiError]:
+        """Create the state of partitions. Returns the errors."""
         now_ms = self._clock().wall_ms
         errors = {}
-        for topic_id, topic in wanted.topics.items():
-            for partition in sorted(topic.partitions):
-                offset = wanted.start_offsets.get((topic_id, partition), NO_START_OFFSET)
-                key = SharePartitionKey(wanted.group_id, topic_id, partition)
-                try:
-                    self._states.initialize(key, wanted.epoch, offset, now_ms)
-                except ApiError as error:
-                    logger.warning("the state of %s is not initialized: %s", key, error)
-                    errors[topic_id, partition] = error.with_traceback(None)
+        for topic_id, partition in partitions:
+            offset = wanted.start_offsets.get((topic_id, partition), NO_START_OFFSET)
+            key = SharePartitionKey(wanted.group_id, topic_id, partition)
+            try:
+                self._states.initialize(key, wanted.epoch, offset, now_ms)
+            except ApiError as error:
+                logger.warning("the state of %s is not initialized: %s", key, error)
+                errors[topic_id, partition] = error.with_traceback(None)
         return errors
 
-    def _delete_states(self, group_id: str, partitions: Partitions) -> dict[bytes, ApiError]:
+    def _delete_states(
+        self, group_id: str, partitions: Partitions, step: Step
+    ) -> dict[bytes, ApiError]:
         """Delete the state of partitions. Returns an error of each topic that has one."""
         now_ms = self._clock().wall_ms
         errors = {}
         for topic_id, of_topic in partitions.items():
-            for partition in of_topic:
+            for partition in stepping(of_topic, step):
                 try:
                     self._states.delete(SharePartitionKey(group_id, topic_id, partition), now_ms)
                 except ApiError as error:
@@ -187,7 +209,10 @@ class ShareGroupService:
     # -- administrators ----------------------------------------------------------------------------
 
     def alter_offsets(
-        self, group_id: str, wanted: Iterable[AlterShareGroupOffsetsRequestTopic]
+        self,
+        group_id: str,
+        wanted: Iterable[AlterShareGroupOffsetsRequestTopic],
+        step: Step = no_step,
     ) -> list[AlterShareGroupOffsetsResponseTopic]:
         """Set start offsets of a group, which is created if it does not exist.
 
@@ -199,8 +224,10 @@ class ShareGroupService:
         if not isinstance(group, ShareGroup):
             raise not_a_share_group(group_id)
         results, initialization = commit(shard, alter(group, wanted, self._topics, now), now)
-        errors = self._create_states(initialization)
+        partitions = stepping(_partitions_of(initialization), step)
+        errors = self._create_states(initialization, partitions)
         if not errors and initialization.topics:
+            shard = self._shards.of(group_id)
             group = shard.state.share_group(group_id)
             done = group.state_partitions.with_initialized(initialization.topics)
             self._write_states(shard, group, done)
@@ -212,14 +239,17 @@ class ShareGroupService:
         return results
 
     def delete_offsets(
-        self, group_id: str, wanted: Iterable[DeleteShareGroupOffsetsRequestTopic]
+        self,
+        group_id: str,
+        wanted: Iterable[DeleteShareGroupOffsetsRequestTopic],
+        step: Step = no_step,
     ) -> list[DeleteShareGroupOffsetsResponseTopic]:
         """Delete start offsets of topics. Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
         now = self._clock()
         shard = self._shards.of(group_id)
         group = shard.state.share_group(group_id)
         refused, partitions = commit(shard, begin_deletion(group, wanted, self._topics, now), now)
-        errors = self._delete_states(group_id, partitions)
+        errors = self._delete_states(group_id, partitions, step)
         deleted = [topic_id for topic_id in partitions if topic_id not in errors]
         failed = [
             DeleteShareGroupOffsetsResponseTopic(
@@ -232,6 +262,8 @@ class ShareGroupService:
         ]
         if not deleted:
             return [*refused, *failed]
+        shard = self._shards.of(group_id)
+        group = shard.state.share_group(group_id)
         commit(shard, complete_deletion(group, deleted, self._topics, now), now)
         return [
             *(
@@ -244,7 +276,7 @@ class ShareGroupService:
             *failed,
         ]
 
-    def delete_states(self, group: ShareGroup) -> None:
+    def delete_states(self, group: ShareGroup, step: Step = no_step) -> None:
         """Delete all stored state of a group, so that the group can be deleted.
 
         Raises ApiError: NON_EMPTY_GROUP, or an error of the share coordinator.
@@ -252,7 +284,7 @@ class ShareGroupService:
         now = self._clock()
         shard = self._shards.at(group.partition)
         partitions = commit(shard, begin_group_deletion(group, self._topics, now), now)
-        for error in self._delete_states(group.group_id, partitions).values():
+        for error in self._delete_states(group.group_id, partitions, step).values():
             raise error
 
     def remove(
@@ -290,6 +322,12 @@ class ShareGroupService:
     def _removal(self, group: ShareGroup, member: ShareMember, now: Now) -> Answer:
         nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
         return self._heartbeats.remove(group, member, now, nothing)
+
+
+def _partitions_of(wanted: Initialization) -> Iterator[StateOf]:
+    for topic_id, topic in wanted.topics.items():
+        for partition in sorted(topic.partitions):
+            yield topic_id, partition
 
 
 def _with_error(

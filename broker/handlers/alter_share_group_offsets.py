@@ -57,7 +57,9 @@ def alter(
     allowed: list[AlterShareGroupOffsetsRequestTopic],
 ) -> AlterShareGroupOffsetsResponse:
     try:
-        altered = context.broker.groups.share_groups.alter_offsets(request.group_id, allowed)
+        altered = context.broker.groups.share_groups.alter_offsets(
+            request.group_id, allowed, context.step
+        )
     except ApiError as error:
         return refused(error)
     return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])

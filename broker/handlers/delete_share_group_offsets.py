@@ -49,7 +49,9 @@ def delete(
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        deleted = context.broker.groups.share_groups.delete_offsets(request.group_id, allowed)
+        deleted = context.broker.groups.share_groups.delete_offsets(
+            request.group_id, allowed, context.step
+        )
     except ApiError as error:
         return refused(error)
     return DeleteShareGroupOffsetsResponse(responses=[*refusals, *deleted])

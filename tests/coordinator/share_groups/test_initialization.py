@@ -1,0 +1,85 @@
+"""The state of many partitions is created in several turns of the loop."""
+
+import pytest
+
+from odradek.coordinator.caller import Caller
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.share_group_service import STATES_PER_TURN
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.support.groups import GROUP, Groups, NoShareStates
+from tests.support.metadata import Metadata
+
+PARTITIONS = 5 * STATES_PER_TURN
+
+
+class States(NoShareStates):
+    """Notes which states are created. `refused` is a partition whose state cannot be."""
+
+    def __init__(self) -> None:
+        self.created: list[int] = []
+        self.refused: int | None = None
+
+    def initialize(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,  # as a share coordinator
+        start_offset: int,  # as a share coordinator
+        now_ms: int,  # as a share coordinator
+    ) -> None:
+        if key.partition == self.refused:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, "its log is offline")
+        self.created.append(key.partition)
+
+
+@pytest.fixture
+def states() -> States:
+    return States()
+
+
+@pytest.fixture
+def groups(states: States) -> Groups:
+    """A coordinator, and a member of a share group that has just subscribed to a large topic."""
+    metadata = Metadata()
+    metadata.create(NewTopic(name="wide", partition_count=PARTITIONS))
+    groups = Groups(metadata=metadata.state)
+    service = groups.coordinator.share_groups
+    service._states = states
+    service._when_states_exist = lambda then: then()
+    join = ShareGroupHeartbeatRequest(
+        group_id=GROUP, member_id="m", member_epoch=0, subscribed_topic_names=["wide"]
+    )
+    answer = groups.coordinator.members.share_group_heartbeat(join, Caller("c", "/127.0.0.1", 1))
+    assert answer.error_code == ErrorCode.NONE
+    return groups
+
+
+def group_of(groups: Groups) -> ShareGroup:
+    return groups.coordinator.admin.share_group(GROUP)
+
+
+def test_a_turn_of_the_loop_creates_some_states(groups: Groups, states: States) -> None:
+    for turn in range(1, 6):
+        assert not group_of(groups).has_unassigned_partitions
+        groups.loop.turn()
+        assert states.created == list(range(turn * STATES_PER_TURN))
+    groups.loop.turn()
+    assert group_of(groups).has_unassigned_partitions, "their states are there now"
+
+
+def test_no_partition_is_initialized_if_a_state_is_refused(groups: Groups, states: States) -> None:
+    states.refused = PARTITIONS - 1
+    groups.advance(0)
+    assert len(states.created) == PARTITIONS - 1
+    assert not group_of(groups).has_unassigned_partitions
+
+
+def test_no_state_is_created_for_a_group_that_is_deleted_meanwhile(
+    groups: Groups, states: States
+) -> None:
+    groups.loop.turn()
+    del groups.coordinator.shards.of(GROUP).state.groups[GROUP]
+    groups.advance(0)
+    assert len(states.created) == STATES_PER_TURN
