@@ -8,11 +8,13 @@ import base64
 import binascii
 import re
 
+# No quantifier gives back what it has matched, and no part goes past the next "-BEGIN". So the time
+# is linear in the length of any text.
 _BLOCK = re.compile(
-    r"-+BEGIN\s+(?P<kind>[A-Z0-9 ]*?)\s*-+"
-    r"(?:\s*[^\r\n:-]+:[^\r\n]*[\r\n]+)*"  # Proc-Type, DEK-Info
-    r"(?P<body>[a-zA-Z0-9/+=\s]*)"
-    r"-+END\s+(?P=kind)\s*-+"
+    r"-BEGIN\s++(?P<kind>[A-Z0-9 ]*+)\s*+-++"
+    r"(?:\s*+[^\r\n:-]++:(?:(?!-BEGIN)[^\r\n])*+[\r\n]++)*+"  # names and values
+    r"(?:(?P<body>[a-zA-Z0-9/+=\s]*+)-++|(?<=-))"  # without a body the dashes are matched already
+    r"END\s++(?P<end>[A-Z0-9 ]*+)\s*+-"
 )
 
 
@@ -38,7 +40,11 @@ def private_key_in(text: str) -> tuple[bytes, bool]:
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
-    return [(" ".join(match["kind"].split()), match["body"]) for match in _BLOCK.finditer(text)]
+    return [
+        (" ".join(match["kind"].split()), match["body"] or "")
+        for match in _BLOCK.finditer(text)
+        if match["kind"].rstrip() == match["end"].rstrip()
+    ]
 
 
 def _decoded(body: str) -> bytes:
