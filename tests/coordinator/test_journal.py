@@ -5,6 +5,7 @@ from typing import Annotated
 
 import pytest
 
+from odradek.coordinator import journal as journal_module
 from odradek.coordinator.journal import CorruptJournalError, Journal
 from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.coordinator.record_codec import CoordinatorRecordCodec
@@ -205,6 +206,13 @@ def test_an_atomic_outcome_that_is_too_large_is_refused_whole() -> None:
         journal.commit(Outcome(reply=None, records=records), 0)
     assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE
     assert numbers.of == {}
+
+
+def test_a_batch_that_is_much_too_large_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_journal, _ = opened(MemoryLog(max_message_bytes=300))
+    monkeypatch.setattr(journal_module, "build_batch", None)
+    with pytest.raises(ApiError, match="MESSAGE_TOO_LARGE"):
+        opened_journal.commit(Outcome(reply=None, records=(put("n" * 400, 1),)), 0)
 
 
 def test_an_outcome_that_need_not_be_atomic_is_split_into_batches_that_fit() -> None:
