@@ -10,7 +10,9 @@ Kafka: ShareCoordinatorService.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from itertools import islice
 
 from odradek.protocol.errors import ApiError
 from odradek.protocol.records.share_group_state import RECORD_TYPES
@@ -19,7 +21,7 @@ from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
 
 from .alarm import Alarm
 from .load_queue import LoadQueue
-from .outcome import Outcome
+from .outcome import JournalRecord, Outcome
 from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards, Shard
 from .share_partition_key import SharePartitionKey
@@ -29,6 +31,9 @@ from .share_state.table import PartitionCount, ShareStateTable
 from .timers import Deadline, Now
 
 logger = logging.getLogger("odradek.shares")
+
+# For so many states records are written in one turn of the loop: each takes 10 us.
+STATES_PER_TURN = 200
 
 ShareShard = Shard[ShareStateTable]
 
@@ -47,6 +52,7 @@ class ShareCoordinator:
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served."""
         self._settings = settings
+        self._loop = loop
         self._clock = clock
         self._partition_count = partition_count
         self.alarm = Alarm(loop, clock, after_arrivals)
@@ -129,15 +135,33 @@ class ShareCoordinator:
             self._delete_topics(shard, topic_ids)
 
     def _delete_topics(self, shard: ShareShard, topic_ids: Collection[bytes]) -> None:
-        tombstones = tuple(shard.state.tombstones_of_topics(topic_ids)) if topic_ids else ()
-        self._commit(shard, Outcome(reply=None, records=tombstones, atomic=False))
+        if topic_ids:
+            record_of = partial(shard.state.tombstone_if_of, topic_ids=topic_ids)
+            self._write_some(shard, iter(list(shard.state.states)), record_of)
 
     def _write_cold_snapshots(self, _subject: None, now: Now) -> None:
         interval_ms = self._settings.cold_snapshot_interval_ms
         self._schedule(self._cold, interval_ms, now)
         for shard in self.shards.serving():
-            snapshots = tuple(shard.state.cold_snapshots(now.wall_ms, interval_ms))
-            self._commit(shard, Outcome(reply=None, records=snapshots, atomic=False))
+            if not shard.state.are_all_cold:
+                record_of = partial(
+                    shard.state.cold_snapshot, now_ms=now.wall_ms, interval_ms=interval_ms
+                )
+                self._write_some(shard, iter(list(shard.state.states)), record_of)
+
+    def _write_some(
+        self,
+        shard: ShareShard,
+        keys: Iterator[SharePartitionKey],
+        record_of: Callable[[SharePartitionKey], JournalRecord | None],
+    ) -> None:
+        """Write the records of some states, and of the others in the next turns of the loop."""
+        some = list(islice(keys, STATES_PER_TURN))
+        if not some or shard not in self.shards.serving():
+            return
+        self._loop.call_soon(self._write_some, shard, keys, record_of)
+        records = [record for record in map(record_of, some) if record is not None]
+        self._commit(shard, Outcome(reply=None, records=tuple(records), atomic=False))
 
     def _commit(self, shard: ShareShard, outcome: Outcome[None]) -> None:
         """Write records that nobody waits for."""

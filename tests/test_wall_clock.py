@@ -63,6 +63,7 @@ REASONS = {
         coordinator/consumer_groups/rebalance.py: update_target
         coordinator/group_admin.py: _delete
         coordinator/metadata/metadata_snapshot.py: build
+        coordinator/group_decisions.py: _decided
         coordinator/modern_group_commits.py: commit
         coordinator/offset_requests.py: _record
         coordinator/offset_retention.py: _delete
@@ -155,8 +156,8 @@ REASONS = {
         coordinator/offset_retention.py: _expire
         coordinator/share_coordinator.py: _write_cold_snapshots
         coordinator/share_groups/state_partitions.py: recent
-        coordinator/share_state/table.py: cold_snapshots
-        coordinator/transaction_coordinator.py: _remove_expired
+        coordinator/share_state/table.py: cold_snapshot
+        coordinator/transaction_coordinator.py: _remove_some
         coordinator/transactions/table.py: expire
         storage/producer_state.py: _is_expired
         storage/recovering/recovery.py: _check_end _check_txn_indexes _end_of_last_segment load_log

@@ -10,7 +10,7 @@ of the newest snapshots on. All before it is redundant.
 Kafka: ShareCoordinatorShard, ShareCoordinatorOffsetsManager.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
@@ -202,22 +202,29 @@ class ShareStateTable:
 
     # -- the log -----------------------------------------------------------------------------------
 
-    def tombstones_of_topics(self, topic_ids: Collection[bytes]) -> list[JournalRecord]:
-        """Return the tombstones of the states of deleted topics."""
-        return [tombstone(key) for key in self.states if key.topic_id in topic_ids]
+    def tombstone_if_of(
+        self, key: SharePartitionKey, topic_ids: Collection[bytes]
+    ) -> JournalRecord | None:
+        """Return the tombstone of a state if its topic is one of those, which are deleted."""
+        return tombstone(key) if key.topic_id in topic_ids and key in self.states else None
 
-    def cold_snapshots(self, now_ms: int, interval_ms: int) -> Iterator[JournalRecord]:
-        """Yield snapshots of states that were not written for `interval_ms`.
+    @property
+    def are_all_cold(self) -> bool:
+        """Whether all states have cold snapshots already, so that nothing is gained by others."""
+        return all(state.created_ms != state.written_ms for state in self.states.values())
 
-        With them the log can be pruned further. If all states have such snapshots already, nothing
-        is gained by others.
+    def cold_snapshot(
+        self, key: SharePartitionKey, now_ms: int, interval_ms: int
+    ) -> JournalRecord | None:
+        """Return a snapshot of a state if it was not written for `interval_ms`.
+
+        With it the log can be pruned further.
         """
-        if all(state.created_ms != state.written_ms for state in self.states.values()):
-            return
-        for key, state in self.states.items():
-            if now_ms - state.written_ms >= interval_ms:
-                epoch = state.snapshot_epoch + 1
-                yield snapshot_record(key, replace(state, snapshot_epoch=epoch, written_ms=now_ms))
+        state = self.states.get(key)
+        if state is None or now_ms - state.written_ms < interval_ms:
+            return None
+        epoch = state.snapshot_epoch + 1
+        return snapshot_record(key, replace(state, snapshot_epoch=epoch, written_ms=now_ms))
 
     @property
     def redundant_before(self) -> int:

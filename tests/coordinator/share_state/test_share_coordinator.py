@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.coordinator import share_coordinator
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.coordinator.share_state.state import NO_EPOCH, ShareState
@@ -182,6 +183,38 @@ def test_a_state_that_is_not_written_gets_a_new_snapshot(states: ShareStates) ->
     found = states.summary()
     assert found.snapshot_epoch == 1
     assert found.written_ms - found.created_ms == 5 * MINUTE_MS
+
+
+@pytest.mark.parametrize("what", ["snapshots", "tombstones"])
+def test_a_turn_of_the_loop_writes_the_records_of_some_states(
+    states: ShareStates, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(share_coordinator, "STATES_PER_TURN", 10)
+    for number in range(50):
+        states.initialize(SharePartitionKey(f"g{number}", TOPIC_ID, 0))
+    if what == "snapshots":
+        states.loop.now_ms += 5 * MINUTE_MS
+        states.coordinator.alarm.expire_due()
+    else:
+        states.coordinator.on_topics_deleted([TOPIC_ID])
+    for turn in range(1, 6):
+        assert len(kinds(states)) == 50 + 10 * turn
+        states.loop.turn()
+    assert len(kinds(states)) == 100
+
+
+def test_a_state_that_is_written_between_two_turns_gets_no_other_snapshot(
+    states: ShareStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_coordinator, "STATES_PER_TURN", 1)
+    states.initialize(OTHER)
+    states.initialize()
+    states.loop.now_ms += 5 * MINUTE_MS
+    states.coordinator.alarm.expire_due()
+    states.initialize(start=7)
+    states.loop.advance(0)
+    assert kinds(states) == ["snapshot"] * 4
+    assert states.summary().start_offset == 7
 
 
 def test_when_all_states_are_cold_no_snapshots_follow(states: ShareStates) -> None:
