@@ -11,14 +11,16 @@ Kafka: ProducerStateManager.readSnapshot and writeSnapshot, ProducerSnapshot.jso
 import struct
 from collections.abc import Iterable
 
+from odradek.protocol.batch_header import NO_SEQUENCE
 from odradek.protocol.crc import crc32c
 
-from .producer_entry import BatchSpan, ProducerEntry
+from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry
 
 VERSION = 1
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
+_NO_BATCH = BatchSpan(NO_SEQUENCE, NO_OFFSET, 0, 0)
 
 
 class CorruptSnapshotError(Exception):
@@ -50,12 +52,14 @@ def decode_snapshot(data: bytes) -> list[ProducerEntry]:
 
 
 def _encode(producer: ProducerEntry) -> bytes:
+    # No properties: a roll encodes all producers in one turn of the event loop.
+    sequence, offset, delta, _ = producer.batches[-1] if producer.batches else _NO_BATCH
     return _ENTRY.pack(
         producer.producer_id,
         producer.epoch,
-        producer.last_sequence,
-        producer.last_offset,
-        producer.batches[-1].offset_delta if producer.batches else 0,
+        sequence,
+        offset,
+        delta,
         producer.last_timestamp_ms,
         producer.coordinator_epoch,
         producer.txn_first_offset,
