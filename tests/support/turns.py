@@ -42,8 +42,10 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
         self.reset()
 
     def reset(self) -> None:
+        """Begin again, after this turn."""
         self._longest_s = self._sum_s = 0.0
         self._count = 0
+        self._is_new = True
 
     def turns(self) -> Turns:
         return Turns(self._longest_s * 1000, self._sum_s * 1000, self._count, gc.collect())
@@ -51,6 +53,9 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         began_s = time.thread_time()
         super()._run_once()  # type: ignore[misc] # asyncio's own
+        if self._is_new:  # the turn has collected the garbage for `turns`
+            self._is_new = False
+            return
         took_s = time.thread_time() - began_s
         self._longest_s = max(self._longest_s, took_s)
         self._sum_s += took_s
