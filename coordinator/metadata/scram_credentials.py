@@ -46,4 +46,7 @@ class ScramCredentials:
     def _remove(self, mechanism: int, name: str) -> None:
         old = self.by_user.pop((mechanism, name), None)
         if old is not None:
-            self._users[mechanism] -= Counter([old.iterations])
+            users = self._users[mechanism]
+            users[old.iterations] -= 1
+            if not users[old.iterations]:
+                del users[old.iterations]
