@@ -4,7 +4,9 @@
     reply = journal.commit(outcome, now_ms) # appends the records, replays them into the state,
                                             # and then changes soft state (outcome.then)
 
-There is no await between deciding and replaying, so the state does not change in between. When the
+There is no await between deciding and replaying, so the state does not change in between. A long
+decision of the controller is the exception: it is made and encoded in slices, while a lock keeps
+others from changing what it depends on. Its append and its replay are one step, too. When the
 append fails, or a record cannot be encoded, neither log nor state has changed, and the ApiError
 goes to the client. A value with fields that its version does not have is replayed without them, as
 a restart will read it.
@@ -40,6 +42,7 @@ from odradek.storage.log import AppendOrigin, PartitionLog
 from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import RecordCodec
+from .sliced import Sliced, at_once
 
 R = TypeVar("R")
 Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
@@ -86,20 +89,26 @@ class Journal:
             raise CorruptJournalError(f"{log.name}: {error}") from error
 
     def commit(
-        self, outcome: Outcome[R], now_ms: int, producer: ProducerIdAndEpoch = NO_PRODUCER
+        self,
+        outcome: Outcome[R],
+        now_ms: int,
+        producer: ProducerIdAndEpoch = NO_PRODUCER,
+        sliced: Sliced = at_once,
     ) -> R:
         """Append the outcome's records, replay them, call its `then`, and return its reply.
 
-        With a `producer` the records belong to its transaction, see `end_transaction`.
+        With a `producer` the records belong to its transaction, see `end_transaction`. The batch of
+        an atomic outcome is made in slices. Nothing gives way after the append has begun.
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
         that a non-atomic outcome keeps the batches before the one that failed.
         """
         if outcome.records:
             try:
-                encoded = self._encode(outcome.records)
+                encoded = self._encode(outcome.records, sliced)
                 for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
-                    self._append_and_replay(chunk, now_ms, producer)
+                    batch = self._batch(chunk, now_ms, producer, sliced)
+                    self._append_and_replay(batch, chunk, now_ms, producer)
             except ApiError as error:
                 code = self._append_errors.get(error.code, error.code)
                 _report_failure(outcome, code)
@@ -119,23 +128,27 @@ class Journal:
         self.log.append_marker(marker, now_ms)
         self._state.end_transaction(marker.producer_id, committed=marker.is_commit)
 
-    def _append_and_replay(
-        self, chunk: list[Encoded], now_ms: int, producer: ProducerIdAndEpoch
-    ) -> None:
-        batch = build_batch(
-            [Record(key, value, now_ms) for _, key, value in chunk],
+    def _batch(
+        self, chunk: list[Encoded], now_ms: int, producer: ProducerIdAndEpoch, sliced: Sliced
+    ) -> bytearray:
+        return build_batch(
+            (Record(key, value, now_ms) for _, key, value in sliced(chunk)),
             compression=self._compression,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             is_transactional=producer is not NO_PRODUCER,
         )
+
+    def _append_and_replay(
+        self, batch: bytearray, chunk: list[Encoded], now_ms: int, producer: ProducerIdAndEpoch
+    ) -> None:
         result = self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
             self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
-    def _encode(self, records: Sequence[JournalRecord]) -> list[Encoded]:
+    def _encode(self, records: Sequence[JournalRecord], sliced: Sliced) -> list[Encoded]:
         try:
-            return [self._encoded(record) for record in records]
+            return [self._encoded(record) for record in sliced(records)]
         except EncodeError as error:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
 

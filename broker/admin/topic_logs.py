@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.topics import Partition, Topic
+from odradek.coordinator.sliced import Sliced, at_once
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.log_manager import LogManager
@@ -47,27 +48,39 @@ class TopicLogs:
         self._config_of = config_of
         self._on_deleted = on_deleted
 
-    async def create(self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int) -> None:
+    async def create(
+        self,
+        wanted: Iterable[tuple[Topic, Iterable[int]]],
+        now_ms: int,
+        sliced: Sliced = at_once,
+    ) -> None:
         """Create the logs of partitions. An error is logged."""
         new: list[NewLog] = []
+        configs: dict[str, TopicConfig] = {}
         for topic, indexes in wanted:
-            config = self._config_of(topic.name)
-            new += (self._new_log(topic, topic.partitions[index], config) for index in indexes)
-        creation = self._log_manager.begin_creation(new, now_ms=now_ms)
+            config = configs[topic.name] = self._config_of(topic.name)
+            new += (
+                self._new_log(topic, topic.partitions[index], config) for index in sliced(indexes)
+            )
+        creation = self._log_manager.begin_creation(sliced(new), now_ms=now_ms)
         await self._disk.run(creation.run)
-        creation.finish()
-        configs: dict[str, TopicConfig] = {}  # they may have changed during the creation
-        for new_log in new:
+        creation.finish(sliced)
+        for new_log in sliced(new):
             if self._log_manager.is_elsewhere(*new_log.key):
                 continue
             try:
-                log = self._log_manager.get(*new_log.key)
+                self._log_manager.get(*new_log.key)
             except ApiError as error:
                 logger.error("%s-%d is offline: %s", *new_log.key, error.message)
-            else:
-                if new_log.topic not in configs:
-                    configs[new_log.topic] = self._config_of(new_log.topic)
-                log.update_config(configs[new_log.topic])
+        for name, before in sliced(configs.items()):
+            self._update_config(name, before)
+
+    def _update_config(self, name: str, before: TopicConfig) -> None:
+        """Set the config of a topic's new logs, if it has changed while they were created."""
+        config = self._config_of(name)
+        if config != before:
+            for log in self._log_manager.of_topic(name).values():
+                log.update_config(config)
 
     def _new_log(self, topic: Topic, partition: Partition, config: TopicConfig) -> NewLog:
         return NewLog(
@@ -79,14 +92,17 @@ class TopicLogs:
             partition.directory_of(self._node_id),
         )
 
-    async def delete(self, topics: Sequence[Topic]) -> None:
+    async def delete(self, topics: Sequence[Topic], sliced: Sliced = at_once) -> None:
         """Delete the logs of topics. An error is logged."""
         partitions = [
-            TopicPartition(topic.name, index) for topic in topics for index in topic.partitions
+            TopicPartition(topic.name, index)
+            for topic in topics
+            for index in sliced(topic.partitions)
         ]
-        logs = [self._log_manager.find(*partition) for partition in partitions]
-        deletion = self._log_manager.begin_deletion(partitions)
-        for log in logs:
+        logs = [self._log_manager.find(*partition) for partition in sliced(partitions)]
+        deletion = self._log_manager.begin_deletion(sliced(partitions))
+        for _ in sliced(range(len(logs))):
+            log = logs.pop()
             if log is not None:
                 log.notify_waiters()
         if topics:
@@ -94,6 +110,6 @@ class TopicLogs:
         if partitions:
             await self._disk.run(deletion.run)
         try:
-            deletion.finish()
+            deletion.finish(sliced)
         except ApiError as error:
             logger.error("files of a deleted topic stay: %s", error.message)

@@ -27,11 +27,13 @@ async def handle(
     results: dict[str, ApiError | None]
     try:
         context.check_cluster(AclOperation.ALTER)
-        results = context.broker.controller.alter_scram_credentials(
-            deletions, upsertions, context.now_ms
-        )
+        async with context.broker.operations.deciding:
+            results = context.broker.controller.alter_scram_credentials(
+                deletions, upsertions, context.now_ms, context.sliced
+            )
     except ApiError as error:
-        users = {item.user for item in deletions} | {item.user for item in upsertions}
+        users = {item.user for item in context.sliced(deletions)}
+        users |= {item.user for item in context.sliced(upsertions)}
         results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
         await context.broker.metadata_sync.sync()

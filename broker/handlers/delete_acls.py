@@ -26,12 +26,15 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     results: Deletions
     try:
         check_may_change(context)
-        results = context.broker.controller.delete_acls(filters, context.now_ms)
+        async with context.broker.operations.deciding:
+            results = context.broker.controller.delete_acls(filters, context.now_ms, context.sliced)
     except ApiError as error:
         results = [error.with_traceback(None)] * len(filters)
     else:
         await context.broker.metadata_sync.sync()
-    return DeleteAclsResponse(filter_results=[answer(result) for result in results])
+    return DeleteAclsResponse(
+        filter_results=[answer(context, result) for result in context.sliced(results)]
+    )
 
 
 def filter_of(wanted: DeleteAclsFilter) -> AclFilter:
@@ -46,12 +49,16 @@ def filter_of(wanted: DeleteAclsFilter) -> AclFilter:
     )
 
 
-def answer(result: list[AccessControlEntryRecord] | ApiError) -> DeleteAclsFilterResult:
+def answer(
+    context: RequestContext, result: list[AccessControlEntryRecord] | ApiError
+) -> DeleteAclsFilterResult:
     if isinstance(result, ApiError):
         return DeleteAclsFilterResult(
             error_code=result.code, error_message=result.message, matching_acls=[]
         )
-    return DeleteAclsFilterResult(matching_acls=[deleted(entry) for entry in result])
+    return DeleteAclsFilterResult(
+        matching_acls=[deleted(entry) for entry in context.sliced(result)]
+    )
 
 
 def deleted(entry: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:

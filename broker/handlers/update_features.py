@@ -24,9 +24,10 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     }
     try:
         context.check_cluster(AclOperation.ALTER)
-        context.broker.controller.update_features(
-            updates, context.now_ms, validate_only=request.validate_only
-        )
+        async with context.broker.operations.deciding:
+            context.broker.controller.update_features(
+                updates, context.now_ms, validate_only=request.validate_only
+            )
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.

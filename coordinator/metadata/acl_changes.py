@@ -7,6 +7,7 @@ request, those that are not valid are refused one by one. Kafka: AclApis, AclCon
 from collections.abc import Collection, Sequence
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.sliced import Sliced, at_once
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
@@ -30,7 +31,7 @@ Deletions = list[list[AccessControlEntryRecord] | ApiError]
 
 
 def create_acls(
-    acls: Acls, entries: Sequence[AccessControlEntryRecord]
+    acls: Acls, entries: Sequence[AccessControlEntryRecord], sliced: Sliced = at_once
 ) -> Outcome[list[ApiError | None]]:
     """Add entries. The reply has for each None, or why it is refused.
 
@@ -38,7 +39,7 @@ def create_acls(
     """
     reply: list[ApiError | None] = []
     records: dict[object, JournalRecord] = {}
-    for entry in entries:
+    for entry in sliced(entries):
         try:
             _check_entry(entry)
         except ApiError as refusal:
@@ -50,17 +51,19 @@ def create_acls(
     return limited_outcome(reply, [*records.values()], validate_only=False)
 
 
-def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
+def delete_acls(
+    acls: Acls, filters: Sequence[AclFilter], sliced: Sliced = at_once
+) -> Outcome[Deletions]:
     """Remove the entries that match filters. The reply has for each filter its matches.
 
     An entry that matches several filters is in the result of each. Raises INVALID_REQUEST when the
     filters match more entries than one operation may remove, or the results are too long together.
     """
-    selection = AclSelection(acls)
+    selection = AclSelection(acls, sliced)
     reply: Deletions = []
     records: dict[bytes, JournalRecord] = {}
     result_count = 0
-    for wanted in filters:
+    for wanted in sliced(filters):
         problem = _problem_of(wanted)
         if problem is not None:
             reply.append(ApiError(ErrorCode.INVALID_REQUEST, problem))
@@ -70,7 +73,7 @@ def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> Outcome[Deletions]:
         if result_count > MAX_RESULTS:
             text = f"The results of all filters have more than {MAX_RESULTS} acls."
             raise _invalid(text)
-        for entry in found:
+        for entry in sliced(found):
             if entry.id not in records:
                 removal = RemoveAccessControlEntryRecord(id=entry.id)
                 records[entry.id] = JournalRecord(removal)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from odradek.coordinator.sliced import Sliced, at_once
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
@@ -201,8 +202,9 @@ class AclSelection:
     Valid until the entries change.
     """
 
-    def __init__(self, acls: Acls) -> None:
+    def __init__(self, acls: Acls, sliced: Sliced = at_once) -> None:
         self._acls = acls
+        self._sliced = sliced
         self._indexes: dict[tuple[int, ...], dict[tuple[object, ...], list[Entry]]] = {}
 
     def matches(self, wanted: AclFilter) -> list[Entry]:
@@ -237,7 +239,7 @@ class AclSelection:
         places = tuple(place for place, value in enumerate(fields) if value is not None)
         if places not in self._indexes:
             index: dict[tuple[object, ...], list[Entry]] = {}
-            for entry in self._acls.by_id.values():
+            for entry in self._sliced(self._acls.by_id.values()):
                 all_fields = fields_of(entry)
                 index.setdefault(tuple(all_fields[place] for place in places), []).append(entry)
             self._indexes[places] = index

@@ -1,8 +1,13 @@
 """The controller: decides on changes of the cluster's metadata and writes them.
 
 Each method commits one decision of the other modules to the metadata log. None of them waits. The
-caller must sync `log` before it answers, and creates and deletes the partition logs. Kafka:
-QuorumController.
+caller must sync `log` before it answers, and creates and deletes the partition logs.
+
+A decision about thousands of topics or users takes longer than a turn of the event loop may. So the
+methods that requests can make long take `sliced`: they give way while they decide and encode, and
+not from the append on. Their callers keep to one of them at a time (broker/admin/operations.py), so
+none changes what another depends on. What the other methods change (leaders, directories, producer
+ids, tokens) no long decision depends on. Kafka: QuorumController, which has one thread.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.sliced import Sliced, at_once
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
@@ -154,12 +160,18 @@ class Controller:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
+        sliced: Sliced = at_once,
     ) -> dict[str, CreatedTopic | ApiError]:
         """Return by name what was created, or the error. Raises POLICY_VIOLATION for too many."""
         outcome = create_topics(
-            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
+            self.metadata,
+            requests,
+            self._rules(),
+            validate_only=validate_only,
+            permits=permits,
+            sliced=sliced,
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def create_partitions(
         self,
@@ -168,18 +180,30 @@ class Controller:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
+        sliced: Sliced = at_once,
     ) -> dict[str, ApiError | None]:
         """Return by name None if the partitions were added, else the error."""
         outcome = create_partitions(
-            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
+            self.metadata,
+            requests,
+            self._rules(),
+            validate_only=validate_only,
+            permits=permits,
+            sliced=sliced,
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def delete_topics(
-        self, requests: Sequence[TopicRef], now_ms: int, *, permits: Permits = unlimited
+        self,
+        requests: Sequence[TopicRef],
+        now_ms: int,
+        *,
+        permits: Permits = unlimited,
+        sliced: Sliced = at_once,
     ) -> list[TopicDeletionResult]:
         """Return for each request the topic that was deleted, or the error."""
-        return self._journal.commit(delete_topics(self.metadata, requests, permits), now_ms)
+        outcome = delete_topics(self.metadata, requests, permits, sliced)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def alter_configs(
         self,
@@ -188,29 +212,36 @@ class Controller:
         now_ms: int,
         *,
         validate_only: bool = False,
+        sliced: Sliced = at_once,
     ) -> dict[ConfigResource, ApiError | None]:
         """Return by resource None if it was changed, else the error.
 
         Raises POLICY_VIOLATION for too many records.
         """
-        outcome = alter_configs(self.metadata, alterations, rules, validate_only=validate_only)
-        return self._journal.commit(outcome, now_ms)
+        outcome = alter_configs(
+            self.metadata, alterations, rules, validate_only=validate_only, sliced=sliced
+        )
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def create_acls(
-        self, entries: Sequence[AccessControlEntryRecord], now_ms: int
+        self, entries: Sequence[AccessControlEntryRecord], now_ms: int, sliced: Sliced = at_once
     ) -> list[ApiError | None]:
         """Add access control entries. Returns for each None, or why it is refused.
 
         Raises POLICY_VIOLATION for too many.
         """
-        return self._journal.commit(create_acls(self.metadata.acls, entries), now_ms)
+        outcome = create_acls(self.metadata.acls, entries, sliced)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
-    def delete_acls(self, filters: Sequence[AclFilter], now_ms: int) -> Deletions:
+    def delete_acls(
+        self, filters: Sequence[AclFilter], now_ms: int, sliced: Sliced = at_once
+    ) -> Deletions:
         """Remove access control entries. Returns for each filter its matches, or the error.
 
         Raises INVALID_REQUEST for too many.
         """
-        return self._journal.commit(delete_acls(self.metadata.acls, filters), now_ms)
+        outcome = delete_acls(self.metadata.acls, filters, sliced)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def alter_client_quotas(
         self,
@@ -219,15 +250,16 @@ class Controller:
         now_ms: int,
         *,
         validate_only: bool = False,
+        sliced: Sliced = at_once,
     ) -> dict[Entity, ApiError | None]:
         """Return by entity None if its quotas were changed, else the error.
 
         Raises POLICY_VIOLATION for too many records.
         """
         outcome = alter_client_quotas(
-            self.metadata, alterations, is_address, validate_only=validate_only
+            self.metadata, alterations, is_address, validate_only=validate_only, sliced=sliced
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def create_token(
         self, wanted: NewToken, rules: TokenRules, now_ms: int
@@ -294,10 +326,11 @@ class Controller:
         deletions: Sequence[ScramDeletion],
         upsertions: Sequence[ScramUpsertion],
         now_ms: int,
+        sliced: Sliced = at_once,
     ) -> dict[str, ApiError | None]:
         """Return by user None if the credential was changed, else the error."""
-        outcome = alter_scram_credentials(self.metadata, deletions, upsertions)
-        return self._journal.commit(outcome, now_ms)
+        outcome = alter_scram_credentials(self.metadata, deletions, upsertions, sliced)
+        return self._journal.commit(outcome, now_ms, sliced=sliced)
 
     def unregister_broker(self, broker_id: int) -> None:
         """Refuse to unregister a broker: this one, which is in use, is the only one.

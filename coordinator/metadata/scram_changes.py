@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.sliced import Sliced, at_once
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     RemoveUserScramCredentialRecord,
@@ -47,6 +48,7 @@ def alter_scram_credentials(
     metadata: ClusterMetadata,
     deletions: Sequence[ScramDeletion],
     upsertions: Sequence[ScramUpsertion],
+    sliced: Sliced = at_once,
 ) -> Outcome[dict[str, ApiError | None]]:
     """Change credentials. The reply has None for each user that is changed, or the error.
 
@@ -55,7 +57,7 @@ def alter_scram_credentials(
     errors: dict[str, ApiError | None] = {}
     records: dict[str, JournalRecord] = {}
     changes: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]
-    for change in changes:
+    for change in sliced(changes):
         if change.user in errors:
             continue
         if records.pop(change.user, None) is not None:
@@ -106,6 +108,8 @@ def _record(
 def _checked(change: ScramDeletion | ScramUpsertion) -> ScramMechanism:
     if not change.user:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if change.mechanism not in set(ScramMechanism):
-        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    return ScramMechanism(change.mechanism)
+    try:
+        return ScramMechanism(change.mechanism)
+    except ValueError:
+        text = "Unknown SCRAM mechanism"
+        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text) from None

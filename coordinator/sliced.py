@@ -1,0 +1,21 @@
+"""How a long decision gives way to others, in code that knows no event loop.
+
+`sliced(items)` iterates over items, and others may run before each of them. The caller decides what
+they are kept from meanwhile. See broker/turns/slices.py.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Sliced(Protocol):
+    """Iterates over items and may give way before each of them."""
+
+    def __call__(self, items: Iterable[T], /) -> Iterable[T]: ...
+
+
+def at_once(items: Iterable[T], /) -> Iterable[T]:
+    """Iterate without giving way."""
+    return items
