@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
@@ -93,7 +93,7 @@ class TopicAdmin:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
-    ) -> Mapping[str, CreatedTopic | ApiError]:
+    ) -> dict[str, CreatedTopic | ApiError]:
         """Create topics, or only check whether they can be created. Returns results by name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
@@ -114,7 +114,7 @@ class TopicAdmin:
         *,
         validate_only: bool,
         permits: Permits,
-    ) -> Mapping[str, CreatedTopic | ApiError]:
+    ) -> dict[str, CreatedTopic | ApiError]:
         async with self._lock:
             now_ms = self._now_ms()
             async with self._operations.deciding:
@@ -125,7 +125,9 @@ class TopicAdmin:
                     permits=permits,
                     sliced=slices.of,
                 )
-            created = [result for result in results.values() if isinstance(result, CreatedTopic)]
+            created = [
+                result for result in slices.of(results.values()) if isinstance(result, CreatedTopic)
+            ]
             if validate_only or not created:
                 return results
             topics = [self._metadata.topics[result.name] for result in slices.of(created)]
@@ -182,7 +184,7 @@ class TopicAdmin:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
-    ) -> Mapping[str, ApiError | None]:
+    ) -> dict[str, ApiError | None]:
         """Add partitions to topics. Returns the error, or None, by topic name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
@@ -203,7 +205,7 @@ class TopicAdmin:
         *,
         validate_only: bool,
         permits: Permits,
-    ) -> Mapping[str, ApiError | None]:
+    ) -> dict[str, ApiError | None]:
         async with self._lock:
             now_ms, topics = self._now_ms(), self._metadata.topics
             named = (topics.get(item.name) for item in slices.of(additions))
@@ -231,7 +233,7 @@ class TopicAdmin:
 
     async def delete(
         self, refs: Sequence[TopicRef], *, permits: Permits = unlimited
-    ) -> Sequence[TopicDeletionResult]:
+    ) -> list[TopicDeletionResult]:
         """Delete topics by name or id. Returns one result per entry of `refs`."""
         results = await self._operations.run(lambda slices: self._delete(slices, refs, permits))
         await self._sync.sync()
@@ -240,7 +242,7 @@ class TopicAdmin:
 
     async def _delete(
         self, slices: Slices, refs: Sequence[TopicRef], permits: Permits
-    ) -> Sequence[TopicDeletionResult]:
+    ) -> list[TopicDeletionResult]:
         async with self._lock, self._log_cleaner.paused(self._partitions(slices, refs)):
             now_ms = self._now_ms()
             async with self._operations.deciding:
@@ -259,7 +261,7 @@ class TopicAdmin:
         topics = self._metadata.topics
         existing = (
             topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
-            for ref in dict.fromkeys(slices.of(refs))
+            for ref in slices.of(dict.fromkeys(slices.of(refs)))
         )
         return [
             TopicPartition(topic.name, index)

@@ -6,6 +6,7 @@ the response is sent. The client has salted and hashed the password."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
+from odradek.coordinator.sliced import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -37,9 +38,9 @@ async def handle(
         results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
         await context.broker.metadata_sync.sync()
-    return AlterUserScramCredentialsResponse(
-        results=[result_of(user, error) for user, error in context.sliced(results.items())]
-    )
+    answers = [result_of(user, results[user]) for user in context.sliced(results)]
+    free(context.sliced, deletions, upsertions, results)
+    return AlterUserScramCredentialsResponse(results=answers)
 
 
 def result_of(user: str, error: ApiError | None) -> AlterUserScramCredentialsResult:

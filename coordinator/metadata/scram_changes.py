@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.sliced import Sliced, at_once
+from odradek.coordinator.sliced import Sliced, at_once, free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     RemoveUserScramCredentialRecord,
@@ -22,6 +22,7 @@ from .scram_mechanisms import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, ke
 from .topic_creation import limited_outcome
 
 FIRST_METADATA_VERSION = 11  # 3.5-IV2
+_MECHANISMS = frozenset(ScramMechanism)
 
 
 class ScramDeletion(NamedTuple):
@@ -72,7 +73,10 @@ def alter_scram_credentials(
         except ApiError as error:
             errors[change.user] = error.with_traceback(None)
     reply: dict[str, ApiError | None] = dict.fromkeys(records)
-    return limited_outcome(reply | errors, list(records.values()), validate_only=False)
+    for user in sliced(errors):
+        reply[user] = errors[user]
+    free(sliced, errors, changes)
+    return limited_outcome(reply, list(records.values()), validate_only=False)
 
 
 def credential_record(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
@@ -108,8 +112,6 @@ def _record(
 def _checked(change: ScramDeletion | ScramUpsertion) -> ScramMechanism:
     if not change.user:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    try:
-        return ScramMechanism(change.mechanism)
-    except ValueError:
-        text = "Unknown SCRAM mechanism"
-        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text) from None
+    if change.mechanism not in _MECHANISMS:
+        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    return ScramMechanism(change.mechanism)

@@ -52,7 +52,8 @@ def delete_topics(
     occurrences = Counter(sliced(requests))
     # As in Kafka, ids are looked up before names. So if a topic is named by id and by name, the
     # error is about the name.
-    ids_first = sorted(occurrences, key=lambda request: request.name is not None)
+    ids_first = [request for request in sliced(occurrences) if request.name is None]
+    ids_first += [request for request in sliced(occurrences) if request.name is not None]
     for request in sliced(ids_first):
         try:
             topic = _resolve(metadata, request, occurrences[request])
