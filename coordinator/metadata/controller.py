@@ -32,7 +32,13 @@ from .broker_registration import Endpoint, registration_record
 from .client_quotas import Entity
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
-from .elections import ElectionType, elect_leaders, take_over
+from .elections import (
+    ElectionType,
+    all_partitions,
+    elect_leaders,
+    take_over,
+    without_needless,
+)
 from .feature_updates import FeatureUpdate, update_features
 from .features import ELR_VERSION
 from .kraft_log import KraftLog
@@ -62,6 +68,8 @@ from .topic_creation import (
     unlimited,
 )
 from .topic_deletion import TopicDeletionResult, TopicRef, delete_topics
+
+ELECTIONS_PER_DECISION = 100
 
 
 class Controller:
@@ -286,11 +294,26 @@ class Controller:
         return self._journal.commit(remove_expired_tokens(self.metadata, now_ms), now_ms)
 
     def elect_leaders(
-        self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int
+        self,
+        election: ElectionType,
+        wanted: Sequence[TopicPartition] | None,
+        now_ms: int,
+        sliced: Sliced = at_once,
     ) -> dict[TopicPartition, ApiError | None]:
-        """Return by partition None if a leader was elected, else the error."""
-        outcome = elect_leaders(self.metadata, self.node_id, election, wanted)
-        return self._journal.commit(outcome, now_ms)
+        """Return by partition None if a leader was elected, else the error.
+
+        If `wanted` is None, all partitions are elected, and those that need no election are left
+        out. A few are decided at a time: Kafka does not write the elections of a request as one
+        batch either.
+        """
+        partitions = all_partitions(self.metadata, sliced) if wanted is None else wanted
+        reply: dict[TopicPartition, ApiError | None] = {}
+        for start in sliced(range(0, len(partitions), ELECTIONS_PER_DECISION)):
+            some = partitions[start : start + ELECTIONS_PER_DECISION]
+            outcome = elect_leaders(self.metadata, self.node_id, election, some)
+            elected = self._journal.commit(outcome, now_ms)
+            reply |= elected if wanted is not None else without_needless(elected)
+        return reply
 
     def assign_directory(self, name: str, index: int, directory_id: bytes, now_ms: int) -> None:
         """Record the directory of this node's replica. Raises UNKNOWN_TOPIC_OR_PARTITION."""
