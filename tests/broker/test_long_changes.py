@@ -230,6 +230,45 @@ def test_acls(broker: MeasuredBroker) -> None:
     assert longest_turns_ms(broker, changes) == {}
 
 
+def test_of_two_long_changes_the_second_sees_what_the_first_has_made(
+    broker: MeasuredBroker,
+) -> None:
+    creations = [
+        CreateAclsCreation(
+            resource_type=2,
+            resource_name=f"twice-{number}",
+            resource_pattern_type=3,
+            principal="User:twice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        for number in range(ENTRIES)
+    ]
+    create = CreateAclsRequest(creations=creations)
+    with WireClient(broker.port) as one, WireClient(broker.port) as other:
+        version = create.SPEC.versions.highest
+        for client in (one, other):
+            client.send_frame(client.frame_of(create, version)[4:])
+        for client in (one, other):
+            client.read_answer(CreateAclsResponse, version)
+        delete = DeleteAclsRequest(
+            filters=[
+                DeleteAclsFilter(
+                    resource_type_filter=2,
+                    resource_name_filter=None,
+                    pattern_type_filter=1,
+                    principal_filter="User:twice",
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                )
+            ]
+        )
+        response = one.ask(delete, DeleteAclsResponse, delete.SPEC.versions.highest)
+    assert len(response.filter_results[0].matching_acls) == ENTRIES
+
+
 def test_quotas(broker: MeasuredBroker) -> None:
     def altered(title: str, count: int, value: float, *, remove: bool = False) -> Change:
         entries = [
