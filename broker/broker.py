@@ -44,6 +44,7 @@ from odradek.storage.topic_partition import TopicPartition
 from .admin.applied_config import AppliedConfig
 from .admin.config_admin import ConfigAdmin
 from .admin.effective_config import EffectiveConfig
+from .admin.operations import Operations
 from .admin.quota_admin import QuotaAdmin
 from .admin.topic_admin import TopicAdmin
 from .admin.topic_logs import TopicLogs
@@ -427,8 +428,10 @@ class Broker:
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""
+        self.operations = Operations(self.loop, self.slices)
         self.topic_admin = TopicAdmin(
             config=self.config,
+            operations=self.operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             topic_logs=self.topic_logs,
@@ -439,6 +442,7 @@ class Broker:
             timer_ms=self.timer_ms,
         )
         self.quota_admin = QuotaAdmin(
+            operations=self.operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             quotas=self.quotas,
@@ -448,6 +452,7 @@ class Broker:
         self.config_admin = ConfigAdmin(
             applied_config=self.applied_config,
             effective_config=self.effective_config,
+            operations=self.operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             worker_ids=self.nodes.worker_ids,
@@ -558,7 +563,7 @@ class Broker:
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
-        await self.topic_admin.close()
+        await self.operations.wait()
         self.shares.close()
         await self._end_background_work()
         try:
@@ -717,7 +722,9 @@ class Broker:
 
     def _lead(self, name: str, index: int, config: TopicConfig) -> None:
         """Lead a partition whose log was missing when the broker started."""
-        topic = self.metadata.topics[name]
+        topic = self.metadata.topics.get(name)
+        if topic is None:
+            return  # it has just been deleted, and its logs will be
         partition = topic.partitions[index]
         lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
         log = self.log_manager.find(name, index)

@@ -4,7 +4,9 @@
     reply = journal.commit(outcome, now_ms) # appends the records, replays them into the state,
                                             # and then changes soft state (outcome.then)
 
-There is no await between deciding and replaying, so the state does not change in between. When the
+There is no await between deciding and replaying, so the state does not change in between. A long
+decision of the controller is the exception: it is made and encoded in slices, while a lock keeps
+others from changing what it depends on. Its append and its replay are one step, too. When the
 append fails, or a record cannot be encoded, neither log nor state has changed, and the ApiError
 goes to the client. A value with fields that its version does not have is replayed without them, as
 a restart will read it.
@@ -100,11 +102,13 @@ class Journal:
         now_ms: int,
         producer: ProducerIdAndEpoch = NO_PRODUCER,
         prepared: Prepared | None = None,
+        step: Step = no_step,
     ) -> R:
         """Append the outcome's records, replay them, call its `then`, and return its reply.
 
-        `prepared`: what `prepare` has returned for this outcome. With a `producer` the records
-        belong to its transaction, see `end_transaction`.
+        `prepared`: what `prepare` has returned for this outcome; else the batch is made here, in
+        steps. There is no step after the append has begun. With a `producer` the records belong to
+        its transaction, see `end_transaction`.
         Raises the append's ApiError (MESSAGE_TOO_LARGE when the records do not fit one batch), and
         UNKNOWN_SERVER_ERROR for a record that cannot be encoded. Then nothing has changed, except
         that a non-atomic outcome keeps the batches before the one that failed.
@@ -112,9 +116,9 @@ class Journal:
         if outcome.records:
             try:
                 if prepared is None:
-                    encoded = self._encode(outcome.records, None)
+                    encoded = self._encode(outcome.records, step)
                     for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
-                        batch = self._batch(chunk, now_ms, producer)
+                        batch = self._batch(chunk, now_ms, producer, step)
                         self._append_and_replay(chunk, batch, now_ms, producer)
                 else:
                     self._append_and_replay(*prepared, now_ms, producer)
@@ -153,13 +157,11 @@ class Journal:
         chunk: list[Encoded],
         now_ms: int,
         producer: ProducerIdAndEpoch,
-        step: Step = no_step,
+        step: Step,
     ) -> bytearray:
         self._check_size(chunk)
         return build_batch(
-            [Record(key, value, now_ms) for _, key, value in chunk]
-            if step is no_step
-            else (Record(key, value, now_ms) for _, key, value in stepping(chunk, step)),
+            (Record(key, value, now_ms) for _, key, value in stepping(chunk, step)),
             compression=self._compression,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -184,12 +186,9 @@ class Journal:
         for offset, (record, _, _) in enumerate(chunk, result.base_offset):
             self._state.replay(record, ReplayContext(offset, now_ms, *producer))
 
-    def _encode(self, records: Sequence[JournalRecord], step: Step | None) -> list[Encoded]:
+    def _encode(self, records: Sequence[JournalRecord], step: Step) -> list[Encoded]:
         try:
-            return [
-                self._encoded(record, step)
-                for record in (records if step is None else stepping(records, step))
-            ]
+            return [self._encoded(record, step) for record in stepping(records, step)]
         except EncodeError as error:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.log.name}: {error}") from error
 
@@ -207,9 +206,9 @@ class Journal:
             size += item_size
         yield chunk
 
-    def _encoded(self, record: JournalRecord, step: Step | None) -> Encoded:
+    def _encoded(self, record: JournalRecord, step: Step) -> Encoded:
         """Return the record as a restart will read it, with its key and value bytes."""
-        key, value = self._codec.encode(record, step)
+        key, value = self._codec.encode(record, None if step is no_step else step)
         if self._codec.is_cut(record):
             stored = self._codec.decode(key, value)
             assert stored is not None, "what has been written can be read"

@@ -29,7 +29,7 @@ SOURCES = {
 REASONS = {
     "the timestamp of records that are written (topics, metadata, groups, transactions)": """
         broker/admin/config_admin.py: _commit
-        broker/admin/quota_admin.py: alter
+        broker/admin/quota_admin.py: _alter
         broker/admin/topic_admin.py: _create _create_partitions _delete
         broker/broker.py: _cordon _lead _open_logs _open_metadata _register close
         broker/handlers/alter_user_scram_credentials.py: handle

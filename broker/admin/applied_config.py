@@ -18,7 +18,7 @@ from odradek.broker.telemetry.subscriptions import Subscriptions
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
-from odradek.storage.log import PartitionLog
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.storage.log_manager import LogManager
 
 from .effective_config import EffectiveConfig
@@ -41,35 +41,33 @@ class AppliedConfig:
         self._log_manager = log_manager
         self._subscriptions = subscriptions
 
-    def apply(self, changed: Iterable[ConfigResource]) -> None:
-        """Apply the changes of these resources."""
+    def apply(self, changed: Iterable[ConfigResource], step: Step = no_step) -> None:
+        """Apply the changes of these resources. All logs of a topic get the same one."""
         names: dict[int, set[str]] = {}
-        for kind, name in changed:
+        for kind, name in stepping(changed, step):
             names.setdefault(kind, set()).add(name)
         if ConfigResourceType.BROKER in names:
             self._effective_config.refresh()
         if ConfigResourceType.CLIENT_METRICS in names:
             self._subscriptions.update()
         topics = names.get(ConfigResourceType.TOPIC, set())
-        if topics:
-            logs = [log for log in self._all_logs() if log.topic in topics]
-            self._update_logs(self._effective_config.current, logs)
-        for name in sorted(topics):
+        for name in stepping(sorted(topics), step):
+            self._update_logs(self._effective_config.current, name)
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 
     def update_config(self, config: BrokerConfig) -> None:
         """Apply changed settings of the broker to all logs; topics inherit them."""
-        self._update_logs(config, self._all_logs())
+        for topic in {log.topic for log in self._log_manager.logs()}:
+            self._update_logs(config, topic)
 
-    def _all_logs(self) -> list[PartitionLog]:
-        """All logs, with the copies that are being moved to another directory."""
-        futures = self._log_manager.futures.values()
-        return [*self._log_manager.logs(), *(future.log for future in futures)]
-
-    def _update_logs(self, broker: BrokerConfig, logs: Iterable[PartitionLog]) -> None:
-        configs = {}
+    def _update_logs(self, broker: BrokerConfig, topic: str) -> None:
+        """Apply a topic's overrides to its logs, and to their copies that are being moved."""
+        logs = self._log_manager.of_topic(topic).values()
+        if not logs:
+            return
+        config = broker.stored_topic_config(self._configs.of_topic(topic))
         for log in logs:
-            if log.topic not in configs:
-                overrides = self._configs.of_topic(log.topic)
-                configs[log.topic] = broker.stored_topic_config(overrides)
-            log.update_config(configs[log.topic])
+            log.update_config(config)
+            future = self._log_manager.futures.get(log.key)
+            if future is not None:
+                future.log.update_config(config)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.turns.slices import Slices
 from odradek.config.dynamic_settings import usable_settings
 from odradek.config.errors import ConfigError
 from odradek.config.java_text import parse_integer
@@ -25,11 +26,13 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from . import log_levels
 from .applied_config import AppliedConfig
 from .effective_config import EffectiveConfig
+from .operations import Operations
 
 logger = logging.getLogger("odradek.config")
 
@@ -47,6 +50,7 @@ class ConfigAdmin:
         *,
         applied_config: AppliedConfig,
         effective_config: EffectiveConfig,
+        operations: Operations,
         controller: Controller,
         metadata_sync: LogSync,
         worker_ids: range,
@@ -58,6 +62,7 @@ class ConfigAdmin:
         self._worker_ids = worker_ids
         self._applied_config = applied_config
         self._effective_config = effective_config
+        self._operations = operations
         self._controller = controller
         self._configs = controller.metadata.configs
         self._sync = metadata_sync
@@ -69,16 +74,17 @@ class ConfigAdmin:
         *,
         check_authorized: Callable[[int, str], object],
         validate_only: bool,
+        step: Step = no_step,
     ) -> list[ApiError | None]:
         """Change resources, or only check the changes. Returns an error or None for each.
 
         `check_authorized` gets the type and name of a resource, and raises ApiError if the client
         may not alter it.
         """
-        counts = Counter(alteration.resource for alteration in alterations)
+        counts = Counter(alteration.resource for alteration in stepping(alterations, step))
         stored: list[Alteration] = []
         results: dict[ConfigResource, ApiError | None] = {}
-        for alteration in alterations:
+        for alteration in stepping(alterations, step):
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
@@ -93,27 +99,33 @@ class ConfigAdmin:
                     stored.append(alteration)
             except ApiError as error:
                 results[alteration.resource] = error.with_traceback(None)
-        results |= await self._commit(stored, validate_only)
+        if stored:
+            results |= await self._operations.run(
+                lambda slices: self._commit(slices, stored, validate_only)
+            )
+            if not validate_only:
+                await self._sync.sync()
         # A logger that was altered has no result, because its level is not stored.
-        return [results.get(alteration.resource) for alteration in alterations]
+        return [results.get(alteration.resource) for alteration in stepping(alterations, step)]
 
     async def _commit(
-        self, alterations: Sequence[Alteration], validate_only: bool
+        self, slices: Slices, alterations: Sequence[Alteration], validate_only: bool
     ) -> dict[ConfigResource, ApiError | None]:
         try:
-            results = self._controller.alter_configs(
-                alterations,
-                config_rules(self._effective_config.current),
-                self._now_ms(),
-                validate_only=validate_only,
-            )
+            async with self._operations.deciding:
+                results = self._controller.alter_configs(
+                    alterations,
+                    config_rules(self._effective_config.current),
+                    self._now_ms(),
+                    validate_only=validate_only,
+                    step=slices.step,
+                )
         except ApiError as error:
-            return {alteration.resource: error for alteration in alterations}
+            refusal = error.with_traceback(None)
+            return {alteration.resource: refusal for alteration in alterations}
         if not validate_only:
-            self._applied_config.apply(
-                [resource for resource, error in results.items() if error is None]
-            )
-            await self._sync.sync()
+            changed = [resource for resource, error in results.items() if error is None]
+            self._applied_config.apply(changed, slices.step)
         return results
 
     # -- checks that need the broker --------------------------------------------------------------

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.quotas.host_addresses import HostAddresses
 from odradek.broker.quotas.quotas import Quotas
+from odradek.broker.turns.slices import Slices
 from odradek.coordinator.metadata.client_quotas import IP, Entity
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.protocol.errors import ApiError
+
+from .operations import Operations
 
 
 class QuotaAdmin:
@@ -19,6 +22,7 @@ class QuotaAdmin:
     def __init__(
         self,
         *,
+        operations: Operations,
         controller: Controller,
         metadata_sync: LogSync,
         quotas: Quotas,
@@ -26,6 +30,7 @@ class QuotaAdmin:
         now_ms: Callable[[], int],
     ) -> None:
         """`now_ms` is the wall clock."""
+        self._operations = operations
         self._controller = controller
         self._sync = metadata_sync
         self._quotas = quotas
@@ -41,10 +46,24 @@ class QuotaAdmin:
         """
         hosts = {name for each in alterations if (name := each.entity.get(IP)) is not None}
         await self._addresses.look_up(hosts)
-        results = self._controller.alter_client_quotas(
-            alterations, self._addresses.is_known, self._now_ms(), validate_only=validate_only
+        results = await self._operations.run(
+            lambda slices: self._alter(slices, alterations, validate_only)
         )
         if not validate_only:
-            self._quotas.refresh()
             await self._sync.sync()
+        return results
+
+    async def _alter(
+        self, slices: Slices, alterations: Sequence[QuotaAlteration], validate_only: bool
+    ) -> dict[Entity, ApiError | None]:
+        async with self._operations.deciding:
+            results = self._controller.alter_client_quotas(
+                alterations,
+                self._addresses.is_known,
+                self._now_ms(),
+                validate_only=validate_only,
+                step=slices.step,
+            )
+            if not validate_only:
+                self._quotas.refresh(slices.step)
         return results

@@ -8,8 +8,8 @@ Each operation has the same steps:
     answer
 
 Up to the fsync only one operation runs at a time, so that none sees the half-done work of another.
-An operation runs to its end even if the client disconnects. Meanwhile the partitions of a new topic
-have no leader, and those of a deleted topic are gone.
+An operation runs in slices, and to its end even if the client disconnects. Meanwhile the partitions
+of a new topic have no leader, and those of a deleted topic are gone.
 
 After a crash in between, the next start makes the logs agree with the metadata: a missing log is
 created, and a log that belongs to no topic is renamed to `-stray`. If a log cannot be created (a
@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
-from odradek.broker.lifecycle.background_tasks import BackgroundTasks
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.broker.turns.slices import Slices
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.topic_creation import (
@@ -43,10 +42,9 @@ from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
+from .operations import Operations
 from .recent_deletions import RecentDeletions
 from .topic_logs import TopicLogs
-
-T = TypeVar("T")
 
 logger = logging.getLogger("odradek.topics")
 
@@ -62,6 +60,7 @@ class TopicAdmin:
         self,
         *,
         config: BrokerConfig,
+        operations: Operations,
         controller: Controller,
         metadata_sync: LogSync,
         topic_logs: TopicLogs,
@@ -76,7 +75,7 @@ class TopicAdmin:
         `now_ms` is the wall clock, `timer_ms` a monotonic one.
         """
         self._lock = asyncio.Lock()
-        self._operations = BackgroundTasks(asyncio.get_running_loop())
+        self._operations = operations
         self._config = config
         self._controller = controller
         self._metadata = controller.metadata
@@ -94,32 +93,47 @@ class TopicAdmin:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
-    ) -> Mapping[str, CreatedTopic | ApiError]:
+    ) -> dict[str, CreatedTopic | ApiError]:
         """Create topics, or only check whether they can be created. Returns results by name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        work = self._create(new_topics, validate_only=validate_only, permits=permits)
-        results = await self._run_to_end(work)
+        results = await self._operations.run(
+            lambda slices: self._create(
+                slices, new_topics, validate_only=validate_only, permits=permits
+            )
+        )
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create(
-        self, new_topics: Sequence[NewTopic], *, validate_only: bool, permits: Permits
-    ) -> Mapping[str, CreatedTopic | ApiError]:
+        self,
+        slices: Slices,
+        new_topics: Sequence[NewTopic],
+        *,
+        validate_only: bool,
+        permits: Permits,
+    ) -> dict[str, CreatedTopic | ApiError]:
         async with self._lock:
             now_ms = self._now_ms()
-            results = self._controller.create_topics(
-                new_topics, now_ms, validate_only=validate_only, permits=permits
-            )
-            created = [result for result in results.values() if isinstance(result, CreatedTopic)]
+            async with self._operations.deciding:
+                results = self._controller.create_topics(
+                    new_topics,
+                    now_ms,
+                    validate_only=validate_only,
+                    permits=permits,
+                    step=slices.step,
+                )
+            created = [
+                result for result in slices.of(results.values()) if isinstance(result, CreatedTopic)
+            ]
             if validate_only or not created:
                 return results
-            topics = [self._metadata.topics[result.name] for result in created]
-            wanted = [(topic, list(topic.partitions)) for topic in topics]
-            await self._topic_logs.create(wanted, now_ms)
-            for topic in topics:
+            topics = [self._metadata.topics[result.name] for result in slices.of(created)]
+            wanted = [(topic, list(topic.partitions)) for topic in slices.of(topics)]
+            await self._topic_logs.create(wanted, now_ms, slices.step)
+            for topic in slices.of(topics):
                 self._on_created(topic)
                 logger.info("created topic %s with %s", topic.name, count(topic))
             return results
@@ -170,81 +184,90 @@ class TopicAdmin:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
-    ) -> Mapping[str, ApiError | None]:
+    ) -> dict[str, ApiError | None]:
         """Add partitions to topics. Returns the error, or None, by topic name.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        work = self._create_partitions(additions, validate_only=validate_only, permits=permits)
-        results = await self._run_to_end(work)
+        results = await self._operations.run(
+            lambda slices: self._create_partitions(
+                slices, additions, validate_only=validate_only, permits=permits
+            )
+        )
         if not validate_only:
             await self._sync.sync()
         return results
 
     async def _create_partitions(
-        self, additions: Sequence[MorePartitions], *, validate_only: bool, permits: Permits
-    ) -> Mapping[str, ApiError | None]:
+        self,
+        slices: Slices,
+        additions: Sequence[MorePartitions],
+        *,
+        validate_only: bool,
+        permits: Permits,
+    ) -> dict[str, ApiError | None]:
         async with self._lock:
             now_ms, topics = self._now_ms(), self._metadata.topics
-            named = (topics.get(item.name) for item in additions)
+            named = (topics.get(item.name) for item in slices.of(additions))
             before = {topic.name: len(topic.partitions) for topic in named if topic}
-            results = self._controller.create_partitions(
-                additions, now_ms, validate_only=validate_only, permits=permits
-            )
+            async with self._operations.deciding:
+                results = self._controller.create_partitions(
+                    additions,
+                    now_ms,
+                    validate_only=validate_only,
+                    permits=permits,
+                    step=slices.step,
+                )
             if validate_only:
                 return results
             enlarged = [topics[name] for name, error in results.items() if error is None]
             added = [
-                (topic, range(before[topic.name], len(topic.partitions))) for topic in enlarged
+                (topic, range(before[topic.name], len(topic.partitions)))
+                for topic in slices.of(enlarged)
             ]
-            await self._topic_logs.create(added, now_ms)
-            for topic, partitions in added:
+            await self._topic_logs.create(added, now_ms, slices.step)
+            for topic, partitions in slices.of(added):
                 self._on_enlarged(topic, partitions)
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 
     async def delete(
         self, refs: Sequence[TopicRef], *, permits: Permits = unlimited
-    ) -> Sequence[TopicDeletionResult]:
+    ) -> list[TopicDeletionResult]:
         """Delete topics by name or id. Returns one result per entry of `refs`."""
-        results = await self._run_to_end(self._delete(refs, permits))
+        results = await self._operations.run(lambda slices: self._delete(slices, refs, permits))
         await self._sync.sync()
         self.recent_deletions.answered(result.topic.name for result in results if result.topic)
         return results
 
     async def _delete(
-        self, refs: Sequence[TopicRef], permits: Permits
-    ) -> Sequence[TopicDeletionResult]:
-        async with self._lock, self._log_cleaner.paused(self._partitions(refs)):
+        self, slices: Slices, refs: Sequence[TopicRef], permits: Permits
+    ) -> list[TopicDeletionResult]:
+        async with self._lock, self._log_cleaner.paused(self._partitions(slices, refs)):
             now_ms = self._now_ms()
-            results = self._controller.delete_topics(refs, now_ms, permits=permits)
+            async with self._operations.deciding:
+                results = self._controller.delete_topics(
+                    refs, now_ms, permits=permits, step=slices.step
+                )
             deleted = [result.topic for result in results if result.topic]
-            await self._topic_logs.delete(deleted)
             self.recent_deletions.begin(topic.name for topic in deleted)
-            for topic in deleted:
+            await self._topic_logs.delete(deleted, slices.step)
+            for topic in slices.of(deleted):
                 logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results
 
-    async def close(self) -> None:
-        """Return when the running operations have ended, except for their fsyncs."""
-        await self._operations.wait()
-
-    async def _run_to_end(self, work: Coroutine[None, None, T]) -> T:
-        """Wait for `work`, which runs to its end even if the caller is cancelled."""
-        return await asyncio.shield(self._operations.start(work))
-
-    def _partitions(self, refs: Sequence[TopicRef]) -> list[TopicPartition]:
+    def _partitions(self, slices: Slices, refs: Sequence[TopicRef]) -> list[TopicPartition]:
         """All partitions of the topics that exist. The same reference counts once."""
         topics = self._metadata.topics
         existing = (
             topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
-            for ref in dict.fromkeys(refs)
+            for ref in slices.of(dict.fromkeys(slices.of(refs)))
         )
         return [
             TopicPartition(topic.name, index)
             for topic in existing
             if topic
-            for index in topic.partitions
+            for index in slices.of(topic.partitions)
         ]
 
     def update_config(self, config: BrokerConfig) -> None:

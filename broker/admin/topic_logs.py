@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.topics import Partition, Topic
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.log_manager import LogManager
@@ -47,27 +49,40 @@ class TopicLogs:
         self._config_of = config_of
         self._on_deleted = on_deleted
 
-    async def create(self, wanted: Iterable[tuple[Topic, Iterable[int]]], now_ms: int) -> None:
+    async def create(
+        self,
+        wanted: Iterable[tuple[Topic, Iterable[int]]],
+        now_ms: int,
+        step: Step = no_step,
+    ) -> None:
         """Create the logs of partitions. An error is logged."""
         new: list[NewLog] = []
+        configs: dict[str, TopicConfig] = {}
         for topic, indexes in wanted:
-            config = self._config_of(topic.name)
-            new += (self._new_log(topic, topic.partitions[index], config) for index in indexes)
-        creation = self._log_manager.begin_creation(new, now_ms=now_ms)
+            config = configs[topic.name] = self._config_of(topic.name)
+            new += (
+                self._new_log(topic, topic.partitions[index], config)
+                for index in stepping(indexes, step)
+            )
+        creation = self._log_manager.begin_creation(stepping(new, step), now_ms=now_ms)
         await self._disk.run(creation.run)
-        creation.finish()
-        configs: dict[str, TopicConfig] = {}  # they may have changed during the creation
-        for new_log in new:
+        creation.finish(partial(stepping, step=step))
+        for new_log in stepping(new, step):
             if self._log_manager.is_elsewhere(*new_log.key):
                 continue
             try:
-                log = self._log_manager.get(*new_log.key)
+                self._log_manager.get(*new_log.key)
             except ApiError as error:
                 logger.error("%s-%d is offline: %s", *new_log.key, error.message)
-            else:
-                if new_log.topic not in configs:
-                    configs[new_log.topic] = self._config_of(new_log.topic)
-                log.update_config(configs[new_log.topic])
+        for name, before in stepping(configs.items(), step):
+            self._update_config(name, before)
+
+    def _update_config(self, name: str, before: TopicConfig) -> None:
+        """Set the config of a topic's new logs, if it has changed while they were created."""
+        config = self._config_of(name)
+        if config != before:
+            for log in self._log_manager.of_topic(name).values():
+                log.update_config(config)
 
     def _new_log(self, topic: Topic, partition: Partition, config: TopicConfig) -> NewLog:
         return NewLog(
@@ -79,14 +94,17 @@ class TopicLogs:
             partition.directory_of(self._node_id),
         )
 
-    async def delete(self, topics: Sequence[Topic]) -> None:
+    async def delete(self, topics: Sequence[Topic], step: Step = no_step) -> None:
         """Delete the logs of topics. An error is logged."""
         partitions = [
-            TopicPartition(topic.name, index) for topic in topics for index in topic.partitions
+            TopicPartition(topic.name, index)
+            for topic in topics
+            for index in stepping(topic.partitions, step)
         ]
-        logs = [self._log_manager.find(*partition) for partition in partitions]
-        deletion = self._log_manager.begin_deletion(partitions)
-        for log in logs:
+        logs = [self._log_manager.find(*partition) for partition in stepping(partitions, step)]
+        deletion = self._log_manager.begin_deletion(stepping(partitions, step))
+        for _ in stepping(range(len(logs)), step):
+            log = logs.pop()
             if log is not None:
                 log.notify_waiters()
         if topics:
@@ -94,6 +112,6 @@ class TopicLogs:
         if partitions:
             await self._disk.run(deletion.run)
         try:
-            deletion.finish()
+            deletion.finish(partial(stepping, step=step))
         except ApiError as error:
             logger.error("files of a deleted topic stay: %s", error.message)

@@ -30,6 +30,7 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
         [alteration_of(context, resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
+        step=context.step,
     )
     pairs = zip(request.resources, results, strict=True)
     return AlterConfigsResponse(responses=[answer(*pair) for pair in context.sliced(pairs)])

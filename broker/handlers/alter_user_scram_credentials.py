@@ -6,6 +6,7 @@ the response is sent. The client has salted and hashed the password."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
+from odradek.coordinator.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -27,17 +28,19 @@ async def handle(
     results: dict[str, ApiError | None]
     try:
         context.check_cluster(AclOperation.ALTER)
-        results = context.broker.controller.alter_scram_credentials(
-            deletions, upsertions, context.now_ms
-        )
+        async with context.broker.operations.deciding:
+            results = context.broker.controller.alter_scram_credentials(
+                deletions, upsertions, context.now_ms, context.step
+            )
     except ApiError as error:
-        users = {item.user for item in deletions} | {item.user for item in upsertions}
+        users = {item.user for item in context.sliced(deletions)}
+        users |= {item.user for item in context.sliced(upsertions)}
         results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
         await context.broker.metadata_sync.sync()
-    return AlterUserScramCredentialsResponse(
-        results=[result_of(user, error) for user, error in context.sliced(results.items())]
-    )
+    answers = [result_of(user, results[user]) for user in context.sliced(results)]
+    free(context.step, deletions, upsertions, results)
+    return AlterUserScramCredentialsResponse(results=answers)
 
 
 def result_of(user: str, error: ApiError | None) -> AlterUserScramCredentialsResult:

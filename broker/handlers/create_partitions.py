@@ -5,12 +5,12 @@ twice come first in the response, then those that the client may not alter, then
 order of the request."""
 
 from collections import Counter
-from collections.abc import Mapping
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions
+from odradek.coordinator.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -27,8 +27,8 @@ async def handle(
     # A name that occurs twice gets another error, whether or not the client may alter the topic.
     refused = {
         name: refusal(ResourceType.TOPIC)
-        for name, count in context.sliced(times.items())
-        if count == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
+        for name in context.sliced(times)
+        if times[name] == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
     wanted: list[MorePartitions] = []
     for topic in context.sliced(request.topics):
@@ -37,7 +37,7 @@ async def handle(
                 wanted.append(to_more_partitions(context, topic))
             except ApiError as error:
                 refused[topic.name] = error.with_traceback(None)
-    results: Mapping[str, ApiError | None]
+    results: dict[str, ApiError | None]
     try:
         results = await context.broker.topic_admin.create_partitions(
             wanted, validate_only=request.validate_only, permits=context.permits
@@ -47,9 +47,9 @@ async def handle(
     repeated_first = sorted(
         {**refused, **results}.items(), key=lambda result: times[result[0]] == 1
     )
-    return CreatePartitionsResponse(
-        results=[answer(*result) for result in context.sliced(repeated_first)]
-    )
+    answers = [answer(*result) for result in context.sliced(repeated_first)]
+    free(context.step, repeated_first, wanted, results, refused)
+    return CreatePartitionsResponse(results=answers)
 
 
 def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:

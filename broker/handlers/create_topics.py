@@ -6,13 +6,14 @@ v5 returns the configs of the new topic · v7 returns its id.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.config.describe import ConfigSource, Layers, describe_topic
 from odradek.config.topic_config import BROKER_SYNONYMS
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, NewTopic
+from odradek.coordinator.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
@@ -31,8 +32,8 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     times = Counter(topic.name for topic in context.sliced(request.topics))
     once = [
         name
-        for name, count in context.sliced(times.items())
-        if count == 1 and name != CLUSTER_METADATA_TOPIC
+        for name in context.sliced(times)
+        if times[name] == 1 and name != CLUSTER_METADATA_TOPIC
     ]
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     refused = {
@@ -54,7 +55,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 wanted.append(to_new_topic(context, topic))
             except ApiError as error:
                 refused[topic.name] = error.with_traceback(None)
-    results: Mapping[str, CreatedTopic | ApiError]
+    results: dict[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.topic_admin.create(
             wanted, validate_only=request.validate_only, permits=context.permits
@@ -63,12 +64,12 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
     new_topics = {topic.name: topic for topic in context.sliced(wanted)}
     created = [
-        answer(context, new_topics[name], result, is_describable=name in describable)
-        for name, result in context.sliced(results.items())
+        answer(context, new_topics[name], results[name], is_describable=name in describable)
+        for name in context.sliced(results)
     ]
-    return CreateTopicsResponse(
-        topics=[*created, *(failed(name, error) for name, error in context.sliced(refused.items()))]
-    )
+    created += [failed(name, refused[name]) for name in context.sliced(refused)]
+    free(context.step, wanted, new_topics, results, refused)
+    return CreateTopicsResponse(topics=created)
 
 
 def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:

@@ -11,6 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
+from odradek.coordinator.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -25,14 +26,14 @@ FIRST_VERSION_WITH_DISABLED = 3
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     wanted = [TopicRef(name) for name in context.sliced(request.topic_names)]
     wanted += [TopicRef(topic.name, topic.topic_id) for topic in context.sliced(request.topics)]
-    results: Sequence[TopicDeletionResult]
+    results: list[TopicDeletionResult]
     try:
         check_enabled(context)
         refused = refused_topics(context, wanted)
-        deleted = await context.broker.topic_admin.delete(
+        results = await context.broker.topic_admin.delete(
             [ref for ref in context.sliced(wanted) if ref not in refused], permits=context.permits
         )
-        results = [*deleted, *refused.values()]
+        results += refused.values()
     except ApiError as error:
         results = [
             TopicDeletionResult(
@@ -40,7 +41,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
             )
             for ref in context.sliced(wanted)
         ]
-    return DeleteTopicsResponse(responses=[answer(deleted) for deleted in context.sliced(results)])
+    answers = [answer(result) for result in context.sliced(results)]
+    free(context.step, wanted, results)
+    return DeleteTopicsResponse(responses=answers)
 
 
 def check_enabled(context: RequestContext) -> None:

@@ -32,12 +32,13 @@ def handle(
     owners = None
     if request.owners is not None:
         owners = {
-            str(Principal(each.principal_type, each.principal_name)) for each in request.owners
+            str(Principal(each.principal_type, each.principal_name))
+            for each in context.sliced(request.owners)
         }
     return DescribeDelegationTokenResponse(
         tokens=[
             described(token, hmacs.of(token.token_id), context.api_version)
-            for token in broker.metadata.delegation_tokens.by_id.values()
+            for token in context.sliced(broker.metadata.delegation_tokens.by_id.values())
             if is_shown(context, owners, token)
         ]
     )

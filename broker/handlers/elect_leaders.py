@@ -26,14 +26,17 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         if request.topic_partitions == []:
             return ElectLeadersResponse()
         results = context.broker.controller.elect_leaders(
-            election_type(request), wanted_partitions(context, request), context.now_ms
+            election_type(request),
+            wanted_partitions(context, request),
+            context.now_ms,
+            context.step,
         )
     except ApiError as error:
         return refused(context, request, error)
     await context.broker.metadata_sync.sync()
     if request.topic_partitions is None:
         partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
-        for name, index in results:
+        for name, index in context.sliced(results):
             partitions_of.setdefault(name, []).append(index)
         answered = list(partitions_of.items())
     else:

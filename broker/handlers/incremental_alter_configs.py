@@ -27,6 +27,7 @@ async def handle(
         [alteration_of(context, resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
+        step=context.step,
     )
     pairs = zip(request.resources, results, strict=True)
     return IncrementalAlterConfigsResponse(

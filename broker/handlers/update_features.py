@@ -20,13 +20,14 @@ LAST_VERSION_WITH_RESULTS = 1
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     updates = {
         update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
-        for update in request.feature_updates
+        for update in context.sliced(request.feature_updates)
     }
     try:
         context.check_cluster(AclOperation.ALTER)
-        context.broker.controller.update_features(
-            updates, context.now_ms, validate_only=request.validate_only
-        )
+        async with context.broker.operations.deciding:
+            context.broker.controller.update_features(
+                updates, context.now_ms, validate_only=request.validate_only
+            )
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
@@ -34,7 +35,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     await context.broker.metadata_sync.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:
-        results = [result_of(update.feature) for update in request.feature_updates]
+        results = [result_of(update.feature) for update in context.sliced(request.feature_updates)]
     return UpdateFeaturesResponse(results=results)
 
 

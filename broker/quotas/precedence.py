@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.coordinator.metadata.client_quotas import CLIENT_ID, USER, Entity
+from odradek.coordinator.steps import Step, no_step, stepping
 
 ABSENT = ""  # stands in both fields for "of all"; no entity has this name
 
@@ -34,15 +35,16 @@ class ShareKey(NamedTuple):
 class QuotaTable:
     """The values of one quota key, by user and client id. The name None is the default entity."""
 
-    def __init__(self, values: Mapping[Entity, float]) -> None:
+    def __init__(self, values: Mapping[Entity, float], step: Step = no_step) -> None:
         """Entities of other types are ignored."""
         self._limits: dict[tuple[str | None, str | None], float] = {}
-        for entity, value in values.items():
+        for entity, value in stepping(values.items(), step):
             names = dict(entity)
             if names.keys() <= {USER, CLIENT_ID}:
                 self._limits[names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)] = value
         self._levels = {
-            (user is not ABSENT, client_id is not ABSENT) for user, client_id in self._limits
+            (user is not ABSENT, client_id is not ABSENT)
+            for user, client_id in stepping(self._limits, step)
         }
 
     def __bool__(self) -> bool:

@@ -19,6 +19,7 @@ from odradek.coordinator.metadata.quota_changes import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
+from odradek.coordinator.steps import Step, no_step, stepping
 
 from .client_quotas import MutationQuota, RateQuota
 from .host_addresses import HostAddresses
@@ -67,17 +68,19 @@ class Quotas:
         self._addresses = addresses
         self.refresh()
 
-    def refresh(self) -> None:
-        """Take over the quotas that the metadata has now."""
-        for key, quota in self._by_key.items():
-            quota.table = QuotaTable(self._stored.by_key(key))
-        self.is_active = any(quota.table for quota in self._by_key.values())
+    def refresh(self, step: Step = no_step) -> None:
+        """Take over the quotas that the metadata has now, and keeps until this returns."""
+        tables = {key: QuotaTable(self._stored.by_key(key, step), step) for key in self._by_key}
         rates = {
             dict(entity).get(IP, ""): 0 if math.isnan(value) else int(value)  # as in Java
-            for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE).items()
+            for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE, step).items()
         }
-        self.default_connection_rate = rates.pop(None, None)
-        addresses = {host: self._addresses.of(host) for host in rates if host}
+        default_rate = rates.pop(None, None)
+        addresses = {host: self._addresses.of(host) for host in stepping(rates, step) if host}
+        for key, quota in self._by_key.items():
+            quota.table = tables[key]
+        self.is_active = any(tables.values())
+        self.default_connection_rate = default_rate
         self.connection_rates = {
             address: rates[host] for host, address in addresses.items() if address is not None
         }

@@ -31,7 +31,7 @@ Deletions = list[list[AccessControlEntryRecord] | ApiError]
 
 
 def create_acls(
-    acls: Acls, entries: Sequence[AccessControlEntryRecord]
+    acls: Acls, entries: Sequence[AccessControlEntryRecord], step: Step = no_step
 ) -> Outcome[list[ApiError | None]]:
     """Add entries. The reply has for each None, or why it is refused.
 
@@ -39,7 +39,7 @@ def create_acls(
     """
     reply: list[ApiError | None] = []
     records: dict[object, JournalRecord] = {}
-    for entry in entries:
+    for entry in stepping(entries, step):
         try:
             _check_entry(entry)
         except ApiError as refusal:

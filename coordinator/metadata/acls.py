@@ -157,19 +157,22 @@ class Acls:
 
     def replay(self, record: AccessControlEntryRecord) -> None:
         """Add an entry."""
-        self._remove(record.id)
+        entry_id, principal = record.id, record.principal
+        if entry_id in self.by_id:
+            self._remove(entry_id)
         self.version += 1
-        self.by_id[record.id] = record
+        self.by_id[entry_id] = record
         self._fields.add(fields_of(record))
         pattern = pattern_of(record)
-        if pattern not in self._of_pattern:
-            self._of_pattern[pattern] = {}
+        of_pattern = self._of_pattern.get(pattern)
+        if of_pattern is None:
+            of_pattern = self._of_pattern[pattern] = {}
             if pattern.pattern_type == PatternType.PREFIXED:
                 lengths = self._prefix_lengths.setdefault(pattern.resource_type, Counter())
                 lengths[len(pattern.name)] += 1
-        self._of_pattern[pattern].setdefault(record.principal, {})[record.id] = record
-        of_principal = self._of_principal.setdefault((pattern.resource_type, record.principal), {})
-        of_principal[record.id] = record
+        of_pattern.setdefault(principal, {})[entry_id] = record
+        of_principal = self._of_principal.setdefault((pattern.resource_type, principal), {})
+        of_principal[entry_id] = record
 
     def replay_removal(self, record: RemoveAccessControlEntryRecord) -> None:
         """Remove an entry."""

@@ -5,6 +5,7 @@ Kafka: ClientQuotasImage.
 
 from collections.abc import Iterable
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.records.cluster_metadata import ClientQuotaRecord
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -27,11 +28,11 @@ class ClientQuotas:
         """The quotas of one entity, by key."""
         return {key: record.value for key, record in self.by_entity.get(entity, {}).items()}
 
-    def by_key(self, key: str) -> dict[Entity, float]:
+    def by_key(self, key: str, step: Step = no_step) -> dict[Entity, float]:
         """The value of one quota key, by entity."""
         return {
             entity: of_entity[key].value
-            for entity, of_entity in self.by_entity.items()
+            for entity, of_entity in stepping(self.by_entity.items(), step)
             if key in of_entity
         }
 

@@ -117,7 +117,10 @@ class ClusterMetadata:
         """Apply one record of the log."""
         self.last_offset, self.last_timestamp_ms = context.offset, context.timestamp_ms
         message = record.value
-        if isinstance(message, BeginTransactionRecord):
+        apply = self._replay_of.get(type(message))
+        if apply is not None and self._transaction is None:  # thousands in one turn of the loop
+            apply(message)
+        elif isinstance(message, BeginTransactionRecord):
             self._transaction = []
         elif isinstance(message, AbortTransactionRecord):
             self._transaction = None

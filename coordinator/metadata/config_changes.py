@@ -18,6 +18,7 @@ from msgspec import Struct
 from odradek.config.java_text import split_list
 from odradek.config.key import ConfigType, Key
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
 
@@ -81,6 +82,7 @@ def alter_configs(
     rules: ConfigRules,
     *,
     validate_only: bool = False,
+    step: Step = no_step,
 ) -> Outcome[dict[ConfigResource, ApiError | None]]:
     """Change resources. The reply has None for each that is changed, and the error of each other.
 
@@ -89,15 +91,15 @@ def alter_configs(
     """
     reply: dict[ConfigResource, ApiError | None] = {}
     records: list[ConfigRecord] = []
-    for alteration in alterations:
+    for alteration in stepping(alterations, step):
         try:
             records += _decide(metadata, alteration, rules)
         except ApiError as refusal:
             reply[alteration.resource] = refusal.with_traceback(None)
         else:
             reply[alteration.resource] = None
-    journaled = [metadata.features.versioned(record) for record in records]
-    journaled += _elr_removals(metadata, records)
+    journaled = [metadata.features.versioned(record) for record in stepping(records, step)]
+    journaled += _elr_removals(metadata, stepping(records, step))
     return limited_outcome(reply, journaled, validate_only)
 
 

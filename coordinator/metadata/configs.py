@@ -4,7 +4,7 @@ The cluster-wide default of brokers is the broker resource with an empty name. T
 defines the keys and their legal values. Kafka: ConfigurationControlManager.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -39,13 +39,19 @@ class Configs:
         """Return the overrides of one topic."""
         return self.of(ConfigResourceType.TOPIC, name)
 
-    def records(self) -> list[ConfigRecord]:
-        """Return for each override the record that sets it."""
-        return [
-            ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
-            for (kind, resource), overrides in self._of.items()
-            for name, value in overrides.items()
-        ]
+    def copy(self) -> "Configs":
+        """The overrides as they are now."""
+        copied = Configs()
+        copied._of = {resource: overrides.copy() for resource, overrides in self._of.items()}
+        return copied
+
+    def records(self) -> Iterator[ConfigRecord]:
+        """Iterate over the records that set the overrides."""
+        for (kind, resource), overrides in self._of.items():
+            for name, value in overrides.items():
+                yield ConfigRecord(
+                    resource_type=kind, resource_name=resource, name=name, value=value
+                )
 
     def names(self, resource_type: ConfigResourceType) -> list[str]:
         """Return the names of resources of a type that have overrides."""

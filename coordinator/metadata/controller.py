@@ -1,8 +1,13 @@
 """The controller: decides on changes of the cluster's metadata and writes them.
 
 Each method commits one decision of the other modules to the metadata log. None of them waits. The
-caller must sync `log` before it answers, and creates and deletes the partition logs. Kafka:
-QuorumController.
+caller must sync `log` before it answers, and creates and deletes the partition logs.
+
+A decision about thousands of topics or users takes longer than a turn of the event loop may. So the
+methods that requests can make long take a `step`: they give way while they decide and encode, and
+not from the append on. Their callers keep to one of them at a time (broker/admin/operations.py), so
+none changes what another depends on. What the other methods change (leaders, directories, producer
+ids, tokens) no long decision depends on. Kafka: QuorumController, which has one thread.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.steps import Step, no_step
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
@@ -27,7 +32,13 @@ from .broker_registration import Endpoint, registration_record
 from .client_quotas import Entity
 from .cluster_metadata import ClusterMetadata
 from .config_changes import Alteration, ConfigResource, ConfigRules, alter_configs
-from .elections import ElectionType, elect_leaders, take_over
+from .elections import (
+    ElectionType,
+    all_partitions,
+    elect_leaders,
+    take_over,
+    without_needless,
+)
 from .feature_updates import FeatureUpdate, update_features
 from .features import ELR_VERSION
 from .kraft_log import KraftLog
@@ -58,8 +69,7 @@ from .topic_creation import (
 )
 from .topic_deletion import TopicDeletionResult, TopicRef, delete_topics
 
-# So often access control entries are searched in steps for one deletion.
-MAX_SEARCHES = 5
+ELECTIONS_PER_DECISION = 100
 
 
 class Controller:
@@ -158,12 +168,18 @@ class Controller:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
+        step: Step = no_step,
     ) -> dict[str, CreatedTopic | ApiError]:
         """Return by name what was created, or the error. Raises POLICY_VIOLATION for too many."""
         outcome = create_topics(
-            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
+            self.metadata,
+            requests,
+            self._rules(),
+            validate_only=validate_only,
+            permits=permits,
+            step=step,
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def create_partitions(
         self,
@@ -172,18 +188,30 @@ class Controller:
         *,
         validate_only: bool = False,
         permits: Permits = unlimited,
+        step: Step = no_step,
     ) -> dict[str, ApiError | None]:
         """Return by name None if the partitions were added, else the error."""
         outcome = create_partitions(
-            self.metadata, requests, self._rules(), validate_only=validate_only, permits=permits
+            self.metadata,
+            requests,
+            self._rules(),
+            validate_only=validate_only,
+            permits=permits,
+            step=step,
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def delete_topics(
-        self, requests: Sequence[TopicRef], now_ms: int, *, permits: Permits = unlimited
+        self,
+        requests: Sequence[TopicRef],
+        now_ms: int,
+        *,
+        permits: Permits = unlimited,
+        step: Step = no_step,
     ) -> list[TopicDeletionResult]:
         """Return for each request the topic that was deleted, or the error."""
-        return self._journal.commit(delete_topics(self.metadata, requests, permits), now_ms)
+        outcome = delete_topics(self.metadata, requests, permits, step)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def alter_configs(
         self,
@@ -192,22 +220,26 @@ class Controller:
         now_ms: int,
         *,
         validate_only: bool = False,
+        step: Step = no_step,
     ) -> dict[ConfigResource, ApiError | None]:
         """Return by resource None if it was changed, else the error.
 
         Raises POLICY_VIOLATION for too many records.
         """
-        outcome = alter_configs(self.metadata, alterations, rules, validate_only=validate_only)
-        return self._journal.commit(outcome, now_ms)
+        outcome = alter_configs(
+            self.metadata, alterations, rules, validate_only=validate_only, step=step
+        )
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def create_acls(
-        self, entries: Sequence[AccessControlEntryRecord], now_ms: int
+        self, entries: Sequence[AccessControlEntryRecord], now_ms: int, step: Step = no_step
     ) -> list[ApiError | None]:
         """Add access control entries. Returns for each None, or why it is refused.
 
         Raises POLICY_VIOLATION for too many.
         """
-        return self._journal.commit(create_acls(self.metadata.acls, entries), now_ms)
+        outcome = create_acls(self.metadata.acls, entries, step)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def delete_acls(
         self, filters: Sequence[AclFilter], now_ms: int, step: Step = no_step
@@ -217,14 +249,8 @@ class Controller:
         The entries are searched again if they have changed in a step. Raises INVALID_REQUEST for
         too many.
         """
-        acls = self.metadata.acls
-        for _ in range(MAX_SEARCHES):
-            version = acls.version
-            outcome = delete_acls(acls, filters, step)
-            prepared = self._journal.prepare(outcome, now_ms, step)
-            if acls.version == version:
-                return self._journal.commit(outcome, now_ms, prepared=prepared)
-        return self._journal.commit(delete_acls(acls, filters), now_ms)
+        outcome = delete_acls(self.metadata.acls, filters, step)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def alter_client_quotas(
         self,
@@ -233,15 +259,16 @@ class Controller:
         now_ms: int,
         *,
         validate_only: bool = False,
+        step: Step = no_step,
     ) -> dict[Entity, ApiError | None]:
         """Return by entity None if its quotas were changed, else the error.
 
         Raises POLICY_VIOLATION for too many records.
         """
         outcome = alter_client_quotas(
-            self.metadata, alterations, is_address, validate_only=validate_only
+            self.metadata, alterations, is_address, validate_only=validate_only, step=step
         )
-        return self._journal.commit(outcome, now_ms)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def create_token(
         self, wanted: NewToken, rules: TokenRules, now_ms: int
@@ -268,11 +295,26 @@ class Controller:
         return self._journal.commit(remove_expired_tokens(self.metadata, now_ms), now_ms)
 
     def elect_leaders(
-        self, election: ElectionType, wanted: Sequence[TopicPartition] | None, now_ms: int
+        self,
+        election: ElectionType,
+        wanted: Sequence[TopicPartition] | None,
+        now_ms: int,
+        step: Step = no_step,
     ) -> dict[TopicPartition, ApiError | None]:
-        """Return by partition None if a leader was elected, else the error."""
-        outcome = elect_leaders(self.metadata, self.node_id, election, wanted)
-        return self._journal.commit(outcome, now_ms)
+        """Return by partition None if a leader was elected, else the error.
+
+        If `wanted` is None, all partitions are elected, and those that need no election are left
+        out. A few are decided at a time: Kafka does not write the elections of a request as one
+        batch either.
+        """
+        partitions = all_partitions(self.metadata, step) if wanted is None else wanted
+        reply: dict[TopicPartition, ApiError | None] = {}
+        for start in stepping(range(0, len(partitions), ELECTIONS_PER_DECISION), step):
+            some = partitions[start : start + ELECTIONS_PER_DECISION]
+            outcome = elect_leaders(self.metadata, self.node_id, election, some)
+            elected = self._journal.commit(outcome, now_ms)
+            reply |= elected if wanted is not None else without_needless(elected)
+        return reply
 
     def assign_directory(self, name: str, index: int, directory_id: bytes, now_ms: int) -> None:
         """Record the directory of this node's replica. Raises UNKNOWN_TOPIC_OR_PARTITION."""
@@ -308,10 +350,11 @@ class Controller:
         deletions: Sequence[ScramDeletion],
         upsertions: Sequence[ScramUpsertion],
         now_ms: int,
+        step: Step = no_step,
     ) -> dict[str, ApiError | None]:
         """Return by user None if the credential was changed, else the error."""
-        outcome = alter_scram_credentials(self.metadata, deletions, upsertions)
-        return self._journal.commit(outcome, now_ms)
+        outcome = alter_scram_credentials(self.metadata, deletions, upsertions, step)
+        return self._journal.commit(outcome, now_ms, step=step)
 
     def unregister_broker(self, broker_id: int) -> None:
         """Refuse to unregister a broker: this one, which is in use, is the only one.

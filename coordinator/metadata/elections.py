@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.storage.topic_partition import TopicPartition
@@ -114,32 +115,41 @@ def elect_leaders(
     metadata: ClusterMetadata,
     node_id: int,
     election: ElectionType,
-    wanted: Sequence[TopicPartition] | None,
+    wanted: Sequence[TopicPartition],
 ) -> Outcome[dict[TopicPartition, ApiError | None]]:
-    """Elect the leaders of the partitions `wanted`. The reply has the error of each refusal.
-
-    If `wanted` is None, all partitions are elected, and the reply leaves out those that need no
-    election.
-    """
-    everything = wanted is None
-    if wanted is None:
-        wanted = [
-            TopicPartition(topic.name, partition.index)
-            for topic in metadata.topics.values()
-            for partition in topic.partitions.values()
-        ]
+    """Elect the leaders of the partitions `wanted`. The reply has the error of each refusal."""
     records: list[JournalRecord] = []
     reply: dict[TopicPartition, ApiError | None] = {}
     for name, index in wanted:
         try:
             change = _elect(metadata, node_id, election, name, index)
         except ApiError as refusal:
-            if not (everything and refusal.code is ErrorCode.ELECTION_NOT_NEEDED):
-                reply[TopicPartition(name, index)] = refusal.with_traceback(None)
+            reply[TopicPartition(name, index)] = refusal.with_traceback(None)
         else:
             records.append(metadata.features.versioned(change))
             reply[TopicPartition(name, index)] = None
     return Outcome(reply=reply, records=tuple(records), atomic=False)
+
+
+def all_partitions(metadata: ClusterMetadata, step: Step) -> list[TopicPartition]:
+    """The partitions of all topics."""
+    return [
+        TopicPartition(topic.name, index)
+        for topic in stepping(metadata.topics.values(), step)
+        for index in topic.partitions
+    ]
+
+
+def without_needless(
+    reply: Mapping[TopicPartition, ApiError | None],
+) -> dict[TopicPartition, ApiError | None]:
+    """A reply without the partitions that need no election, or have just been deleted."""
+    left_out = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return {
+        partition: error
+        for partition, error in reply.items()
+        if error is None or error.code not in left_out
+    }
 
 
 def _elect(

@@ -7,7 +7,7 @@ with their partitions, configs, quotas, the next producer id, ACLs, SCRAM users,
 and last the records of unknown types. Kafka: MetadataImage.write.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from odradek.coordinator.outcome import JournalRecord
 from odradek.protocol.records.cluster_metadata import (
     ClientQuotaRecord,
-    ConfigRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
@@ -25,6 +24,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 
 from .cluster_metadata import ClusterMetadata
+from .configs import Configs
 from .features import ELR_VERSION, METADATA_VERSION, Features
 from .topics import Partition
 
@@ -38,8 +38,8 @@ class MetadataImage(Struct, frozen=True, kw_only=True):
     last_contained_ms: int
     features: Features
     brokers: tuple[RegisterBrokerRecord, ...]
-    topics: tuple[tuple[str, bytes, tuple[Partition, ...]], ...]
-    configs: tuple[ConfigRecord, ...]
+    topics: tuple[tuple[str, bytes, Mapping[int, Partition]], ...]
+    configs: Configs
     next_producer_id: int
     controllers: tuple[RegisterControllerRecord, ...]
     quotas: tuple[ClientQuotaRecord, ...]
@@ -58,10 +58,10 @@ class MetadataImage(Struct, frozen=True, kw_only=True):
             features=features,
             brokers=tuple(metadata.brokers.values()),
             topics=tuple(
-                (topic.name, topic.id, tuple(topic.partitions.values()))
-                for topic in metadata.topics.values()
+                (topic.name, topic.id, dict(topic.partitions))
+                for topic in metadata.topics.by_id.values()
             ),
-            configs=tuple(metadata.configs.records()),
+            configs=metadata.configs.copy(),
             next_producer_id=metadata.next_producer_id,
             controllers=tuple(metadata.kept.controllers.values()),
             quotas=tuple(metadata.quotas.records()),
@@ -81,7 +81,7 @@ class MetadataImage(Struct, frozen=True, kw_only=True):
         for controller in self.controllers:
             yield JournalRecord(controller)
         yield from self._topics()
-        for config in self.configs:
+        for config in self.configs.records():
             yield JournalRecord(config)
         for quota in self.quotas:
             yield JournalRecord(quota)
@@ -105,7 +105,7 @@ class MetadataImage(Struct, frozen=True, kw_only=True):
         has_elr = self.features.level(ELR_VERSION) > 0
         for name, topic_id, partitions in self.topics:
             yield JournalRecord(TopicRecord(name=name, topic_id=topic_id))
-            for partition in partitions:
+            for partition in partitions.values():
                 written = partition
                 if not has_elr and (written.eligible_leader_replicas or written.last_known_elr):
                     written = replace(written, eligible_leader_replicas=(), last_known_elr=())

@@ -8,6 +8,7 @@ ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogD
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .cluster_metadata import ClusterMetadata
@@ -23,6 +24,7 @@ class Placer:
         node_id: int,
         directories: Sequence[bytes],
         cordoned: Collection[bytes] = (),
+        step: Step = no_step,
     ) -> None:
         """`directories`: the directory.id of each log directory that is online.
 
@@ -34,11 +36,13 @@ class Placer:
         self._node_id = node_id
         self._all_cordoned = bool(directories) and not usable
         self._directories = usable or directories
-        self._partitions_in = Counter(self._known_directories()) if len(directories) > 1 else None
+        self._partitions_in = (
+            Counter(self._known_directories(step)) if len(directories) > 1 else None
+        )
 
-    def _known_directories(self) -> Iterator[bytes]:
-        for topic in self._metadata.topics.values():
-            for partition in topic.partitions.values():
+    def _known_directories(self, step: Step) -> Iterator[bytes]:
+        for topic in stepping(self._metadata.topics.values(), step):
+            for partition in stepping(topic.partitions.values(), step):
                 directory = partition.directory_of(self._node_id)
                 if directory is not None:
                     yield directory

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ClientQuotaRecord, EntityData
 
@@ -55,6 +56,7 @@ def alter_client_quotas(
     is_address: Callable[[str], bool],
     *,
     validate_only: bool = False,
+    step: Step = no_step,
 ) -> Outcome[dict[Entity, ApiError | None]]:
     """Change quotas. The reply has None for each entity that is changed, and the error of others.
 
@@ -63,7 +65,7 @@ def alter_client_quotas(
     """
     reply: dict[Entity, ApiError | None] = {}
     records: list[JournalRecord] = []
-    for alteration in alterations:
+    for alteration in stepping(alterations, step):
         entity = frozenset(alteration.entity.items())
         keys = [key for key, _ in alteration.changes]
         if entity in reply or len(set(keys)) < len(keys):

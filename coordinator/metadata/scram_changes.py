@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     RemoveUserScramCredentialRecord,
@@ -21,6 +22,7 @@ from .scram_mechanisms import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, ke
 from .topic_creation import limited_outcome
 
 FIRST_METADATA_VERSION = 11  # 3.5-IV2
+_MECHANISMS = frozenset(ScramMechanism)
 
 
 class ScramDeletion(NamedTuple):
@@ -47,6 +49,7 @@ def alter_scram_credentials(
     metadata: ClusterMetadata,
     deletions: Sequence[ScramDeletion],
     upsertions: Sequence[ScramUpsertion],
+    step: Step = no_step,
 ) -> Outcome[dict[str, ApiError | None]]:
     """Change credentials. The reply has None for each user that is changed, or the error.
 
@@ -55,7 +58,7 @@ def alter_scram_credentials(
     errors: dict[str, ApiError | None] = {}
     records: dict[str, JournalRecord] = {}
     changes: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]
-    for change in changes:
+    for change in stepping(changes, step):
         if change.user in errors:
             continue
         if records.pop(change.user, None) is not None:
@@ -70,7 +73,10 @@ def alter_scram_credentials(
         except ApiError as error:
             errors[change.user] = error.with_traceback(None)
     reply: dict[str, ApiError | None] = dict.fromkeys(records)
-    return limited_outcome(reply | errors, list(records.values()), validate_only=False)
+    for user in stepping(errors, step):
+        reply[user] = errors[user]
+    free(step, errors, changes)
+    return limited_outcome(reply, list(records.values()), validate_only=False)
 
 
 def credential_record(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
@@ -106,6 +112,6 @@ def _record(
 def _checked(change: ScramDeletion | ScramUpsertion) -> ScramMechanism:
     if not change.user:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if change.mechanism not in set(ScramMechanism):
+    if change.mechanism not in _MECHANISMS:
         raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     return ScramMechanism(change.mechanism)

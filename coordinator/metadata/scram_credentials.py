@@ -35,9 +35,13 @@ class ScramCredentials:
 
     def replay(self, record: UserScramCredentialRecord) -> None:
         """Set a user's credential for one mechanism."""
-        self._remove(record.mechanism, record.name)
-        self.by_user[record.mechanism, record.name] = record
-        self._users.setdefault(record.mechanism, Counter())[record.iterations] += 1
+        mechanism, iterations = record.mechanism, record.iterations
+        self._remove(mechanism, record.name)
+        self.by_user[mechanism, record.name] = record
+        users = self._users.get(mechanism)
+        if users is None:
+            users = self._users[mechanism] = Counter()
+        users[iterations] += 1
 
     def replay_removal(self, record: RemoveUserScramCredentialRecord) -> None:
         """Remove a user's credential for one mechanism."""
@@ -46,4 +50,7 @@ class ScramCredentials:
     def _remove(self, mechanism: int, name: str) -> None:
         old = self.by_user.pop((mechanism, name), None)
         if old is not None:
-            self._users[mechanism] -= Counter([old.iterations])
+            users = self._users[mechanism]
+            users[old.iterations] -= 1
+            if not users[old.iterations]:
+                del users[old.iterations]

@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.protocol.records.cluster_metadata import ConfigRecord, TopicRecord
@@ -94,27 +95,28 @@ def create_topics(
     validate_only: bool = False,
     permits: Permits = unlimited,
     new_id: Callable[[], bytes] = random_uuid,
+    step: Step = no_step,
 ) -> Outcome[dict[str, CreatedTopic | ApiError]]:
     """Create topics. The reply has an error for each that is refused, as are repeated names.
 
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    _check_total(requests, rules)
-    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
-    repeated = _repeated(request.name for request in requests)
+    _check_total(stepping(requests, step), rules)
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned, step)
+    repeated = _repeated(request.name for request in stepping(requests, step))
     reply: dict[str, CreatedTopic | ApiError] = {}
     records: list[JournalRecord] = []
-    for request in requests:
+    for request in stepping(requests, step):
         try:
             _check_name(metadata, request.name, repeated)
             configs = _checked_configs(request, rules)
-            partitions = _checked_partitions(request, rules, placer)
+            partitions = _checked_partitions(request, rules, placer, step)
             permits(len(partitions))
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
         topic = Topic(request.name, new_id(), partitions)
-        records += _new_topic_records(metadata, topic, configs)
+        records += _new_topic_records(metadata, topic, configs, step)
         reply[request.name] = CreatedTopic(
             name=topic.name,
             topic_id=topic.id,
@@ -131,16 +133,17 @@ def create_partitions(
     *,
     validate_only: bool = False,
     permits: Permits = unlimited,
+    step: Step = no_step,
 ) -> Outcome[dict[str, ApiError | None]]:
     """Add partitions to topics. The reply has an error for each topic that is refused.
 
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned)
-    repeated = _repeated(request.name for request in requests)
+    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned, step)
+    repeated = _repeated(request.name for request in stepping(requests, step))
     reply: dict[str, ApiError | None] = {}
     records: list[JournalRecord] = []
-    for request in requests:
+    for request in stepping(requests, step):
         try:
             if request.name in repeated:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -151,14 +154,14 @@ def create_partitions(
                 )
             _check_growth(topic, request)
             permits(request.count - len(topic.partitions))
-            _check_added_assignments(topic, request, placer)
+            _check_added_assignments(topic, request, placer, step)
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
         reply[request.name] = None
         records += [
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
-            for index in range(len(topic.partitions), request.count)
+            for index in stepping(range(len(topic.partitions), request.count), step)
         ]
     return limited_outcome(reply, records, validate_only)
 
@@ -166,7 +169,7 @@ def create_partitions(
 # -- topics ---------------------------------------------------------------------------------------
 
 
-def _check_total(requests: Sequence[NewTopic], rules: TopicRules) -> None:
+def _check_total(requests: Iterable[NewTopic], rules: TopicRules) -> None:
     total = 0
     for request in requests:
         total += len(request.assignments) or max(0, rules.partition_count(request))
@@ -214,10 +217,14 @@ def _checked_configs(request: NewTopic, rules: TopicRules) -> dict[str, str]:
     return configs
 
 
-def _checked_partitions(request: NewTopic, rules: TopicRules, placer: Placer) -> list[Partition]:
+def _checked_partitions(
+    request: NewTopic, rules: TopicRules, placer: Placer, step: Step
+) -> list[Partition]:
     if request.assignments:
-        _check_assignments(request, placer)
-        return [placer.new_partition(index) for index in range(len(request.assignments))]
+        _check_assignments(request, placer, step)
+        return [
+            placer.new_partition(index) for index in stepping(range(len(request.assignments)), step)
+        ]
     if request.replication_factor < DEFAULT or request.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -235,10 +242,13 @@ def _checked_partitions(request: NewTopic, rules: TopicRules, placer: Placer) ->
         if request.replication_factor == DEFAULT
         else request.replication_factor
     )
-    return [placer.new_partition(index) for index in range(rules.partition_count(request))]
+    return [
+        placer.new_partition(index)
+        for index in stepping(range(rules.partition_count(request)), step)
+    ]
 
 
-def _check_assignments(request: NewTopic, placer: Placer) -> None:
+def _check_assignments(request: NewTopic, placer: Placer, step: Step) -> None:
     if request.replication_factor != DEFAULT or request.partition_count != DEFAULT:
         what = "replication factor" if request.replication_factor != DEFAULT else "numPartitions"
         raise ApiError(
@@ -247,7 +257,7 @@ def _check_assignments(request: NewTopic, placer: Placer) -> None:
         )
     replication_factor = None
     seen: set[int] = set()
-    for index, broker_ids in request.assignments:
+    for index, broker_ids in stepping(request.assignments, step):
         if index in seen:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -264,7 +274,7 @@ def _check_assignments(request: NewTopic, placer: Placer) -> None:
 
 
 def _new_topic_records(
-    metadata: ClusterMetadata, topic: Topic, configs: Mapping[str, str]
+    metadata: ClusterMetadata, topic: Topic, configs: Mapping[str, str], step: Step
 ) -> list[JournalRecord]:
     """Return the records of a topic, its configs and its partitions, in Kafka's order."""
     messages = [
@@ -278,9 +288,9 @@ def _new_topic_records(
             )
             for key, value in configs.items()
         ),
-        *(partition.to_record(topic.id) for partition in topic.partitions.values()),
+        *(partition.to_record(topic.id) for partition in stepping(topic.partitions.values(), step)),
     ]
-    return [metadata.features.versioned(message) for message in messages]
+    return [metadata.features.versioned(message) for message in stepping(messages, step)]
 
 
 # -- partitions -----------------------------------------------------------------------------------
@@ -309,11 +319,13 @@ def _check_growth(topic: Topic, request: MorePartitions) -> None:
         )
 
 
-def _check_added_assignments(topic: Topic, request: MorePartitions, placer: Placer) -> None:
+def _check_added_assignments(
+    topic: Topic, request: MorePartitions, placer: Placer, step: Step
+) -> None:
     if request.assignments is None:
         placer.check_replication_factor(topic.replication_factor)
         return
-    for broker_ids in request.assignments:
+    for broker_ids in stepping(request.assignments, step):
         placer.check_assignment(broker_ids, topic.replication_factor)
 
 

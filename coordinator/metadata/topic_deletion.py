@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.protocol.records.cluster_metadata import RemoveTopicRecord
@@ -40,16 +41,20 @@ class TopicDeletionResult(Struct, frozen=True, kw_only=True):
 
 
 def delete_topics(
-    metadata: ClusterMetadata, requests: Sequence[TopicRef], permits: Permits = unlimited
+    metadata: ClusterMetadata,
+    requests: Sequence[TopicRef],
+    permits: Permits = unlimited,
+    step: Step = no_step,
 ) -> Outcome[list[TopicDeletionResult]]:
     """Delete topics. A topic that is named more than once is refused, and gets one result."""
     refused: list[TopicDeletionResult] = []
     to_delete: dict[bytes, Topic] = {}
-    occurrences = Counter(requests)
+    occurrences = Counter(stepping(requests, step))
     # As in Kafka, ids are looked up before names. So if a topic is named by id and by name, the
     # error is about the name.
-    ids_first = sorted(occurrences, key=lambda request: request.name is not None)
-    for request in ids_first:
+    ids_first = [request for request in stepping(occurrences, step) if request.name is None]
+    ids_first += [request for request in stepping(occurrences, step) if request.name is not None]
+    for request in stepping(ids_first, step):
         try:
             topic = _resolve(metadata, request, occurrences[request])
             if to_delete.pop(topic.id, None) is not None:  # named by id and by name
@@ -62,10 +67,10 @@ def delete_topics(
                     name=request.name, topic_id=request.topic_id, error=error.with_traceback(None)
                 )
             )
-    deleted = [_deletion(topic, permits) for topic in to_delete.values()]
+    deleted = [_deletion(topic, permits) for topic in stepping(to_delete.values(), step)]
     records = tuple(
         JournalRecord(RemoveTopicRecord(topic_id=deletion.topic_id))
-        for deletion in deleted
+        for deletion in stepping(deleted, step)
         if deletion.error is None
     )
     return Outcome(reply=refused + deleted, records=records)

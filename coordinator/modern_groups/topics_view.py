@@ -42,6 +42,7 @@ class ClusterTopics:
         self._racks: tuple[tuple[int, str | None], ...] = ()
         self._names: tuple[str, ...] | None = None
         self._changes: dict[str, int] = {}
+        self._last_changed: str | None = None
         self._changes_forgotten_until = NEVER
         metadata.topics.on_change.append(self._topic_changed)
 
@@ -124,12 +125,15 @@ class ClusterTopics:
 
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
         self.last_change_offset = self._metadata.last_offset
-        self._changes.pop(topic.name, None)  # the names are kept in the order of their last change
-        self._changes[topic.name] = self.last_change_offset
+        name = topic.name
+        if name != self._last_changed:  # the names are kept in the order of their last change
+            self._last_changed = name
+            self._changes.pop(name, None)
+        self._changes[name] = self.last_change_offset
         if len(self._changes) > MAX_REMEMBERED_CHANGES:
             oldest = next(iter(self._changes))
             self._changes_forgotten_until = self._changes.pop(oldest)
-        self._hashes.pop(topic.name, None)
+        self._hashes.pop(name, None)
         if event is TopicEvent.CREATED:
             self.last_creation_offset = self.last_change_offset
         if event is not TopicEvent.REPLICAS_CHANGED:

@@ -1,6 +1,6 @@
 """Creates the logs of new partitions: the files on any thread, then the entries in the table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.config.topic_config import TopicConfig
@@ -74,7 +74,10 @@ class LogCreation:
             raise  # the directory holds the log of another topic
         return log
 
-    def finish(self) -> None:
-        """Serve the created logs. Requests for the others get the error."""
-        for created in self._created:
+    def finish(self, sliced: Callable[[Iterable[CreatedLog]], Iterable[CreatedLog]] = iter) -> None:
+        """Serve the created logs. Requests for the others get the error.
+
+        `sliced` iterates over the logs, and may give way in between.
+        """
+        for created in sliced(self._created):
             self._record_result(created)

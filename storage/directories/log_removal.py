@@ -6,7 +6,8 @@
 After the rename a log of the same name can be created. Kafka: LogManager.asyncDelete.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,10 +43,10 @@ class LogRemoval:
     """
 
     def __init__(
-        self, files: Files, renames: Sequence[_Rename], remover: "LogRemover", delay_ms: int
+        self, files: Files, renames: Iterable[_Rename], remover: "LogRemover", delay_ms: int
     ) -> None:
         self._files = files
-        self._renames = renames
+        self._renames = deque(renames)
         self._remover = remover
         self._delay_ms = delay_ms
         self._errors: dict[Path, OSError] = {}
@@ -66,9 +67,13 @@ class LogRemoval:
         for directory in changed:
             self._remover.write_checkpoints(directory)
 
-    def finish(self) -> None:
-        """Schedule the deletions. Raises KAFKA_STORAGE_ERROR if a directory was not renamed."""
-        for rename in self._renames:
+    def finish(self, sliced: Callable[[Iterable[int]], Iterable[int]] = iter) -> None:
+        """Schedule the deletions. Raises KAFKA_STORAGE_ERROR if a directory was not renamed.
+
+        `sliced` iterates over a range, and may give way in between. The logs are freed one by one.
+        """
+        for _ in sliced(range(len(self._renames))):
+            rename = self._renames.popleft()
             error = self._errors.get(rename.source)
             self._remover.record_result(rename, error, self._delay_ms)
         for source, error in self._errors.items():

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.admin.operations import Operations
 from odradek.broker.admin.recent_deletions import KEPT_MS
 from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.requests.fetch_waiters import FetchWaiters
+from odradek.broker.turns.large_turns import LargeTurns
+from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.broker_registration import Endpoint
@@ -102,8 +105,12 @@ class Rig:
         self.parsed: list[str] = []
         self.log_cleaner = idle_cleaner(self.log_manager, lambda: self.config, files, self.disk)
         self.enlarged: list[tuple[str, list[int]]] = []
+        loop = asyncio.get_running_loop()
+        runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        self.operations = Operations(loop, runner)
         self.admin = TopicAdmin(
             config=self.config,
+            operations=self.operations,
             controller=self.controller,
             metadata_sync=self.sync,
             topic_logs=TopicLogs(
@@ -358,7 +365,7 @@ async def test_an_operation_runs_to_its_end_when_its_client_disconnects(rig: Rig
         request = asyncio.ensure_future(change)
         await asyncio.sleep(0)
         request.cancel()
-        await rig.admin.close()
+        await rig.operations.wait()
         assert request.cancelled()
         assert [topic.name for topic in done] == ["t"]
     assert rig.log_manager.logs() == []

@@ -3,9 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
-from odradek.coordinator.metadata.elections import ElectionType, elect_leaders, take_over
+from odradek.coordinator.metadata.elections import (
+    ElectionType,
+    all_partitions,
+    elect_leaders,
+    take_over,
+    without_needless,
+)
 from odradek.coordinator.metadata.topics import NO_LEADER, LeaderRecoveryState, Partition
 from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.steps import no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.cluster_metadata import TopicRecord
 from odradek.storage.topic_partition import TopicPartition
@@ -50,7 +57,10 @@ def first(metadata: Metadata) -> Partition:
 def asked(
     metadata: Metadata, election: ElectionType, wanted: list[TopicPartition] | None
 ) -> dict[TopicPartition, ErrorCode | None]:
-    reply = metadata.commit(elect_leaders(metadata.state, NODE, election, wanted))
+    places = all_partitions(metadata.state, no_step) if wanted is None else wanted
+    reply = metadata.commit(elect_leaders(metadata.state, NODE, election, places))
+    if wanted is None:
+        reply = without_needless(reply)
     return {place: error.code if error else None for place, error in reply.items()}
 
 

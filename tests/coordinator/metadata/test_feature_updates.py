@@ -151,7 +151,7 @@ def test_eligible_leader_replicas_settle_min_insync_replicas(
     assert kraft.metadata.configs.of(BROKER, "7") == {"min.insync.replicas": "1"}
     controller.update_features({ELR_VERSION: FeatureUpdate(1)}, 0, validate_only=False)
     assert kraft.metadata.features.level(ELR_VERSION) == 1
-    assert kraft.metadata.configs.records() == [config("", then).value]
+    assert list(kraft.metadata.configs.records()) == [config("", then).value]
 
 
 def config(broker: str, value: str | None) -> JournalRecord:

@@ -165,7 +165,7 @@ def test_a_directory_formatted_without_eligible_leader_replicas_stays_without(
         format_metadata(FILES, data, ME, now_ms=0)
     metadata = opened(data).metadata
     assert metadata.features.in_log == metadata.features.finalized == levels
-    assert metadata.configs.records() == []
+    assert list(metadata.configs.records()) == []
 
 
 def test_what_the_controller_decided_is_there_after_a_restart(data: Path) -> None:

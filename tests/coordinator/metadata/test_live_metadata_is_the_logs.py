@@ -284,7 +284,7 @@ def snapshot(metadata: ClusterMetadata) -> dict[str, Any]:
     return {
         "topics": dict(metadata.topics),
         "topic ids": {topic_id: topic.name for topic_id, topic in metadata.topics.by_id.items()},
-        "configs": metadata.configs.records(),
+        "configs": list(metadata.configs.records()),
         "features": metadata.features.in_log,
         "brokers": metadata.brokers,
         "producer ids": metadata.next_producer_id,
