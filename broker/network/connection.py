@@ -474,6 +474,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
+        answer.pending = None  # a task that is cancelled and its answer would hold each other
         future.add_done_callback(partial(self._waited, answer))
 
     def _waited(self, answer: Answer, done: asyncio.Future[object]) -> None:

@@ -217,16 +217,19 @@ class _InSlices(Awaitable[T]):
         coroutine = self._make(self._slices)
         resume: Callable[[Any], Any] = coroutine.send
         argument: Any = None
-        while True:
-            is_complete, result = yield from self._advance(coroutine, resume, argument)
-            if is_complete:
-                done: T = result
-                return done
-            try:
-                yield result  # a future, for the task that awaits this
-                resume, argument = coroutine.send, None
-            except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
-                resume, argument = coroutine.throw, error
+        try:
+            while True:
+                is_complete, result = yield from self._advance(coroutine, resume, argument)
+                if is_complete:
+                    done: T = result
+                    return done
+                try:
+                    yield result  # a future, for the task that awaits this
+                    resume, argument = coroutine.send, None
+                except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
+                    resume, argument = coroutine.throw, error
+        finally:
+            del argument  # an error that is raised again and this frame would hold each other
 
     def _advance(
         self, coroutine: Coroutine[Any, Any, T], resume: Callable[[Any], Any], argument: Any
@@ -254,6 +257,7 @@ class _InSlices(Awaitable[T]):
                     return is_complete, result
                 switch, argument = stack.switch, None
         finally:
+            del argument, resume  # see __await__
             if slice_count >= LONG_SLICES:
                 self._collections.allow()
 
@@ -272,6 +276,7 @@ class _InSlices(Awaitable[T]):
         except StopIteration as end:
             return True, end.value
         finally:
+            del argument  # see __await__
             self._slices.end()
 
 
