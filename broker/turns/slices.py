@@ -33,7 +33,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from greenlet import getcurrent, greenlet
 from msgspec import Struct
@@ -50,6 +50,17 @@ LONG_SLICES = 20
 _FREED_AT_ONCE = 256
 
 T = TypeVar("T")
+
+
+class Sliced(Protocol):
+    """Iterates over what may be long: in slices (RequestContext.sliced), or `at_once`."""
+
+    def __call__(self, items: Iterable[T], /) -> Iterable[T]: ...
+
+
+def at_once(items: Iterable[T]) -> Iterable[T]:
+    """The items, for work that is not interrupted."""
+    return items
 
 
 class TooManyItemsError(Exception):

@@ -34,10 +34,9 @@ ANSWER_SECONDS = 120.0
 # a full collection, which stops the loop.
 GARBAGE = 2_000
 
-# APIs whose turns are still longer, in milliseconds: the controller, a streams group or the wait of
-# a Fetch takes all entries of a request in one turn.
+# APIs whose turns are still longer, in milliseconds: the controller or a streams group takes all
+# entries of a request in one turn.
 STILL_LONGER_MS: dict[ApiKey, float] = {
-    ApiKey.FETCH: 200.0,
     ApiKey.CREATE_TOPICS: 80.0,
     ApiKey.DELETE_TOPICS: 600.0,
     ApiKey.CREATE_PARTITIONS: 400.0,
