@@ -77,7 +77,8 @@ def handle(
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
     now_ms = broker.loop.time() * 1000
-    plan = sessions.plan(request, context.api_version, now_ms, context.sliced)
+    sliced = at_once if context.slices is None else context.slices.of
+    plan = sessions.plan(request, context.api_version, now_ms, sliced)
     if not plan.wanted:
         return respond(context, plan, {})
     if request.isolation_level not in ISOLATION_LEVELS:

@@ -259,8 +259,7 @@ class FetchSessions:
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
         plan = FetchPlan({}, session=session, sliced=sliced)
-        for key in sliced(partitions):
-            plan.wanted[key] = partitions[key].wanted
+        plan.wanted = {key: partitions[key].wanted for key in sliced(partitions)}
         return plan
 
     def _changed(
