@@ -90,7 +90,7 @@ from .security.sasl.login_listeners import LoginListeners
 from .security.sasl.scram_credentials import credential_of
 from .security.sasl.token_credentials import TokenCredentials
 from .shares.shares import Shares
-from .shares.waiting import WaitingRead
+from .shares.waiting import SlicedRead, WaitingRead
 from .telemetry.client_series import ClientSeries
 from .telemetry.client_telemetry import ClientTelemetry
 from .telemetry.payloads import Payloads
@@ -327,7 +327,7 @@ class Broker:
             find_topic_name=self.find_topic_name,
         )
         self.fetch_waiters = FetchWaiters(self.loop)
-        self.waiting_share_fetches: set[WaitingRead] = set()
+        self.waiting_share_fetches: set[WaitingRead | SlicedRead] = set()
         self.group_turns = GroupTurns(self.loop)
         self.large_turns = LargeTurns(self.loop)
         self.slices = SliceRunner(
@@ -520,6 +520,7 @@ class Broker:
             find_log=lambda topic_id, partition: self.log_manager.get(
                 self.topic_name(topic_id), partition
             ),
+            slices=self.slices,
         )
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(

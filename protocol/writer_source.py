@@ -48,7 +48,8 @@ NULL = {"h": b"\xff" * 2, "i": b"\xff" * 4}  # -1
 def _splice(out: bytearray, splices: Splices | None, records: SplicedRecords) -> None:
     if splices is None:
         raise EncodeError("records in a file can only be sent by a connection")
-    splices.append((len(out), records))
+    if records.size_bytes:
+        splices.append((len(out), records))
 
 
 class WriterSource(Source):

@@ -8,10 +8,12 @@ returns nothing after the last stable offset, and lists the aborted transactions
 return KAFKA_STORAGE_ERROR · v7 adds sessions (KIP-227) · v9 adds leader epochs (KIP-320) · v12 adds
 diverging epochs (KIP-595) · v13 names topics by id (KIP-516).
 A request with a replica id is of a follower. No other node has a replica, so it gets an error for
-each partition. Not done: rack-aware replica choice (single node)."""
+each partition. Not done: rack-aware replica choice (single node).
+
+A Fetch of many partitions, also of a session, is served in slices."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine
+from collections.abc import Awaitable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any, cast
 
@@ -28,8 +30,11 @@ from odradek.broker.requests.down_conversion import (
     TOO_LARGE,
 )
 from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, split_key
+from odradek.broker.requests.fetch_waiters import LogWatch
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.slices import Sliced, at_once
+from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,
@@ -66,16 +71,22 @@ Answers = dict[PartitionKey, FetchPartitionData]
 def handle(
     context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
+    broker, sessions = context.broker, context.broker.fetch_sessions
+    if context.slices is None and sessions.size_of(request.session_id) > MAX_SMALL_ITEMS:
+        raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    broker = context.broker
-    plan = broker.fetch_sessions.plan(request, context.api_version, broker.loop.time() * 1000)
+    now_ms = broker.loop.time() * 1000
+    sliced = at_once if context.slices is None else context.slices.of
+    plan = sessions.plan(request, context.api_version, now_ms, sliced)
     if not plan.wanted:
         return respond(context, plan, {})
     if request.isolation_level not in ISOLATION_LEVELS:
         return unknown_isolation_level(context, request)
     plan.is_of_follower = is_follower(request)
     plan.refused_topics = refused_topics(context, plan)
+    if context.slices is not None:
+        return fetch_in_slices(context, request, plan)
     if (
         request.min_bytes > 0
         and request.max_wait_ms > 0
@@ -87,7 +98,7 @@ def handle(
             return WaitingFetch(context, request, plan, request.min_bytes, logs)
     try:
         with context.broker.cold_reads.first_attempt:
-            answers, readable_bytes = read_all(context, request, plan)
+            answers, readable_bytes = read_all(context, request, plan, plan.wanted)
     except WouldWaitError as missing:
         return read_cold_and_respond(context, request, plan, missing)
     return respond_or_wait(context, request, plan, answers, readable_bytes)
@@ -122,10 +133,10 @@ def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str |
     """
     if not context.broker.authorizer.has_rules:
         return ()
-    topics = dict.fromkeys([topic for topic, _ in plan.wanted])
+    topics = dict.fromkeys(topic for topic, _ in context.sliced(iter(plan.wanted)))
     if plan.is_of_follower:
         return () if context.authorize_cluster(AclOperation.CLUSTER_ACTION) else topics
-    return [topic for topic in topics if not may_read(context, topic)]
+    return {topic for topic in context.sliced(topics) if not may_read(context, topic)}
 
 
 def is_follower(request: FetchRequest) -> bool:
@@ -144,7 +155,7 @@ def may_read(context: RequestContext, topic: str | bytes) -> bool:
 async def read_cold_and_respond(
     context: RequestContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
 ) -> FetchResponse:
-    read = partial(read_all, context, request, plan)
+    read = partial(read_all, context, request, plan, plan.wanted)
     answers, readable_bytes = await context.broker.cold_reads.look_up(read, missing)
     response = respond_or_wait(context, request, plan, answers, readable_bytes)
     return response if isinstance(response, FetchResponse) else await response
@@ -159,7 +170,7 @@ def respond_or_wait(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Respond or begin to wait. Must be called in the same turn of the event loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
-    if must_wait and not has_urgent(answers):
+    if must_wait and not has_urgent(context, answers):
         missing_bytes = request.min_bytes - readable_bytes
         return WaitingFetch(context, request, plan, missing_bytes, find_logs(context, plan))
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
@@ -248,16 +259,15 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
                 meter.pause()
 
     def _read_all(self) -> tuple[Answers, int]:
-        return read_all(self._context, self._request, self._plan, has_waited=True)
+        plan = self._plan
+        return read_all(self._context, self._request, plan, plan.wanted, has_waited=True)
 
     def _respond_or_wait(self, has_news: bool, answers: Answers, readable_bytes: int) -> None:
         context, request = self._context, self._request
-        missing_bytes = request.min_bytes - readable_bytes
-        # The new records may follow an open transaction, or wait for their fsync.
-        needs_more = not readable_bytes or (reads_committed(request) and missing_bytes > 0)
-        if has_news and needs_more and not has_urgent(answers):
+        if has_news and needs_more(request, readable_bytes) and not has_urgent(context, answers):
             left_ms = (self._until_s - context.broker.loop.time()) * 1000
             if left_ms > 0:
+                missing_bytes = request.min_bytes - readable_bytes
                 self._wait(find_logs(context, self._plan), missing_bytes, left_ms)
                 return
         if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
@@ -285,6 +295,58 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         self.set_result(await convert_and_respond(self._context, self._plan, answers))
 
 
+async def fetch_in_slices(
+    context: RequestContext, request: FetchRequest, plan: FetchPlan
+) -> FetchResponse:
+    """Read and wait as the small requests do. Between two slices records may be appended.
+
+    So each log is watched from the turn on in which it is read. After records have come, only their
+    logs are read again, if there was nothing else to answer.
+    """
+    broker = context.broker
+    may_wait = request.min_bytes > 0 and request.max_wait_ms > 0
+    until_s = broker.loop.time() + request.max_wait_ms / 1000
+    watch = broker.fetch_waiters.watch(committed=reads_committed(request))
+    keys: Collection[PartitionKey] = plan.wanted
+    has_waited = has_news = False
+    try:
+        while True:
+            read = partial(
+                read_all,
+                context,
+                request,
+                plan,
+                keys,
+                has_waited=has_waited,
+                watch=watch if may_wait else None,
+            )
+            answers, readable_bytes = await broker.cold_reads.look_up(read)
+            missing_bytes = request.min_bytes - readable_bytes
+            left_ms = (until_s - broker.loop.time()) * 1000
+            if has_waited:
+                must_wait = has_news and needs_more(request, readable_bytes) and left_ms > 0
+            else:
+                must_wait = may_wait and missing_bytes > 0
+            if not must_wait or has_urgent(context, answers):
+                break
+            has_news = await watch.wait(missing_bytes, left_ms)
+            has_waited = True
+            keys = watch.changed() if has_news and not answers else plan.wanted
+    finally:
+        watch.close(context.sliced)
+    if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+        return await convert_and_respond(context, plan, answers)
+    return respond(context, plan, answers)
+
+
+def needs_more(request: FetchRequest, readable_bytes: int) -> bool:
+    """Whether a Fetch that was woken waits on.
+
+    The new records may follow an open transaction, or wait for their fsync.
+    """
+    return not readable_bytes or (reads_committed(request) and readable_bytes < request.min_bytes)
+
+
 def reads_committed(request: FetchRequest) -> bool:
     return request.isolation_level == READ_COMMITTED and FUTURE_REPLICA not in (
         request.replica_id,
@@ -296,8 +358,8 @@ async def convert_and_respond(
     context: RequestContext, plan: FetchPlan, answers: Answers
 ) -> FetchResponse:
     convert = context.broker.down_converter.convert
-    for key, answer in answers.items():
-        wanted = plan.wanted[key]
+    for key in context.sliced(list(answers)):
+        answer, wanted = answers[key], plan.wanted[key]
         if not answer.records:
             continue
         try:
@@ -318,14 +380,16 @@ def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> Fetch
                 throttle_time_ms=throttle_ms, error_code=error, session_id=session_id, responses=[]
             )
     error, session_id, sent = plan.conclude(answers)
-    topics = by_topic(sent, context.broker.traffic)
+    topics = by_topic(sent, context.broker.traffic, context.sliced)
     return FetchResponse(error_code=error, session_id=session_id, responses=topics)
 
 
-def by_topic(answers: Answers, traffic: Traffic | None = None) -> list[FetchTopicResponse]:
+def by_topic(
+    answers: Answers, traffic: Traffic | None = None, sliced: Sliced = at_once
+) -> list[FetchTopicResponse]:
     """Group the answers for a response. They are counted in `traffic`."""
     topics: dict[str | bytes, FetchTopicResponse] = {}
-    for key, answer in answers.items():
+    for key, answer in sliced(iter(answers.items())):
         name, topic_id, _ = split_key(key)
         topic = topics.get(key[0])
         if topic is None:
@@ -346,9 +410,15 @@ def response_bytes(context: RequestContext, answers: Answers) -> int:
     """The size of a response with these answers, as quotas count it."""
     head = bytearray()
     slices: Splices = []
-    response = FetchResponse(error_code=ErrorCode.NONE, session_id=0, responses=by_topic(answers))
-    codec_for(FetchResponse, context.api_version).write(response, head, slices)
-    return len(head) + sum(records.size_bytes for _, records in slices)
+    topics = by_topic(answers, sliced=context.sliced)
+    response = FetchResponse(error_code=ErrorCode.NONE, session_id=0, responses=topics)
+    codec = codec_for(FetchResponse, context.api_version)
+    if context.slices is None:
+        codec.write(response, head, slices)
+    else:
+        steps = context.slices
+        codec.write_in_steps(response, head, slices, lambda _items: steps.step())
+    return len(head) + sum(records.size_bytes for _, records in context.sliced(slices))
 
 
 def within_quota(
@@ -368,9 +438,9 @@ def within_quota(
     )
 
 
-def has_urgent(answers: Answers) -> bool:
+def has_urgent(context: RequestContext, answers: Answers) -> bool:
     """Whether an answer must be sent without waiting for records: an error or a divergence."""
-    for answer in answers.values():  # a generator would take longer
+    for answer in context.sliced(iter(answers.values())):  # a generator would take longer
         if (
             answer.error_code != ErrorCode.NONE
             or answer.diverging_epoch.end_offset >= 0
@@ -381,12 +451,18 @@ def has_urgent(answers: Answers) -> bool:
 
 
 def read_all(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, *, has_waited: bool = False
+    context: RequestContext,
+    request: FetchRequest,
+    plan: FetchPlan,
+    keys: Iterable[PartitionKey],
+    *,
+    has_waited: bool = False,
+    watch: LogWatch | None = None,
 ) -> tuple[Answers, int]:
-    """Read every partition in order, within the request's and the broker's limit of bytes.
+    """Read partitions of the plan in order, within the request's and the broker's limit of bytes.
 
     Partitions of a session that have nothing new are left out. If the request has waited, all of
-    its partitions were there before.
+    its partitions were there before. The logs are added to `watch`, until enough is read.
 
     The first partition with records gives at least one batch, even if it exceeds the limits:
     otherwise a consumer could not get past a large batch (KIP-74). Inside an attempt
@@ -397,21 +473,27 @@ def read_all(
     answers: Answers = {}
     missing: list[WouldWaitError] = []
     total_bytes = 0
-    for key, wanted in plan.wanted.items():
+    for key in context.sliced(iter(keys)):
+        wanted = plan.wanted[key]
         if key[0] in plan.refused_topics:
             answers[key] = refused(context, wanted, refusal(ResourceType.TOPIC))
             continue
         try:
+            log = find_log(context, key)
+            if watch is not None and total_bytes < request.min_bytes:
+                watch.add(key, log)
             answer = read_partition(
                 context,
                 plan,
                 key,
+                log,
                 wanted,
                 max_bytes=min(wanted.partition_max_bytes, left_bytes),
                 is_first=total_bytes == 0,
                 committed=committed,
-                has_waited=has_waited,
             )
+        except ApiError as error:
+            answer = refused_read(context, plan, key, error, has_waited=has_waited)
         except WouldWaitError as error:
             missing.append(error.with_traceback(None))
             continue
@@ -430,37 +512,48 @@ def read_partition(
     context: RequestContext,
     plan: FetchPlan,
     key: PartitionKey,
+    log: PartitionLog,
     wanted: FetchPartition,
     *,
     max_bytes: int,
     is_first: bool,
     committed: bool,
-    has_waited: bool,
 ) -> FetchPartitionData | None:
-    """The answer for a partition, or None if it would equal what its session has sent."""
-    try:
-        log = find_log(context, key)
-        context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
-        if plan.is_of_follower:
-            return refuse_replica(context, wanted, log)
-        diverging = diverging_epoch(log, wanted)
-        if diverging is not None:
-            return describe(wanted.partition, log, diverging_epoch=diverging)
-        if plan.has_sent_end(key, wanted.fetch_offset, log):
-            return None
-        if committed:
-            offset = wanted.fetch_offset
-            read = log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
-            return describe(wanted.partition, log, records=read.records, aborted=read.aborted)
-        if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
-            records = read_for_old_client(context, log, wanted, max_bytes, is_first=is_first)
-        else:
-            records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=is_first)
-        return describe(wanted.partition, log, records=records)
-    except ApiError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
-            error = deleted_since(context, plan, key)
-        return refused(context, wanted, error, was_found=has_waited)
+    """The answer for a partition, or None if it would equal what its session has sent.
+
+    Raises ApiError.
+    """
+    context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
+    if plan.is_of_follower:
+        return refuse_replica(context, wanted, log)
+    diverging = diverging_epoch(log, wanted)
+    if diverging is not None:
+        return describe(wanted.partition, log, diverging_epoch=diverging)
+    if plan.has_sent_end(key, wanted.fetch_offset, log):
+        return None
+    if committed:
+        offset = wanted.fetch_offset
+        read = log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
+        return describe(wanted.partition, log, records=read.records, aborted=read.aborted)
+    if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
+        records = read_for_old_client(context, log, wanted, max_bytes, is_first=is_first)
+    else:
+        records = log.read(wanted.fetch_offset, max_bytes, at_least_one_batch=is_first)
+    return describe(wanted.partition, log, records=records)
+
+
+def refused_read(
+    context: RequestContext,
+    plan: FetchPlan,
+    key: PartitionKey,
+    error: ApiError,
+    *,
+    has_waited: bool,
+) -> FetchPartitionData:
+    """The answer for a partition that cannot be read."""
+    if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
+        error = deleted_since(context, plan, key)
+    return refused(context, plan.wanted[key], error, was_found=has_waited)
 
 
 def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -> ApiError:

@@ -5,6 +5,8 @@ are done, to be delivered again, or never. A partition fails without the others,
 final epoch the member's session ends, and its other records become available.
 v2 can renew locks (KIP-1222)."""
 
+from contextlib import suppress
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.fetch_sessions import FINAL_EPOCH
 from odradek.broker.requests.share_requests import Acknowledged, acknowledge_all, check_member
@@ -27,16 +29,17 @@ def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAc
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message)
     results = acknowledge_all(context, member, request.topics, is_renewal=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
-        shares.release_session(member)
+        with suppress(ApiError):  # it has ended between two slices
+            shares.release_session(member)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=shares.lock_duration_ms(member.group_id),
-        responses=by_topic(results),
+        responses=by_topic(context, results),
     )
 
 
-def by_topic(results: Acknowledged) -> list[ShareAcknowledgeTopicResponse]:
+def by_topic(context: RequestContext, results: Acknowledged) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
-    for (topic_id, partition), error in results.items():
+    for (topic_id, partition), error in context.sliced(iter(results.items())):
         topic = topics.setdefault(
             topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[])
         )

@@ -3,10 +3,14 @@
 A member of a share group acquires records, and acknowledges those that it has got before (KIP-932).
 The records are locked for the member. The response is sent when min_bytes can be read or
 max_wait_ms has passed. Which partitions are fetched is kept in a session (shares/sessions.py).
-v2 has an exact limit of records (KIP-1206), and can renew locks instead of fetching (KIP-1222)."""
+v2 has an exact limit of records (KIP-1206), and can renew locks instead of fetching (KIP-1222).
+
+A request of many partitions, also of a session, is served in slices. It changes a copy of its
+session's partitions, which takes their place in the turn in which the epoch is counted."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -32,8 +36,9 @@ from odradek.broker.shares.share_read import (
     answered_partition,
     refused_partition,
 )
-from odradek.broker.shares.waiting import WaitingRead, read_or_wait
+from odradek.broker.shares.waiting import SlicedRead, WaitingRead, read_or_wait
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
+from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
     ShareFetchPartitionData,
@@ -49,6 +54,9 @@ RECORD_LIMIT = 1
 def handle(
     context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
+    size = context.broker.shares.sessions.size_of(request.group_id, request.member_id)
+    if context.slices is None and size > MAX_SMALL_ITEMS:
+        raise NotSmallError
     is_renewal = context.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
     try:
         member = check_member(context, request.group_id, request.member_id)
@@ -61,7 +69,7 @@ def handle(
             return asyncio.sleep(request.max_wait_ms / 1000, refused)
         return refused
     acknowledged: Acknowledged = {}
-    if has_acknowledgements(request):
+    if has_acknowledgements(context, request):
         acknowledged = acknowledge_all(context, member, request.topics, is_renewal=is_renewal)
     fetch = Fetch(context, request, member, session, acknowledged)
     return fetch.respond({}) if is_renewal else fetch.run()
@@ -76,20 +84,20 @@ def check_renewal(request: ShareFetchRequest) -> None:
         )
 
 
-def has_acknowledgements(request: ShareFetchRequest) -> bool:
+def has_acknowledgements(context: RequestContext, request: ShareFetchRequest) -> bool:
     return any(
         partition.acknowledgement_batches
-        for topic in request.topics
-        for partition in topic.partitions
+        for topic in context.sliced(request.topics)
+        for partition in context.sliced(topic.partitions)
     )
 
 
-def named_places(request: ShareFetchRequest) -> list[Place]:
+def named_places(context: RequestContext, request: ShareFetchRequest) -> list[Place]:
     """The partitions that a request names, each once."""
     places = (
         (topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
+        for topic in context.sliced(request.topics)
+        for partition in context.sliced(topic.partitions)
     )
     return list(dict.fromkeys(places))
 
@@ -109,25 +117,34 @@ def session_of(
     context: RequestContext, request: ShareFetchRequest, member: SessionKey
 ) -> ShareSession | None:
     """The session of a request, after its changes; None for the request that opens or ends it."""
-    sessions = context.broker.shares.sessions
-    named = named_places(request)
+    shares, sessions = context.broker.shares, context.broker.shares.sessions
+    named = named_places(context, request)
     if request.share_session_epoch == FINAL_EPOCH:
         sessions.find(member)
         return None
     if request.share_session_epoch == INITIAL_EPOCH:
-        if has_acknowledgements(request):
+        if has_acknowledgements(context, request):
             raise invalid_request("nothing is acknowledged at epoch 0")
-        check_size(context, len(set(named)))
+        check_size(context, len(named))
+        shares.finish_release(member, context.sliced)
         sessions.open(member, named, context.session)
         return None
-    session = sessions.advance(member, request.share_session_epoch)
-    added = {place: True for place in named if place not in session.partitions}
-    if added:
-        check_size(context, len(session.partitions) + len(added))
-        session.partitions.update(added)
-    for topic in request.forgotten_topics_data:
-        for partition in topic.partitions:
-            session.partitions.pop((topic.topic_id, partition), None)
+    session = sessions.check_epoch(member, request.share_session_epoch)
+    partitions = session.partitions
+    if named or request.forgotten_topics_data:
+        partitions = partitions.copy()
+        for place in context.sliced(named):
+            partitions.setdefault(place, True)
+    largest = len(partitions)
+    for topic in context.sliced(request.forgotten_topics_data):
+        for partition in context.sliced(topic.partitions):
+            partitions.pop((topic.topic_id, partition), None)
+    if sessions.find(member) is not session:  # another request has opened it again
+        raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, "the session has been replaced")
+    sessions.advance(member, request.share_session_epoch)
+    if largest > len(session.partitions):
+        check_size(context, largest)
+    session.partitions = partitions
     return session
 
 
@@ -152,14 +169,20 @@ class Fetch:
 
     def run(self) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
         broker = self._context.broker
-        read = ShareRead(broker.shares, broker.files, self._call())
         wait_ms = self._request.max_wait_ms
+        if self._context.slices is not None:
+            sliced = self._context.sliced
+            read = ShareRead(broker.shares, broker.files, self._call(), sliced)
+            return self._respond_later(
+                SlicedRead(read, broker.loop, broker.clock, broker.cold_reads, wait_ms)
+            )
+        read = ShareRead(broker.shares, broker.files, self._call())
         answers = read_or_wait(read, wait_ms, broker.loop, broker.clock, broker.cold_reads)
         if isinstance(answers, WaitingRead):
             return self._respond_later(answers)
         return self.respond(answers)
 
-    async def _respond_later(self, waiting: WaitingRead) -> ShareFetchResponse:
+    async def _respond_later(self, waiting: WaitingRead | SlicedRead) -> ShareFetchResponse:
         self._context.broker.waiting_share_fetches.add(waiting)
         try:
             return self.respond(await waiting)
@@ -189,9 +212,13 @@ class Fetch:
         if epoch == FINAL_EPOCH:
             return ()
         session = self._session
-        places = named_places(self._request) if session is None else list(session.partitions)
+        places = (
+            named_places(self._context, self._request)
+            if session is None
+            else list(session.partitions)
+        )
         readable = []
-        for place in places:
+        for place in self._context.sliced(places):
             try:
                 check_place(self._context, place)
                 readable.append(place)
@@ -208,20 +235,22 @@ class Fetch:
         context, shares = self._context, self._context.broker.shares
         error = ErrorCode.NONE
         try:
-            answers = self._changed({**answers, **self._refused})
+            answers.update(self._refused)
+            answers = self._changed(answers)
         except ApiError as refusal:
             answers, error = {}, refusal.code
         if context.meter is not None:
-            size = sum(size_of(answer) for answer in answers.values())
+            size = sum(size_of(answer) for answer in context.sliced(iter(answers.values())))
             context.meter.charge_fetch(size)
         self._count(answers)
         response = ShareFetchResponse(
             error_code=error,
             acquisition_lock_timeout_ms=shares.lock_duration_ms(self._member.group_id),
-            responses=by_topic(with_acknowledged(answers, self._acknowledged)),
+            responses=by_topic(context, self._with_acknowledged(answers)),
         )
         if self._request.share_session_epoch == FINAL_EPOCH:
-            shares.release_session(self._member)
+            with suppress(ApiError):  # it has ended between two slices
+                shares.release_session(self._member)
         return response
 
     def _changed(self, answers: Answers) -> Answers:
@@ -236,7 +265,7 @@ class Fetch:
             text = f"the session expects epoch {session.epoch}"
             raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, text)
         changed = {}
-        for place, answer in answers.items():
+        for place, answer in self._context.sliced(iter(answers.items())):
             must_answer = session.partitions.get(place)
             if must_answer is None:
                 continue  # forgotten meanwhile
@@ -248,10 +277,23 @@ class Fetch:
                 session.partitions[place] = session.partitions.pop(place)
         return changed
 
+    def _with_acknowledged(self, answers: Answers) -> Answers:
+        """The results of acknowledgements, in the answers of their partitions or as new ones."""
+        for place, error in self._context.sliced(iter(self._acknowledged.items())):
+            answer = answers.get(place) or answered_partition(place[1], b"", [])
+            if error is not None:
+                answer = replace(  # type: ignore[type-var] # schema.py hides the base
+                    answer,
+                    acknowledge_error_code=error.code,
+                    acknowledge_error_message=error.message,
+                )
+            answers[place] = answer
+        return answers
+
     def _count(self, answers: Answers) -> None:
         traffic = self._context.broker.traffic
         if traffic is not None:
-            for (topic_id, _), answer in answers.items():
+            for (topic_id, _), answer in self._context.sliced(iter(answers.items())):
                 traffic.by_key[topic_id].bytes_out += size_of(answer)
 
 
@@ -260,26 +302,11 @@ def size_of(answer: ShareFetchPartitionData) -> int:
     return records.size_bytes if isinstance(records, RecordsSlice) else 0
 
 
-def with_acknowledged(
-    answers: Answers, acknowledged: Acknowledged
-) -> Mapping[Place, ShareFetchPartitionData]:
-    """Add the results of acknowledgements to the answers of their partitions, or as new ones."""
-    merged = dict(answers)
-    for place, error in acknowledged.items():
-        answer = merged.get(place) or answered_partition(place[1], b"", [])
-        if error is not None:
-            answer = replace(  # type: ignore[type-var] # schema.py hides the base
-                answer,
-                acknowledge_error_code=error.code,
-                acknowledge_error_message=error.message,
-            )
-        merged[place] = answer
-    return merged
-
-
-def by_topic(answers: Mapping[Place, ShareFetchPartitionData]) -> list[ShareFetchTopicResponse]:
+def by_topic(
+    context: RequestContext, answers: Mapping[Place, ShareFetchPartitionData]
+) -> list[ShareFetchTopicResponse]:
     topics: dict[bytes, ShareFetchTopicResponse] = {}
-    for (topic_id, _), answer in answers.items():
+    for (topic_id, _), answer in context.sliced(iter(answers.items())):
         topic = topics.setdefault(
             topic_id, ShareFetchTopicResponse(topic_id=topic_id, partitions=[])
         )

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from odradek.broker.requests.context import RequestContext
+from odradek.protocol.compiler import NotSmallError
 
 from .traffic import RequestTraffic
 
@@ -30,6 +31,8 @@ def handle_timed(
     began = monotonic()
     try:
         result = handle(context, request)
+    except NotSmallError:  # it is counted when it is served in slices
+        raise
     except Exception:
         counts.unanswered += 1
         raise

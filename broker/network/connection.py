@@ -26,9 +26,10 @@ if the next request waits, or is answered with slices of files, or closes the co
 Answers are written to the socket directly (output.py), because the transport would copy bytes. An
 answer is a list of pieces: bytes and slices of log files. A slice is sent as the socket takes it,
 so a stalled consumer costs no memory; small slices are copied into the answer, which is then sent
-by one call. Pages that are not in the page cache are read by a disk thread first, because the loop
-must not wait for a disk. The first byte of an answer promises its length: if a slice can no longer
-be read, the connection has to be cut.
+by one call. A client that reads as fast as the broker sends would keep the loop for the whole
+answer, so one turn sends for about PUSH_S. Pages that are not in the page cache are read by a disk
+thread first, because the loop must not wait for a disk. The first byte of an answer promises its
+length: if a slice can no longer be read, the connection has to be cut.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ import termios
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import cast
 
 from msgspec import Struct
@@ -90,6 +92,10 @@ FILE_CHUNK_BYTES = 1024 * 1024
 CHECKED_MS = 100
 # Slices of at most so many bytes in all are copied into the answer: one system call sends them.
 COPIED_BYTES = 32 * 1024
+# How long one turn of the event loop sends an answer.
+PUSH_S = 0.001
+# So many slices of an answer are made pieces at once.
+PIECED_SLICES = 64
 
 
 def new_buffer(size_bytes: int) -> memoryview:
@@ -118,7 +124,35 @@ class _UnsentSlice:
         self.checked_ms = 0
 
 
-Piece = memoryview | _UnsentSlice
+class _UnsentRest:
+    """The rest of an answer with slices, of which no pieces have been made yet."""
+
+    __slots__ = ("_head", "_position", "_slice_count", "_splices")
+
+    def __init__(self, head: bytearray, splices: Splices) -> None:
+        self._head = memoryview(head)
+        self._splices = splices
+        self._position = 0  # in the head
+        self._slice_count = 0
+
+    def pieces(self) -> list[Piece]:
+        """The next pieces, which take its place; the last one first."""
+        pieces: list[Piece] = []
+        count, position = self._slice_count, self._position
+        for end, records in self._splices[count : count + PIECED_SLICES]:
+            pieces.append(self._head[position:end])
+            pieces.append(_UnsentSlice(cast(RecordsSlice, records)))
+            position = end
+        self._slice_count, self._position = count + PIECED_SLICES, position
+        if self._slice_count < len(self._splices):
+            pieces.append(self)
+        elif position < len(self._head):
+            pieces.append(self._head[position:])
+        pieces.reverse()
+        return pieces
+
+
+Piece = memoryview | _UnsentSlice | _UnsentRest
 
 
 class ConnectionSupport(Struct, frozen=True, kw_only=True):
@@ -474,6 +508,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
+        answer.pending = None  # a task that is cancelled and its answer would hold each other
         future.add_done_callback(partial(self._waited, answer))
 
     def _waited(self, answer: Answer, done: asyncio.Future[object]) -> None:
@@ -517,41 +552,34 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_answer(self, answer: Answer) -> None:
         head, splices = answer.encoded()
-        if not splices or self._copy_slices(head, splices):
-            self._send_soon(head)
+        whole = self._with_slices(head, splices) if splices else head
+        if whole is not None:
+            self._send_soon(whole)
             return
         if self._answers:
             self._send_answers()
-        view = memoryview(head)
-        pieces: list[Piece] = []
-        position = 0
-        for end, records in splices:
-            pieces.append(view[position:end])
-            pieces.append(_UnsentSlice(cast(RecordsSlice, records)))
-            position = end
-        if position < len(head):
-            pieces.append(view[position:])
-        pieces.reverse()
-        self._send(pieces)
+        self._send(_UnsentRest(head, splices).pieces())
 
-    def _copy_slices(self, answer: bytearray, splices: Splices) -> bool:
-        """Insert small slices into the answer. Returns False if they are large or not cached."""
+    def _with_slices(self, head: bytearray, splices: Splices) -> bytes | None:
+        """The answer with its slices, if they are small. None if they are not, or not cached."""
         if sum([records.size_bytes for _, records in splices]) > COPIED_BYTES:
-            return False
-        parts = []
+            return None
+        view = memoryview(head)
+        parts: list[bytes | memoryview] = []
+        position = 0
         for end, records in splices:
             piece = cast(RecordsSlice, records)
             size = piece.size_bytes
             try:
                 data = self._support.files.pread_cached(piece.file, size, piece.position)
             except OSError:
-                return False  # sending the file reports it
+                return None  # sending the file reports it
             if data is None or len(data) < size:
-                return False
-            parts.append((end, data))
-        for end, data in reversed(parts):
-            answer[end:end] = data
-        return True
+                return None
+            parts += (view[position:end], data)
+            position = end
+        parts.append(view[position:])
+        return b"".join(parts)
 
     def _send_soon(self, answer: bytes | bytearray) -> None:
         """Send an answer without file slices together with the others of the same read."""
@@ -584,15 +612,19 @@ class Connection(asyncio.BufferedProtocol):
         self._push()
 
     def _push(self) -> bool:
-        """Send as much as the socket takes. Returns whether the whole answer was sent."""
+        """Send as much as the socket takes in PUSH_S. Returns whether the whole answer was sent."""
         assert self._socket is not None
         outgoing = self._outgoing
+        until_s = monotonic() + PUSH_S
         try:
             while outgoing:
                 piece = outgoing[-1]
                 if isinstance(piece, _UnsentSlice):
-                    if not self._push_file(piece):
+                    if not self._push_file(piece, until_s):
                         return False
+                elif isinstance(piece, _UnsentRest):
+                    outgoing[-1:] = piece.pieces()
+                    continue
                 else:
                     flags = socket.MSG_MORE if len(outgoing) > 1 else 0
                     sent = self._socket.send(piece, flags)
@@ -600,6 +632,8 @@ class Connection(asyncio.BufferedProtocol):
                         outgoing[-1] = piece[sent:]
                         continue
                 outgoing.pop()
+                if outgoing and monotonic() >= until_s:
+                    raise BlockingIOError  # it goes on in the next turn
         except BlockingIOError:
             self._watch(True)
             return False
@@ -618,10 +652,10 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._loop.remove_writer(self._socket.fileno())
 
-    def _push_file(self, unsent: _UnsentSlice) -> bool:
+    def _push_file(self, unsent: _UnsentSlice, until_s: float) -> bool:
         """Send a slice of a file. Returns False if its pages must be read from the disk first.
 
-        Raises BlockingIOError if the socket takes no more now, and OSError.
+        Raises BlockingIOError if the socket takes no more now or the time is over, and OSError.
         """
         assert self._socket is not None
         while (left := unsent.end - unsent.position) > 0:
@@ -633,7 +667,7 @@ class Connection(asyncio.BufferedProtocol):
             if sent == 0:
                 raise OSError(f"{unsent.file.path} ends before byte {unsent.position}")
             unsent.position += sent
-            if sent < count:
+            if sent < count or (unsent.position < unsent.end and monotonic() >= until_s):
                 raise BlockingIOError
         return True
 

@@ -10,7 +10,9 @@ because clients use it to find out what is served: an unknown version of it is a
 (KIP-511).
 
 A small request of the APIs that clients use all the time is served at once. Any other is served in
-slices (broker/turns/slices.py): decoding, handling and encoding give way to other requests.
+slices (broker/turns/slices.py): decoding, handling and encoding give way to other requests. A
+handler that finds a small request to be about much, before it has changed anything, raises
+NotSmallError, and the request is served in slices from its start.
 """
 
 from __future__ import annotations
@@ -254,13 +256,13 @@ class Dispatcher:
         route, header, position = self._read_header(frame)
         try:
             request = self._read_small(route, frame, position)
+            if route.key is ApiKey.PRODUCE:
+                self._singles.keep(frame, header, request, route)
+            number = header.correlation_id
+            return self._serve(session, route, header.client_id, number, request, len(frame))
         except NotSmallError:
             serve = partial(self._serve_in_slices, session, route, header, position)
             return SlicedAnswer(self._broker.slices, serve)
-        if route.key is ApiKey.PRODUCE:
-            self._singles.keep(frame, header, request, route)
-        number = header.correlation_id
-        return self._serve(session, route, header.client_id, number, request, len(frame))
 
     def _serve(
         self,
@@ -272,7 +274,10 @@ class Dispatcher:
         frame_bytes: int,
         slices: Slices | None = None,
     ) -> Answer | bytes | None:
-        """Handle a decoded request. Returns what `dispatch` returns."""
+        """Handle a decoded request. Returns what `dispatch` returns.
+
+        Raises NotSmallError if the handler does: then the request is to be served in slices.
+        """
         self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
             self._meter(session, client_id, route, frame_bytes) if self._quotas.is_active else None
@@ -297,7 +302,12 @@ class Dispatcher:
                 counts.untimed += 1
             else:
                 handle = partial(handle_timed, counts, handle)
-        result = handle(context, request)
+        try:
+            result = handle(context, request)
+        except NotSmallError:
+            if counts is not None and handle is route.handle:
+                counts.untimed -= 1  # it is counted when it is served
+            raise
         if result.__class__ is bytearray:
             return route.frame(result, correlation_id)
         if result is None and meter is None:

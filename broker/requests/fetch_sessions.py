@@ -16,6 +16,10 @@ the client goes on without a session.
 A session may have as many partitions as the broker, and a few that are not there, because their
 topics are being created or deleted. Kafka has no limit. A client that names more goes on without a
 session, and a session that would grow beyond ends.
+
+A request of many partitions is served in slices, and another one of its session may come between
+two of them. A request changes a copy of the session's partitions, which takes their place in the
+turn in which the epoch is counted. So it changes all of them or, if the other was quicker, none.
 Kafka: FetchSession, FetchContext, FetchSessionCacheShard.
 """
 
@@ -26,6 +30,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from odradek.broker.turns.slices import Sliced, at_once
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.primitives import ZERO_UUID
@@ -112,6 +117,7 @@ class FetchPlan:
         wanted: dict[PartitionKey, FetchPartition],
         *,
         session: FetchSession | None = None,
+        sliced: Sliced = at_once,
         error: ErrorCode = ErrorCode.NONE,
         remember: Callable[[dict[PartitionKey, FetchPartitionData]], int] | None = None,
     ) -> None:
@@ -124,6 +130,7 @@ class FetchPlan:
         self.names: Mapping[bytes, str] = session.names if session else {}
         self._session = session
         self._epoch = session.epoch if session else 0
+        self._sliced = sliced
         self._remember = remember
 
     def has_sent_end(self, key: PartitionKey, offset: int, log: PartitionLog) -> bool:
@@ -159,7 +166,7 @@ class FetchPlan:
         if session.epoch != self._epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, {}
         changed = {}
-        for key, answer in answers.items():
+        for key, answer in self._sliced(iter(answers.items())):
             cached = session.partitions.get(key)
             if cached is None or not cached.update(answer):
                 continue
@@ -190,22 +197,31 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest, version: int, now_ms: float) -> FetchPlan:
+    def size_of(self, session_id: int) -> int:
+        """How many partitions a session has; 0 if there is none with this id."""
+        session = self._sessions.get(session_id)
+        return 0 if session is None else len(session.partitions)
+
+    def plan(
+        self, request: FetchRequest, version: int, now_ms: float, sliced: Sliced = at_once
+    ) -> FetchPlan:
         """The partitions that a request asks for: those of its session, if it has one.
 
         `now_ms` is a time of a clock that never jumps.
         """
         uses_topic_ids = version >= 13
-        wanted = _wanted(request, uses_topic_ids)
+        wanted = _wanted(request, uses_topic_ids, sliced)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH:
                 return FetchPlan(wanted)
             return FetchPlan(
                 wanted,
-                remember=lambda answers: self._create(wanted, answers, uses_topic_ids, now_ms),
+                remember=lambda answers: self._create(
+                    wanted, answers, uses_topic_ids, now_ms, sliced
+                ),
             )
-        return self._continue(request, wanted, uses_topic_ids, now_ms)
+        return self._continue(request, wanted, uses_topic_ids, now_ms, sliced)
 
     def _continue(
         self,
@@ -213,6 +229,7 @@ class FetchSessions:
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
         now_ms: float,
+        sliced: Sliced,
     ) -> FetchPlan:
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -221,27 +238,52 @@ class FetchSessions:
             return FetchPlan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        size = len(session.partitions)
-        for key, partition in wanted.items():
-            cached = session.partitions.get(key)
-            if cached is None:
-                session.partitions[key] = CachedPartition(partition)
-                self._remember_name(session, key[0])
-            else:
-                cached.wanted = partition
-        for key in _forgotten(request, uses_topic_ids):
-            session.partitions.pop(key, None)
-        if len(session.partitions) > size and not self._may_keep(session.partitions):
-            del self._sessions[session.id]
-            return FetchPlan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if not session.partitions:
-            del self._sessions[session.id]
-            return FetchPlan({})
+        partitions = session.partitions
+        if wanted or request.forgotten_topics_data:
+            partitions = self._changed(session, request, wanted, uses_topic_ids, sliced)
+            has_room = len(partitions) <= len(session.partitions) or self._may_keep(
+                partitions, sliced
+            )
+            if session.epoch != request.session_epoch:  # of another request, between two slices
+                return FetchPlan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if self._sessions.get(session.id) is not session:
+                return FetchPlan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if not has_room:
+                del self._sessions[session.id]
+                return FetchPlan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if not partitions:
+                del self._sessions[session.id]
+                return FetchPlan({})
+            session.partitions = partitions
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
-        everything = {key: cached.wanted for key, cached in session.partitions.items()}
-        return FetchPlan(everything, session=session)
+        plan = FetchPlan({}, session=session, sliced=sliced)
+        plan.wanted = {key: partitions[key].wanted for key in sliced(partitions)}
+        return plan
+
+    def _changed(
+        self,
+        session: FetchSession,
+        request: FetchRequest,
+        wanted: dict[PartitionKey, FetchPartition],
+        uses_topic_ids: bool,
+        sliced: Sliced,
+    ) -> dict[PartitionKey, CachedPartition]:
+        """The partitions of a session after the changes of a request."""
+        partitions = session.partitions.copy()
+        for key, partition in sliced(iter(wanted.items())):
+            cached = partitions.get(key)
+            if cached is None:
+                partitions[key] = CachedPartition(partition)
+                self._remember_name(session, key[0])
+            else:
+                partitions[key] = CachedPartition(
+                    partition, cached.high_watermark, cached.log_start_offset
+                )
+        for key in _forgotten(request, uses_topic_ids, sliced):
+            partitions.pop(key, None)
+        return partitions
 
     def _create(
         self,
@@ -249,29 +291,28 @@ class FetchSessions:
         answers: dict[PartitionKey, FetchPartitionData],
         uses_topic_ids: bool,
         now_ms: float,
+        sliced: Sliced,
     ) -> int:
-        if not self._may_keep(answers):
+        if not self._may_keep(answers, sliced):
             return NO_SESSION
+        session = FetchSession(NO_SESSION, uses_topic_ids, {}, now_ms, now_ms, {})
+        for key, answer in sliced(iter(answers.items())):
+            session.partitions[key] = CachedPartition(
+                wanted[key], answer.high_watermark, answer.log_start_offset
+            )
+            self._remember_name(session, key[0])
         if len(self._sessions) >= self._max_sessions and not self._evict(len(wanted), now_ms):
             return NO_SESSION
-        session_id = self._new_id()
-        while session_id == NO_SESSION or session_id in self._sessions:
-            session_id = self._new_id()
-        partitions = {
-            key: CachedPartition(wanted[key], answer.high_watermark, answer.log_start_offset)
-            for key, answer in answers.items()
-        }
-        session = FetchSession(session_id, uses_topic_ids, partitions, now_ms, now_ms, {})
-        for topic, _ in partitions:
-            self._remember_name(session, topic)
-        self._sessions[session_id] = session
-        return session_id
+        while session.id == NO_SESSION or session.id in self._sessions:
+            session.id = self._new_id()
+        self._sessions[session.id] = session
+        return session.id
 
-    def _may_keep(self, partitions: Collection[PartitionKey]) -> bool:
+    def _may_keep(self, partitions: Collection[PartitionKey], sliced: Sliced) -> bool:
         """Whether a session may have these partitions."""
         if is_too_large(len(partitions), self._partition_count):
             return False
-        return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in partitions)
+        return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in sliced(partitions))
 
     def _remember_name(self, session: FetchSession, topic: str | bytes) -> None:
         if isinstance(topic, bytes) and topic not in session.names:
@@ -295,16 +336,21 @@ class FetchSessions:
         return True
 
 
-def _wanted(request: FetchRequest, uses_topic_ids: bool) -> dict[PartitionKey, FetchPartition]:
+def _wanted(
+    request: FetchRequest, uses_topic_ids: bool, sliced: Sliced
+) -> dict[PartitionKey, FetchPartition]:
+    topics = sliced(request.topics)
     if uses_topic_ids:
-        return {(t.topic_id, p.partition): p for t in request.topics for p in t.partitions}
-    return {(t.topic, p.partition): p for t in request.topics for p in t.partitions}
+        return {(t.topic_id, p.partition): p for t in topics for p in sliced(t.partitions)}
+    return {(t.topic, p.partition): p for t in topics for p in sliced(t.partitions)}
 
 
-def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterable[PartitionKey]:
-    for topic in request.forgotten_topics_data:
+def _forgotten(
+    request: FetchRequest, uses_topic_ids: bool, sliced: Sliced
+) -> Iterable[PartitionKey]:
+    for topic in sliced(request.forgotten_topics_data):
         name = topic.topic_id if uses_topic_ids else topic.topic
-        for partition in topic.partitions:
+        for partition in sliced(topic.partitions):
             yield name, partition
 
 

@@ -82,7 +82,8 @@ def acknowledge_all(
     """Acknowledge what a request says of each partition. One fails without the others.
 
     A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
-    one was acknowledged. If a request names a partition again, its last entry counts.
+    one was acknowledged. If a request names a partition again, its last entry counts. Between two
+    partitions, or two acknowledgements before they are decided about, others may be served.
     """
     may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
@@ -90,18 +91,18 @@ def acknowledge_all(
     has_acknowledged = False
     batches_of = {
         (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
-        for topic in topics
-        for partition in topic.partitions
+        for topic in context.sliced(topics)
+        for partition in context.sliced(topic.partitions)
     }
-    for place, batches in batches_of.items():
+    for place, batches in context.sliced(iter(batches_of.items())):
         acknowledgements = [
             Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-            for batch in batches
+            for batch in context.sliced(batches)
         ]
         results[place] = None
         try:
             context.broker.topic_name(place[0])  # raises if there is no such topic
-            check_acknowledgements(acknowledgements, may_renew=may_renew)
+            check_acknowledgements(context.sliced(acknowledgements), may_renew=may_renew)
             check_place(context, place)
             if acknowledgements:
                 has_acknowledged = True
@@ -111,15 +112,10 @@ def acknowledge_all(
                 empty.add(place)
         except ApiError as error:
             results[place] = error.with_traceback(None)
-    return results if has_acknowledged else without(results, empty)
-
-
-def without(results: Acknowledged, places: Iterable[Place]) -> Acknowledged:
-    """The results without those of some partitions."""
-    left = dict(results)
-    for place in places:
-        del left[place]
-    return left
+    if not has_acknowledged:
+        for place in context.sliced(iter(empty)):
+            del results[place]
+    return results
 
 
 def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_renew: bool) -> None:

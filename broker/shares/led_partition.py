@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from odradek.broker.turns.slices import Sliced, at_once
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partition_key import SharePartitionKey
@@ -147,6 +148,7 @@ def fetched_batches(
     last_needed_offset: int,
     limit: int,
     finds_aborted: bool,
+    sliced: Sliced = at_once,
 ) -> list[FetchedBatch]:
     """Read the headers of the batches in a slice that begin up to an offset, at most `limit`.
 
@@ -157,7 +159,7 @@ def fetched_batches(
     end = records.position + records.size_bytes
     headers = scan_headers(files, records.file, records.position, end)
     try:
-        for position, header in islice(headers, limit):
+        for position, header in sliced(islice(headers, limit)):
             if found and header.base_offset > last_needed_offset:
                 break
             is_marker = (

@@ -60,6 +60,11 @@ class ShareSessions:
             )
         return session
 
+    def size_of(self, group_id: str | None, member_id: str | None) -> int:
+        """How many partitions the session of a member has; 0 if there is none."""
+        session = self._sessions.get(SessionKey(group_id or "", member_id or ""))
+        return 0 if session is None else len(session.partitions)
+
     def groups(self) -> set[str]:
         """The groups of which a member has a session."""
         return {key.group_id for key in self._sessions}
@@ -78,17 +83,22 @@ class ShareSessions:
         self._sessions[key] = session
         self._of_connection.setdefault(connection, set()).add(key)
 
-    def advance(self, key: SessionKey, epoch: int) -> ShareSession:
-        """Check the epoch of a request and return the session, which expects the next one.
-
-        Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH.
-        """
+    def check_epoch(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Check the epoch of a request and return the session. Raises as `advance`."""
         session = self.find(key)
         if session.epoch != epoch:
             raise ApiError(
                 ErrorCode.INVALID_SHARE_SESSION_EPOCH,
                 f"the request has epoch {epoch}, the session expects {session.epoch}",
             )
+        return session
+
+    def advance(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Check the epoch of a request and return the session, which expects the next one.
+
+        Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH.
+        """
+        session = self.check_epoch(key, epoch)
         session.epoch = next_epoch(epoch)
         return session
 

@@ -5,8 +5,10 @@
 
 Reading may have to be tried again, because a page is not in memory or there is not enough yet.
 Until everything is read, the headers too, nothing is acquired: records that an attempt acquired and
-could not send would stay locked. All is done in one turn of the event loop then. A share-partition
-that cannot be read has an error; the others are answered.
+could not send would stay locked. All is done in one turn of the event loop then, or in slices if
+there are many share-partitions. Then nothing is acquired of those that have changed since they were
+read, because others have acquired or acknowledged their records. A share-partition that cannot be
+read has an error; the others are answered.
 
 Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 """
@@ -14,10 +16,11 @@ Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.broker.disk.cold_reads import combine
+from odradek.broker.turns.slices import Sliced, at_once
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
 from odradek.coordinator.share_partitions.acquisition import (
@@ -72,13 +75,20 @@ class _Read(NamedTuple):
 
 
 class ShareRead:
-    """A ShareFetch in progress."""
+    """A ShareFetch in progress.
 
-    def __init__(self, shares: Shares, files: Files, call: ShareFetchCall) -> None:
+    `on_open` is called with each share-partition in the turn in which an attempt opens it.
+    """
+
+    def __init__(
+        self, shares: Shares, files: Files, call: ShareFetchCall, sliced: Sliced = at_once
+    ) -> None:
         self.call = call
+        self.sliced = sliced
+        self.on_open: Callable[[LedPartition], object] | None = None
         self._shares = shares
         self._files = files
-        self._refused: dict[Place, ApiError] = {}
+        self._refused: Answers = {}
         self._opened: set[LedPartition] = set()  # in this attempt
 
     def attempt(self, now: Now, *, is_last: bool) -> Answers | None:
@@ -92,7 +102,7 @@ class ShareRead:
         self._opened.clear()
         led = self.open_all()
         if not led:
-            return self._with_refused({})
+            return dict(self._refused)
         reads: list[_Read] = []
         for some in self._in_order(led):
             reads = self._read_all(some)
@@ -101,12 +111,18 @@ class ShareRead:
         else:
             if not is_last:
                 return None
-        return self._with_refused(self._acquire_all(self._with_headers(reads), now))
+        answers = self._acquire_all(self._with_headers(reads), now)
+        answers.update(self._refused)
+        return answers
 
     def _is_enough(self, reads: Sequence[_Read]) -> bool:
-        size = sum(read.records.size_bytes for read in reads if read.records is not None)
-        has_error = any(read.error is not None for read in reads)
-        return has_error or (bool(reads) and size >= self.call.min_bytes)
+        size = 0
+        for read in self.sliced(reads):
+            if read.error is not None:
+                return True
+            if read.records is not None:
+                size += read.records.size_bytes
+        return bool(reads) and size >= self.call.min_bytes
 
     def _in_order(self, led: Sequence[LedPartition]) -> Iterator[Sequence[LedPartition]]:
         """Which share-partitions are read, until there is enough; all of them in the end.
@@ -124,12 +140,16 @@ class ShareRead:
     def open_all(self) -> list[LedPartition]:
         """Open the share-partitions; those with errors are answered with them."""
         opened: list[LedPartition] = []
-        for place in self.call.places:
+        for place in self.sliced(self.call.places):
             if place not in self._refused:
                 try:
-                    opened.append(self._open(SharePartitionKey(self.call.group_id, *place)))
+                    led = self._open(SharePartitionKey(self.call.group_id, *place))
                 except ApiError as error:
-                    self._refused[place] = error
+                    self._refused[place] = refused_partition(place[1], error)
+                else:
+                    opened.append(led)
+                    if self.on_open is not None:
+                        self.on_open(led)
         return opened
 
     def _open(self, key: SharePartitionKey) -> LedPartition:
@@ -139,15 +159,11 @@ class ShareRead:
             self._opened.add(led)
         return led
 
-    def _with_refused(self, answers: Answers) -> Answers:
-        refused = {place: refused_partition(place[1], e) for place, e in self._refused.items()}
-        return {**answers, **refused}
-
     # -- read --------------------------------------------------------------------------------------
 
     def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
         """Read every share-partition of which something can be acquired."""
-        offsets = ((one, one.partition.offset_to_fetch(one.limits())) for one in led)
+        offsets = ((one, one.partition.offset_to_fetch(one.limits())) for one in self.sliced(led))
         ready = [(one, offset) for one, offset in offsets if offset is not None]
         if not ready:
             return []
@@ -155,7 +171,7 @@ class ShareRead:
         missing: list[WouldWaitError] = []
         left, is_first = self.call.max_bytes, True
         shares = _shares_of(self.call.max_bytes, len(ready))
-        for (one, offset), share in zip(ready, shares, strict=True):
+        for (one, offset), share in zip(self.sliced(ready), shares, strict=True):
             try:
                 read = self._read(one, offset, min(share, left), is_first=is_first)
             except WouldWaitError as error:
@@ -177,7 +193,7 @@ class ShareRead:
                 return _Read(place, led, offset, records, (), None)
             read = led.log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
         except ApiError as error:
-            return _Read(place, led, offset, None, (), error)
+            return _Read(place, led, offset, None, (), error.with_traceback(None))
         aborted = [AbortedFrom(one.producer_id, one.first_offset) for one in read.aborted]
         return _Read(place, led, offset, read.records, aborted, None)
 
@@ -190,7 +206,7 @@ class ShareRead:
         complete = []
         missing: list[WouldWaitError] = []
         left = MAX_HEADERS
-        for read in reads:
+        for read in self.sliced(reads):
             if read.records is None or not read.records.size_bytes:
                 complete.append(read)
                 continue
@@ -217,6 +233,7 @@ class ShareRead:
             last_needed_offset=max(partition.end_offset, read.offset) + room,
             limit=limit,
             finds_aborted=bool(read.aborted),
+            sliced=self.sliced,
         )
 
     # -- acquire -----------------------------------------------------------------------------------
@@ -224,7 +241,7 @@ class ShareRead:
     def _acquire_all(self, reads: Sequence[_Read], now: Now) -> Answers:
         answers: Answers = {}
         left = self.call.max_records
-        for read in reads:
+        for read in self.sliced(reads):
             if read.error is not None:
                 answers[read.place] = self._with_error(read, read.error)
                 continue
@@ -247,6 +264,8 @@ class ShareRead:
         if records is None or not read.fetched or max_records <= 0:
             return [], b""
         partition, fetched = led.partition, read.fetched
+        if self.sliced is not at_once and self._has_changed(read):
+            return [], b""
         until_ms = now.timer_ms + self._shares.lock_duration_ms(call.group_id)
         wanted = AcquireCall(
             call.member_id, max_records, call.batch_size, call.has_record_limit, until_ms
@@ -259,6 +278,12 @@ class ShareRead:
             return [], b""
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         return acquired, cut_to(records, fetched, first, last)
+
+    def _has_changed(self, read: _Read) -> bool:
+        """Whether a share-partition has been closed or others have changed it since it was read."""
+        led = read.led
+        is_next = led.partition.offset_to_fetch(led.limits()) == read.offset
+        return not (is_next and self._shares.is_open(led))
 
 
 def _shares_of(max_bytes: int, count: int) -> list[int]:

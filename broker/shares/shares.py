@@ -4,6 +4,9 @@ A share-partition is opened by the first ShareFetch of it, and closed when the g
 left, when its log is deleted or goes offline, or when its stored state has a new life. What is not
 stored, the locks, is lost then: the records are delivered again.
 
+The session of a member with many partitions ends in slices. The member may open another one
+meanwhile, and must not lose what it acquires in that: it opens it after the last slice.
+
 Kafka: SharePartitionManager, SharePartitionCache.
 """
 
@@ -11,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from odradek.broker.requests.session import Session
+from odradek.broker.turns.slices import Sliced, SliceRunner, Slices, at_once
 from odradek.coordinator.alarm import Alarm
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -32,9 +36,16 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
 from .led_partition import STALE_STATE, LedPartition
-from .sessions import SessionKey, ShareSession, ShareSessions
+from .sessions import Place, SessionKey, ShareSession, ShareSessions
 
 logger = logging.getLogger("odradek.shares")
+
+# The end of sessions with more partitions, or beside more open ones, takes several turns. So does
+# the end of more locks.
+MAX_AT_ONCE = 64
+MAX_LED_AT_ONCE = 1024
+# So many share-partitions are looked at, and closed, in one turn.
+CLOSED_AT_ONCE = 256
 
 
 class Shares:
@@ -49,6 +60,7 @@ class Shares:
         states: ShareCoordinator,
         configs: ShareGroupConfigs,
         find_log: Callable[[bytes, int], PartitionLog],
+        slices: SliceRunner | None = None,
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError."""
         self.sessions = ShareSessions(configs.broker.max_share_sessions)
@@ -57,7 +69,14 @@ class Shares:
         self._clock = clock
         self._states = states
         self._find_log = find_log
+        self._slices = slices
+        # The partitions of sessions that have ended, of which nothing has been released yet.
+        self._unreleased: dict[SessionKey, list[Place]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._led: dict[SharePartitionKey, LedPartition] = {}
+        self._ends_at: Now | None = None  # the moment at which so many locks end
+        self._ends_count = 0
+        self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)
 
     # -- share-partitions --------------------------------------------------------------------------
@@ -80,6 +99,10 @@ class Shares:
         self._led[key] = opened
         return opened
 
+    def is_open(self, led: LedPartition) -> bool:
+        """Whether a share-partition has not been closed."""
+        return self._led.get(led.key) is led
+
     def _close(self, key: SharePartitionKey) -> None:
         led = self._led.pop(key, None)
         if led is not None:
@@ -93,6 +116,8 @@ class Shares:
 
     def close(self) -> None:
         """Close all, because the broker stops."""
+        for task in self._tasks:
+            task.cancel()
         self.alarm.cancel()
         self._led.clear()
 
@@ -111,11 +136,41 @@ class Shares:
         self.alarm.set(self._clock())
 
     def _locks_ended(self, key: SharePartitionKey, now: Now) -> int | None:
-        """Release the records whose locks have ended. Returns when the next lock ends."""
-        led = self._led[key]
+        """Release the records whose locks have ended. Returns when the next lock ends.
+
+        The locks of one ShareFetch end together. Those of many share-partitions end in slices.
+        """
+        if now is not self._ends_at:
+            self._ends_at, self._ends_count = now, 0
+        self._ends_count += 1
+        if self._slices is None or self._ends_count <= MAX_AT_ONCE:
+            return self._end_locks(self._led[key], now)
+        self._keys_to_end.append(key)
+        if len(self._keys_to_end) == 1:
+            self._run_in_slices(self._slices, self._end_locks_later)
+        return None
+
+    def _end_locks_later(self, sliced: Sliced) -> None:
+        keys, self._keys_to_end = self._keys_to_end, []
+        for key in sliced(keys):
+            led = self._led.get(key)
+            if led is not None:
+                until_ms = self._end_locks(led, self._clock())
+                if until_ms is not None:
+                    self.locked(key, until_ms)
+
+    def _end_locks(self, led: LedPartition, now: Now) -> int | None:
         changes = expire(led.partition, now.timer_ms, led.max_delivery_count)
         self._store_and_apply(led, changes, now)
         return next_lock_end_ms(led.partition)
+
+    def _run_in_slices(self, runner: SliceRunner, work: Callable[[Sliced], None]) -> None:
+        async def in_slices(slices: Slices) -> None:
+            work(slices.of)
+
+        task = runner.run(in_slices)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _store_and_apply(self, led: LedPartition, changes: Changes, now: Now) -> None:
         """Release records, also if that cannot be stored: then they are locked nowhere."""
@@ -165,16 +220,47 @@ class Shares:
         """
         session = self.sessions.find(key)
         self.sessions.remove(key)
-        self._release(session)
+        self._ended([session], closes_groups=False)
 
-    def _release(self, session: ShareSession) -> None:
-        now = self._clock()
-        group_id, member_id = session.key
-        for place in session.partitions:
-            led = self._led.get(SharePartitionKey(group_id, *place))
+    def _ended(self, sessions: Sequence[ShareSession], *, closes_groups: bool) -> None:
+        """Release what members have acquired, and close the groups that have no session left."""
+        for session in sessions:
+            self._unreleased.setdefault(session.key, []).extend(session.partitions)
+        keys = [session.key for session in sessions]
+
+        def release_all(sliced: Sliced) -> None:
+            for key in keys:
+                self.finish_release(key, sliced)
+            if closes_groups:
+                self._close_unused(sliced)
+
+        count = sum(len(session.partitions) for session in sessions)
+        if self._slices is None or (count <= MAX_AT_ONCE and len(self._led) <= MAX_LED_AT_ONCE):
+            release_all(at_once)
+        else:
+            self._run_in_slices(self._slices, release_all)
+
+    def finish_release(self, key: SessionKey, sliced: Sliced) -> None:
+        """Release what is left of the member's sessions that have ended."""
+        places = self._unreleased.get(key, [])
+        for _ in sliced(range(len(places))):
+            if not places:  # another caller has done the rest
+                break
+            led = self._led.get(SharePartitionKey(key.group_id, *places.pop()))
             if led is not None:
-                changes = release(led.partition, member_id, led.max_delivery_count)
-                self._store_and_apply(led, changes, now)
+                changes = release(led.partition, key.member_id, led.max_delivery_count)
+                self._store_and_apply(led, changes, self._clock())
+        if not places and self._unreleased.get(key) is places:
+            del self._unreleased[key]
+
+    def _close_unused(self, sliced: Sliced) -> None:
+        """Close the share-partitions of groups without sessions."""
+        keys = list(self._led)
+        for start in sliced(range(0, len(keys), CLOSED_AT_ONCE)):
+            groups = self.sessions.groups()
+            for key in keys[start : start + CLOSED_AT_ONCE]:
+                if key.group_id not in groups:
+                    self._close(key)
 
     def disconnected(self, connection: Session) -> None:
         """End the sessions of a connection that has closed.
@@ -183,8 +269,4 @@ class Shares:
         """
         if not self.sessions.has_opened(connection):
             return
-        for session in self.sessions.remove_connection(connection):
-            self._release(session)
-        groups = self.sessions.groups()
-        for key in [key for key in self._led if key.group_id not in groups]:
-            self._close(key)
+        self._ended(self.sessions.remove_connection(connection), closes_groups=True)

@@ -4,13 +4,16 @@ It is woken by an append to one of its logs, and by records of its share-partiti
 available again, from the turn of the attempt that found too little. Then it tries once more, in the
 next turn of the event loop.
 
+A read of many share-partitions, in slices, is woken by each from the turn in which it was opened.
+
 Kafka: DelayedShareFetch in its purgatory.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.coordinator.timers import Now
@@ -39,6 +42,73 @@ def read_or_wait(
     waiting = WaitingRead(read, loop, clock, cold_reads)
     waiting.start(max_wait_ms, missing)
     return waiting
+
+
+class SlicedRead(Awaitable[Answers]):
+    """A read in slices of many share-partitions, and the answers in the end."""
+
+    def __init__(
+        self,
+        read: ShareRead,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], Now],
+        cold_reads: ColdReads,
+        max_wait_ms: int,
+    ) -> None:
+        self._read = read
+        self._loop = loop
+        self._clock = clock
+        self._cold_reads = cold_reads
+        self._max_wait_ms = max_wait_ms
+        self._is_last = max_wait_ms <= 0
+        self._led: set[LedPartition] = set()  # what wakes it
+        self._has_news = False
+        self._wakes: asyncio.Future[None] | None = None
+
+    def release(self) -> None:
+        """Answer with what there is."""
+        self._is_last = True
+        self._wake()
+
+    def __await__(self) -> Generator[Any, Any, Answers]:
+        return self._answers().__await__()
+
+    async def _answers(self) -> Answers:
+        timer = self._loop.call_later(max(self._max_wait_ms, 0) / 1000, self.release)
+        if not self._is_last:
+            self._read.on_open = self._subscribe
+        try:
+            while True:
+                self._has_news = False
+                answers = await self._cold_reads.look_up(self._attempt)
+                if answers is not None:
+                    return answers
+                if not self._has_news:
+                    self._wakes = self._loop.create_future()
+                    await self._wakes
+                    self._wakes = None
+        finally:
+            timer.cancel()
+            for led in self._read.sliced(iter(self._led)):
+                led.waiting.discard(self._wake)
+                led.log.on_append.discard(self._appended)
+
+    def _attempt(self) -> Answers | None:
+        return self._read.attempt(self._clock(), is_last=self._is_last)
+
+    def _subscribe(self, led: LedPartition) -> None:
+        if led not in self._led:
+            self._led.add(led)
+            led.waiting.add(self._wake)
+            led.log.on_append.add(self._appended)
+
+    def _appended(self, _log: object) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
+        self._has_news = True
+        if self._wakes is not None and not self._wakes.done():
+            self._wakes.set_result(None)
 
 
 class WaitingRead(asyncio.Future[Answers]):

@@ -34,7 +34,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 from msgspec import Struct
@@ -53,6 +53,17 @@ _IDLE_STACKS = 16
 _FREED_AT_ONCE = 256
 
 T = TypeVar("T")
+
+
+class Sliced(Protocol):
+    """Iterates over what may be long: in slices (RequestContext.sliced), or `at_once`."""
+
+    def __call__(self, items: Iterable[T], /) -> Iterable[T]: ...
+
+
+def at_once(items: Iterable[T]) -> Iterable[T]:
+    """The items, for work that is not interrupted."""
+    return items
 
 
 class TooManyItemsError(Exception):
@@ -290,16 +301,19 @@ class _InSlices(Awaitable[T]):
         coroutine = self._make(self._slices)
         resume: Callable[[Any], Any] = coroutine.send
         argument: Any = None
-        while True:
-            is_complete, result = yield from self._advance(coroutine, resume, argument)
-            if is_complete:
-                done: T = result
-                return done
-            try:
-                yield result  # a future, for the task that awaits this
-                resume, argument = coroutine.send, None
-            except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
-                resume, argument = coroutine.throw, error
+        try:
+            while True:
+                is_complete, result = yield from self._advance(coroutine, resume, argument)
+                if is_complete:
+                    done: T = result
+                    return done
+                try:
+                    yield result  # a future, for the task that awaits this
+                    resume, argument = coroutine.send, None
+                except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
+                    resume, argument = coroutine.throw, error
+        finally:
+            del argument  # an error that is raised again and this frame would hold each other
 
     def _advance(
         self, coroutine: Coroutine[Any, Any, T], resume: Callable[[Any], Any], argument: Any
@@ -329,6 +343,7 @@ class _InSlices(Awaitable[T]):
         finally:
             if not stack.is_busy and len(self._idle) < _IDLE_STACKS:
                 self._idle.append(stack)
+            del argument, resume, go_on  # see __await__
             if slice_count >= LONG_SLICES:
                 self._collections.allow()
 

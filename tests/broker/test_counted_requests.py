@@ -11,6 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.records.cluster_metadata import TopicRecord
@@ -88,6 +89,14 @@ def test_a_request_that_fails_is_counted_without_a_time() -> None:
     with pytest.raises(OSError, match="the handler's own"):
         rig.send()
     assert (rig.counts.answered.count, rig.counts.unanswered) == (0, 1)
+
+
+def test_a_request_that_is_to_be_served_in_slices_is_not_counted_before() -> None:
+    rig = Rig(NotSmallError())
+    for _ in range(2):  # timed, and untimed
+        with pytest.raises(AttributeError):  # this broker has no slices
+            rig.send()
+    assert (rig.counts.untimed, rig.counts.unanswered) == (0, 0)
 
 
 def test_a_response_that_the_handler_has_encoded_is_timed_at_once() -> None:

@@ -1,14 +1,21 @@
 """What one ShareFetch reads and acquires: cold pages, damage, limits."""
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from odradek.broker.shares.share_read import MAX_HEADERS, Answers
+from odradek.broker.shares.sessions import SessionKey
+from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCall, ShareRead
+from odradek.broker.shares.shares import MAX_AT_ONCE
+from odradek.broker.turns.slices import at_once
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
+from tests.broker.test_share_sessions import connection
 from tests.support.log_box import NOW_MS, batch_of, put
-from tests.support.share_rig import ColdFiles, ShareRig
+from tests.support.share_rig import GROUP, ColdFiles, ShareRig
 from tests.support.share_states import TOPIC_ID
 
 BATCH_LENGTH = 8  # the position of a batch's length
@@ -117,3 +124,90 @@ def test_new_share_partitions_are_read_together_where_one_is_not_enough(tmp_path
 def acquired(answers: Answers) -> set[int]:
     """The partitions of which something was acquired."""
     return {partition for (_, partition), one in answers.items() if one.acquired_records}
+
+
+def test_what_others_acquire_between_two_slices_is_not_acquired_again(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    for index, log in enumerate(rig.logs):
+        put(log, b"tea")
+        rig.shares.open(rig.key(index))
+    call = ShareFetchCall(
+        GROUP,
+        "slow",
+        places=[(TOPIC_ID, 0), (TOPIC_ID, 1)],
+        min_bytes=1,
+        max_bytes=1 << 20,
+        max_records=500,
+        batch_size=500,
+        has_record_limit=False,
+    )
+
+    def sliced(items: Iterable[Any]) -> Iterator[Any]:
+        """The items; when all headers are read, another member acquires a record."""
+        if isinstance(items, list) and any(getattr(item, "fetched", ()) for item in items):
+            assert rig.acquire("quick", 1) == [(0, 0, 1)]
+        yield from items
+
+    answers = ShareRead(rig.shares, rig.files, call, sliced).attempt(
+        rig.states.loop.clock(), is_last=False
+    )
+    assert answers is not None
+    acquired = {place[1]: answer.acquired_records for place, answer in answers.items()}
+    assert len(acquired[0]) == 1
+    assert acquired[1] == []
+
+
+class Later:
+    """Runs what is to run in slices when `finish` is called."""
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+
+    def run(self, make: Callable[[Any], Any]) -> "Later":
+        self.begun.append(make(self))
+        return self
+
+    def add_done_callback(self, _callback: object) -> None: ...
+
+    def of(self, items: Iterable[Any]) -> Iterable[Any]:
+        return items
+
+    def finish(self) -> None:
+        while self.begun:
+            with suppress(StopIteration):
+                self.begun.pop().send(None)
+
+
+def test_locks_of_many_share_partitions_end_in_slices(tmp_path: Path) -> None:
+    count = MAX_AT_ONCE + 2
+    later = Later()
+    rig = ShareRig(tmp_path, partitions=count, slices=later)
+    for log in rig.logs:
+        put(log, b"tea")
+    rig.fetch("m", *range(count))
+    partitions = [rig.shares.open(rig.key(index)).partition for index in range(count)]
+    assert {one.next_fetch_offset() for one in partitions} == {1}
+    rig.states.loop.advance(60_000)
+    assert [one.next_fetch_offset() for one in partitions].count(0) == MAX_AT_ONCE
+    assert len(later.begun) == 1
+    later.finish()
+    assert {one.next_fetch_offset() for one in partitions} == {0}
+
+
+def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) -> None:
+    count = MAX_AT_ONCE + 2
+    later = Later()
+    rig = ShareRig(tmp_path, partitions=count, slices=later)
+    for log in rig.logs:
+        put(log, b"tea")
+    key = SessionKey(GROUP, "m")
+    only = connection()
+    rig.open_session("m", *range(count), connection=only)
+    rig.fetch("m", *range(count))
+    rig.shares.release_session(key)
+    rig.shares.finish_release(key, at_once)  # as ShareFetch does
+    again = rig.fetch("m", *range(count))
+    assert all(answer.acquired_records for answer in again.values())
+    later.finish()
+    partitions = [rig.shares.open(rig.key(index)).partition for index in range(count)]
+    assert {one.next_fetch_offset() for one in partitions} == {1}, "it keeps what it has"

@@ -37,7 +37,10 @@ class ColdFiles(UnsyncedFiles):
 class ShareRig:
     """A topic of some partitions, of which group "g" reads from the first record on."""
 
-    def __init__(self, root: Path, *, partitions: int = 2, files: Files | None = None) -> None:
+    def __init__(
+        self, root: Path, *, partitions: int = 2, files: Files | None = None, slices: Any = None
+    ) -> None:
+        self._slices = slices
         self.files = files or UnsyncedFiles()
         self.logs = [
             open_log(root, "t", index, topic_id=TOPIC_ID, files=self.files)
@@ -58,6 +61,7 @@ class ShareRig:
             states=self.states.coordinator,
             configs=ShareGroupConfigs(ShareGroupSettings(), lambda _group_id: self.overrides),
             find_log=self._find_log,
+            slices=self._slices,
         )
 
     def _find_log(self, _topic_id: bytes, partition: int) -> PartitionLog:
