@@ -97,7 +97,8 @@ class LogRecovery:
                         continue
                     if worker is None or not worker.is_alive:
                         worker = await RecoveryWorker.start()
-                    await self._recover(log, worker)
+                    if self._manager.is_waiting(log):  # it may have been deleted meanwhile
+                        await self._recover(log, worker)
             except OSError as error:
                 logger.error("no log can be recovered because no process can be started: %s", error)
             except Exception:

@@ -150,7 +150,7 @@ async def test_a_stop_in_the_middle_is_followed_by_another_recovery(
 async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
     root: Path, stuck: None
 ) -> None:
-    async with restarted(root) as broker:
+    async with asyncio.timeout(8), restarted(root) as broker:
         await at_work(broker)
         pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
         [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
