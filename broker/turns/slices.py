@@ -202,6 +202,8 @@ class _Stack:
             raise
         except BaseException as error:  # noqa: BLE001 # raised by `result`
             self._error = error
+        finally:
+            del argument  # an error that is raised again and this frame would hold each other
         self.is_busy = False
 
 
