@@ -7,14 +7,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.messages.fetch import FetchResponse
 from tests.support.broker_process import SERVE, BrokerProcess, against_apache_kafka
+from tests.support.hang_ups import children_inherit
 from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
@@ -151,16 +151,6 @@ def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Sta
 def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> None:
     broker = start_broker()
     assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
-
-
-@contextmanager
-def children_inherit(action: signal.Handlers) -> Iterator[None]:
-    """Processes that are started meanwhile begin with this action of SIGHUP."""
-    before = signal.signal(signal.SIGHUP, action)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("how", ["terminate", "interrupt", "hang_up"])

@@ -31,6 +31,7 @@ from tests.support.broker_with_workers import (
     produce,
     values_in,
 )
+from tests.support.hang_ups import children_inherit
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
@@ -41,7 +42,8 @@ VALUES = [f"value-{number:03}" for number in range(120)]
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerWithWorkers]:
-    made = BrokerWithWorkers(tmp_path / "broker").start()
+    with children_inherit(signal.SIG_DFL):  # the tests themselves may have been started by nohup
+        made = BrokerWithWorkers(tmp_path / "broker").start()
     new_topic(AdminClient({"bootstrap.servers": made.bootstrap}), "orders")
     produce(made.bootstrap, "orders", VALUES)
     yield made
