@@ -1,6 +1,7 @@
 """A step of work that may take long: the work calls it again and again.
 
-A step may serve other requests, or raise, so whatever calls it changes nothing.
+A step may serve other requests, see broker/turns/slices.py. The step of a decision may also raise
+(group_decisions.py), so a decision changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator

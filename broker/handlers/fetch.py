@@ -33,7 +33,7 @@ from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, spli
 from odradek.broker.requests.fetch_waiters import LogWatch
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.broker.turns.slices import Sliced, at_once
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -77,8 +77,7 @@ def handle(
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
     now_ms = broker.loop.time() * 1000
-    sliced = at_once if context.slices is None else context.slices.of
-    plan = sessions.plan(request, context.api_version, now_ms, sliced)
+    plan = sessions.plan(request, context.api_version, now_ms, context.step)
     if not plan.wanted:
         return respond(context, plan, {})
     if request.isolation_level not in ISOLATION_LEVELS:
@@ -333,7 +332,7 @@ async def fetch_in_slices(
             has_waited = True
             keys = watch.changed() if has_news and not answers else plan.wanted
     finally:
-        watch.close(context.sliced)
+        watch.close(context.step)
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
         return await convert_and_respond(context, plan, answers)
     return respond(context, plan, answers)
@@ -380,16 +379,16 @@ def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> Fetch
                 throttle_time_ms=throttle_ms, error_code=error, session_id=session_id, responses=[]
             )
     error, session_id, sent = plan.conclude(answers)
-    topics = by_topic(sent, context.broker.traffic, context.sliced)
+    topics = by_topic(sent, context.broker.traffic, context.step)
     return FetchResponse(error_code=error, session_id=session_id, responses=topics)
 
 
 def by_topic(
-    answers: Answers, traffic: Traffic | None = None, sliced: Sliced = at_once
+    answers: Answers, traffic: Traffic | None = None, step: Step = no_step
 ) -> list[FetchTopicResponse]:
     """Group the answers for a response. They are counted in `traffic`."""
     topics: dict[str | bytes, FetchTopicResponse] = {}
-    for key, answer in sliced(iter(answers.items())):
+    for key, answer in stepping(iter(answers.items()), step):
         name, topic_id, _ = split_key(key)
         topic = topics.get(key[0])
         if topic is None:
@@ -410,7 +409,7 @@ def response_bytes(context: RequestContext, answers: Answers) -> int:
     """The size of a response with these answers, as quotas count it."""
     head = bytearray()
     slices: Splices = []
-    topics = by_topic(answers, sliced=context.sliced)
+    topics = by_topic(answers, step=context.step)
     response = FetchResponse(error_code=ErrorCode.NONE, session_id=0, responses=topics)
     codec = codec_for(FetchResponse, context.api_version)
     if context.slices is None:

@@ -126,7 +126,7 @@ def session_of(
         if has_acknowledgements(context, request):
             raise invalid_request("nothing is acknowledged at epoch 0")
         check_size(context, len(named))
-        shares.finish_release(member, context.sliced)
+        shares.finish_release(member, context.step)
         sessions.open(member, named, context.session)
         return None
     session = sessions.check_epoch(member, request.share_session_epoch)
@@ -171,8 +171,7 @@ class Fetch:
         broker = self._context.broker
         wait_ms = self._request.max_wait_ms
         if self._context.slices is not None:
-            sliced = self._context.sliced
-            read = ShareRead(broker.shares, broker.files, self._call(), sliced)
+            read = ShareRead(broker.shares, broker.files, self._call(), self._context.step)
             return self._respond_later(
                 SlicedRead(read, broker.loop, broker.clock, broker.cold_reads, wait_ms)
             )

@@ -39,9 +39,9 @@ from odradek.broker.turns.slices import (
     SliceRunner,
     Slices,
     TooManyItemsError,
-    free,
     parts_of,
 )
+from odradek.coordinator.steps import free
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.headers import (
@@ -352,7 +352,7 @@ class Dispatcher:
         if isinstance(answer.response, Struct):
             parts += parts_of(answer.response, slices)
         del request, answer
-        free(parts, slices)
+        free(slices.step, parts)
         return framed
 
     async def complete(self, answer: Answer) -> None:

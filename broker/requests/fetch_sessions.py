@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from odradek.broker.turns.slices import Sliced, at_once
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.primitives import ZERO_UUID
@@ -117,7 +117,7 @@ class FetchPlan:
         wanted: dict[PartitionKey, FetchPartition],
         *,
         session: FetchSession | None = None,
-        sliced: Sliced = at_once,
+        step: Step = no_step,
         error: ErrorCode = ErrorCode.NONE,
         remember: Callable[[dict[PartitionKey, FetchPartitionData]], int] | None = None,
     ) -> None:
@@ -130,7 +130,7 @@ class FetchPlan:
         self.names: Mapping[bytes, str] = session.names if session else {}
         self._session = session
         self._epoch = session.epoch if session else 0
-        self._sliced = sliced
+        self._step = step
         self._remember = remember
 
     def has_sent_end(self, key: PartitionKey, offset: int, log: PartitionLog) -> bool:
@@ -166,7 +166,7 @@ class FetchPlan:
         if session.epoch != self._epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, {}
         changed = {}
-        for key, answer in self._sliced(iter(answers.items())):
+        for key, answer in stepping(iter(answers.items()), self._step):
             cached = session.partitions.get(key)
             if cached is None or not cached.update(answer):
                 continue
@@ -203,14 +203,14 @@ class FetchSessions:
         return 0 if session is None else len(session.partitions)
 
     def plan(
-        self, request: FetchRequest, version: int, now_ms: float, sliced: Sliced = at_once
+        self, request: FetchRequest, version: int, now_ms: float, step: Step = no_step
     ) -> FetchPlan:
         """The partitions that a request asks for: those of its session, if it has one.
 
         `now_ms` is a time of a clock that never jumps.
         """
         uses_topic_ids = version >= 13
-        wanted = _wanted(request, uses_topic_ids, sliced)
+        wanted = _wanted(request, uses_topic_ids, step)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             if request.session_epoch == FINAL_EPOCH:
@@ -218,10 +218,10 @@ class FetchSessions:
             return FetchPlan(
                 wanted,
                 remember=lambda answers: self._create(
-                    wanted, answers, uses_topic_ids, now_ms, sliced
+                    wanted, answers, uses_topic_ids, now_ms, step
                 ),
             )
-        return self._continue(request, wanted, uses_topic_ids, now_ms, sliced)
+        return self._continue(request, wanted, uses_topic_ids, now_ms, step)
 
     def _continue(
         self,
@@ -229,7 +229,7 @@ class FetchSessions:
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
         now_ms: float,
-        sliced: Sliced,
+        step: Step,
     ) -> FetchPlan:
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -240,9 +240,9 @@ class FetchSessions:
             return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         partitions = session.partitions
         if wanted or request.forgotten_topics_data:
-            partitions = self._changed(session, request, wanted, uses_topic_ids, sliced)
+            partitions = self._changed(session, request, wanted, uses_topic_ids, step)
             has_room = len(partitions) <= len(session.partitions) or self._may_keep(
-                partitions, sliced
+                partitions, step
             )
             if session.epoch != request.session_epoch:  # of another request, between two slices
                 return FetchPlan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -258,8 +258,8 @@ class FetchSessions:
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
-        plan = FetchPlan({}, session=session, sliced=sliced)
-        plan.wanted = {key: partitions[key].wanted for key in sliced(partitions)}
+        plan = FetchPlan({}, session=session, step=step)
+        plan.wanted = {key: partitions[key].wanted for key in stepping(partitions, step)}
         return plan
 
     def _changed(
@@ -268,11 +268,11 @@ class FetchSessions:
         request: FetchRequest,
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
-        sliced: Sliced,
+        step: Step,
     ) -> dict[PartitionKey, CachedPartition]:
         """The partitions of a session after the changes of a request."""
         partitions = session.partitions.copy()
-        for key, partition in sliced(iter(wanted.items())):
+        for key, partition in stepping(iter(wanted.items()), step):
             cached = partitions.get(key)
             if cached is None:
                 partitions[key] = CachedPartition(partition)
@@ -281,7 +281,7 @@ class FetchSessions:
                 partitions[key] = CachedPartition(
                     partition, cached.high_watermark, cached.log_start_offset
                 )
-        for key in _forgotten(request, uses_topic_ids, sliced):
+        for key in _forgotten(request, uses_topic_ids, step):
             partitions.pop(key, None)
         return partitions
 
@@ -291,12 +291,12 @@ class FetchSessions:
         answers: dict[PartitionKey, FetchPartitionData],
         uses_topic_ids: bool,
         now_ms: float,
-        sliced: Sliced,
+        step: Step,
     ) -> int:
-        if not self._may_keep(answers, sliced):
+        if not self._may_keep(answers, step):
             return NO_SESSION
         session = FetchSession(NO_SESSION, uses_topic_ids, {}, now_ms, now_ms, {})
-        for key, answer in sliced(iter(answers.items())):
+        for key, answer in stepping(iter(answers.items()), step):
             session.partitions[key] = CachedPartition(
                 wanted[key], answer.high_watermark, answer.log_start_offset
             )
@@ -308,11 +308,11 @@ class FetchSessions:
         self._sessions[session.id] = session
         return session.id
 
-    def _may_keep(self, partitions: Collection[PartitionKey], sliced: Sliced) -> bool:
+    def _may_keep(self, partitions: Collection[PartitionKey], step: Step) -> bool:
         """Whether a session may have these partitions."""
         if is_too_large(len(partitions), self._partition_count):
             return False
-        return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in sliced(partitions))
+        return all(len(topic) <= MAX_TOPIC_NAME_LENGTH for topic, _ in stepping(partitions, step))
 
     def _remember_name(self, session: FetchSession, topic: str | bytes) -> None:
         if isinstance(topic, bytes) and topic not in session.names:
@@ -337,20 +337,18 @@ class FetchSessions:
 
 
 def _wanted(
-    request: FetchRequest, uses_topic_ids: bool, sliced: Sliced
+    request: FetchRequest, uses_topic_ids: bool, step: Step
 ) -> dict[PartitionKey, FetchPartition]:
-    topics = sliced(request.topics)
+    topics = stepping(request.topics, step)
     if uses_topic_ids:
-        return {(t.topic_id, p.partition): p for t in topics for p in sliced(t.partitions)}
-    return {(t.topic, p.partition): p for t in topics for p in sliced(t.partitions)}
+        return {(t.topic_id, p.partition): p for t in topics for p in stepping(t.partitions, step)}
+    return {(t.topic, p.partition): p for t in topics for p in stepping(t.partitions, step)}
 
 
-def _forgotten(
-    request: FetchRequest, uses_topic_ids: bool, sliced: Sliced
-) -> Iterable[PartitionKey]:
-    for topic in sliced(request.forgotten_topics_data):
+def _forgotten(request: FetchRequest, uses_topic_ids: bool, step: Step) -> Iterable[PartitionKey]:
+    for topic in stepping(request.forgotten_topics_data, step):
         name = topic.topic_id if uses_topic_ids else topic.topic
-        for partition in sliced(topic.partitions):
+        for partition in stepping(topic.partitions, step):
             yield name, partition
 
 

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.broker.turns.slices import Sliced
+from odradek.coordinator.steps import Step, stepping
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
 
@@ -189,9 +189,9 @@ class LogWatch:
         if self._sum_bytes >= self._missing_bytes:
             self.release(is_readable=True)
 
-    def close(self, sliced: Sliced) -> None:
+    def close(self, step: Step) -> None:
         """Count no more."""
-        for log in sliced(iter(self._ends)):
+        for log in stepping(iter(self._ends), step):
             log.on_append.discard(self._appended)
 
 

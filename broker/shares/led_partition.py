@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from odradek.broker.turns.slices import Sliced, at_once
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partition_key import SharePartitionKey
@@ -18,6 +17,7 @@ from odradek.coordinator.share_partitions.share_partition import (
 )
 from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.state import StateWrite
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
@@ -148,7 +148,7 @@ def fetched_batches(
     last_needed_offset: int,
     limit: int,
     finds_aborted: bool,
-    sliced: Sliced = at_once,
+    step: Step = no_step,
 ) -> list[FetchedBatch]:
     """Read the headers of the batches in a slice that begin up to an offset, at most `limit`.
 
@@ -159,7 +159,7 @@ def fetched_batches(
     end = records.position + records.size_bytes
     headers = scan_headers(files, records.file, records.position, end)
     try:
-        for position, header in sliced(islice(headers, limit)):
+        for position, header in stepping(islice(headers, limit), step):
             if found and header.base_offset > last_needed_offset:
                 break
             is_marker = (

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.broker.disk.cold_reads import combine
-from odradek.broker.turns.slices import Sliced, at_once
 from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
 from odradek.coordinator.share_partitions.acquisition import (
@@ -29,6 +28,7 @@ from odradek.coordinator.share_partitions.acquisition import (
     FetchedBatch,
     acquire,
 )
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
@@ -81,10 +81,10 @@ class ShareRead:
     """
 
     def __init__(
-        self, shares: Shares, files: Files, call: ShareFetchCall, sliced: Sliced = at_once
+        self, shares: Shares, files: Files, call: ShareFetchCall, step: Step = no_step
     ) -> None:
         self.call = call
-        self.sliced = sliced
+        self.step = step
         self.on_open: Callable[[LedPartition], object] | None = None
         self._shares = shares
         self._files = files
@@ -117,7 +117,7 @@ class ShareRead:
 
     def _is_enough(self, reads: Sequence[_Read]) -> bool:
         size = 0
-        for read in self.sliced(reads):
+        for read in stepping(reads, self.step):
             if read.error is not None:
                 return True
             if read.records is not None:
@@ -140,7 +140,7 @@ class ShareRead:
     def open_all(self) -> list[LedPartition]:
         """Open the share-partitions; those with errors are answered with them."""
         opened: list[LedPartition] = []
-        for place in self.sliced(self.call.places):
+        for place in stepping(self.call.places, self.step):
             if place not in self._refused:
                 try:
                     led = self._open(SharePartitionKey(self.call.group_id, *place))
@@ -163,7 +163,9 @@ class ShareRead:
 
     def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
         """Read every share-partition of which something can be acquired."""
-        offsets = ((one, one.partition.offset_to_fetch(one.limits())) for one in self.sliced(led))
+        offsets = (
+            (one, one.partition.offset_to_fetch(one.limits())) for one in stepping(led, self.step)
+        )
         ready = [(one, offset) for one, offset in offsets if offset is not None]
         if not ready:
             return []
@@ -171,7 +173,7 @@ class ShareRead:
         missing: list[WouldWaitError] = []
         left, is_first = self.call.max_bytes, True
         shares = _shares_of(self.call.max_bytes, len(ready))
-        for (one, offset), share in zip(self.sliced(ready), shares, strict=True):
+        for (one, offset), share in zip(stepping(ready, self.step), shares, strict=True):
             try:
                 read = self._read(one, offset, min(share, left), is_first=is_first)
             except WouldWaitError as error:
@@ -206,7 +208,7 @@ class ShareRead:
         complete = []
         missing: list[WouldWaitError] = []
         left = MAX_HEADERS
-        for read in self.sliced(reads):
+        for read in stepping(reads, self.step):
             if read.records is None or not read.records.size_bytes:
                 complete.append(read)
                 continue
@@ -233,7 +235,7 @@ class ShareRead:
             last_needed_offset=max(partition.end_offset, read.offset) + room,
             limit=limit,
             finds_aborted=bool(read.aborted),
-            sliced=self.sliced,
+            step=self.step,
         )
 
     # -- acquire -----------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ class ShareRead:
     def _acquire_all(self, reads: Sequence[_Read], now: Now) -> Answers:
         answers: Answers = {}
         left = self.call.max_records
-        for read in self.sliced(reads):
+        for read in stepping(reads, self.step):
             if read.error is not None:
                 answers[read.place] = self._with_error(read, read.error)
                 continue
@@ -264,7 +266,7 @@ class ShareRead:
         if records is None or not read.fetched or max_records <= 0:
             return [], b""
         partition, fetched = led.partition, read.fetched
-        if self.sliced is not at_once and self._has_changed(read):
+        if self.step is not no_step and self._has_changed(read):
             return [], b""
         until_ms = now.timer_ms + self._shares.lock_duration_ms(call.group_id)
         wanted = AcquireCall(

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Sequence
 
 from odradek.broker.requests.session import Session
-from odradek.broker.turns.slices import Sliced, SliceRunner, Slices, at_once
+from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.coordinator.alarm import Alarm
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -31,6 +31,7 @@ from odradek.coordinator.share_partitions.changes import (
     next_lock_end_ms,
     release,
 )
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.coordinator.timers import KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
@@ -150,9 +151,9 @@ class Shares:
             self._run_in_slices(self._slices, self._end_locks_later)
         return None
 
-    def _end_locks_later(self, sliced: Sliced) -> None:
+    def _end_locks_later(self, step: Step) -> None:
         keys, self._keys_to_end = self._keys_to_end, []
-        for key in sliced(keys):
+        for key in stepping(keys, step):
             led = self._led.get(key)
             if led is not None:
                 until_ms = self._end_locks(led, self._clock())
@@ -164,9 +165,9 @@ class Shares:
         self._store_and_apply(led, changes, now)
         return next_lock_end_ms(led.partition)
 
-    def _run_in_slices(self, runner: SliceRunner, work: Callable[[Sliced], None]) -> None:
+    def _run_in_slices(self, runner: SliceRunner, work: Callable[[Step], None]) -> None:
         async def in_slices(slices: Slices) -> None:
-            work(slices.of)
+            work(slices.step)
 
         task = runner.run(in_slices)
         self._tasks.add(task)
@@ -228,22 +229,22 @@ class Shares:
             self._unreleased.setdefault(session.key, []).extend(session.partitions)
         keys = [session.key for session in sessions]
 
-        def release_all(sliced: Sliced) -> None:
+        def release_all(step: Step) -> None:
             for key in keys:
-                self.finish_release(key, sliced)
+                self.finish_release(key, step)
             if closes_groups:
-                self._close_unused(sliced)
+                self._close_unused(step)
 
         count = sum(len(session.partitions) for session in sessions)
         if self._slices is None or (count <= MAX_AT_ONCE and len(self._led) <= MAX_LED_AT_ONCE):
-            release_all(at_once)
+            release_all(no_step)
         else:
             self._run_in_slices(self._slices, release_all)
 
-    def finish_release(self, key: SessionKey, sliced: Sliced) -> None:
+    def finish_release(self, key: SessionKey, step: Step) -> None:
         """Release what is left of the member's sessions that have ended."""
         places = self._unreleased.get(key, [])
-        for _ in sliced(range(len(places))):
+        for _ in stepping(range(len(places)), step):
             if not places:  # another caller has done the rest
                 break
             led = self._led.get(SharePartitionKey(key.group_id, *places.pop()))
@@ -253,10 +254,10 @@ class Shares:
         if not places and self._unreleased.get(key) is places:
             del self._unreleased[key]
 
-    def _close_unused(self, sliced: Sliced) -> None:
+    def _close_unused(self, step: Step) -> None:
         """Close the share-partitions of groups without sessions."""
         keys = list(self._led)
-        for start in sliced(range(0, len(keys), CLOSED_AT_ONCE)):
+        for start in stepping(range(0, len(keys), CLOSED_AT_ONCE), step):
             groups = self.sessions.groups()
             for key in keys[start : start + CLOSED_AT_ONCE]:
                 if key.group_id not in groups:

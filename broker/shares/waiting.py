@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
+from odradek.coordinator.steps import stepping
 from odradek.coordinator.timers import Now
 from odradek.storage.files import WouldWaitError
 
@@ -89,7 +90,7 @@ class SlicedRead(Awaitable[Answers]):
                     self._wakes = None
         finally:
             timer.cancel()
-            for led in self._read.sliced(iter(self._led)):
+            for led in stepping(iter(self._led), self._read.step):
                 led.waiting.discard(self._wake)
                 led.log.on_append.discard(self._appended)
 

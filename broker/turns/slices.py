@@ -34,7 +34,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 from msgspec import Struct
@@ -53,17 +53,6 @@ _IDLE_STACKS = 16
 _FREED_AT_ONCE = 256
 
 T = TypeVar("T")
-
-
-class Sliced(Protocol):
-    """Iterates over what may be long: in slices (RequestContext.sliced), or `at_once`."""
-
-    def __call__(self, items: Iterable[T], /) -> Iterable[T]: ...
-
-
-def at_once(items: Iterable[T]) -> Iterable[T]:
-    """The items, for work that is not interrupted."""
-    return items
 
 
 class TooManyItemsError(Exception):
@@ -371,18 +360,11 @@ Parts = list[list[Any]]
 def parts_of(message: Struct, slices: Slices) -> Parts:
     """Return lists of bounded length with the items of all arrays in a message.
 
-    A caller that drops the message and then calls `free` frees the items in slices.
+    A caller that drops the message and then calls `steps.free` frees the items in slices.
     """
     parts: Parts = []
     _collect(message, parts, slices)
     return parts
-
-
-def free(parts: Parts, slices: Slices) -> None:
-    """Free the items, in slices."""
-    while parts:
-        parts.pop()
-        slices.step()
 
 
 def _collect(struct: Struct, parts: Parts, slices: Slices) -> None:

@@ -242,7 +242,7 @@ class AclSelection:
         places = tuple(place for place, value in enumerate(fields) if value is not None)
         if places not in self._indexes:
             index: dict[tuple[object, ...], list[Entry]] = {}
-            for entry in stepping(list(self._acls.by_id.values()), self._step):
+            for entry in stepping(self._acls.by_id.values(), self._step):
                 all_fields = fields_of(entry)
                 index.setdefault(tuple(all_fields[place] for place in places), []).append(entry)
             self._indexes[places] = index

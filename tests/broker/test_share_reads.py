@@ -1,15 +1,17 @@
 """What one ShareFetch reads and acquires: cold pages, damage, limits."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from odradek.broker.shares.sessions import SessionKey
 from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.shares import MAX_AT_ONCE
-from odradek.broker.turns.slices import at_once
 from odradek.coordinator.share_state.batches import DeliveryBatch
+from odradek.coordinator.steps import no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
@@ -126,7 +128,9 @@ def acquired(answers: Answers) -> set[int]:
     return {partition for (_, partition), one in answers.items() if one.acquired_records}
 
 
-def test_what_others_acquire_between_two_slices_is_not_acquired_again(tmp_path: Path) -> None:
+def test_what_others_acquire_between_two_slices_is_not_acquired_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig = ShareRig(tmp_path)
     for index, log in enumerate(rig.logs):
         put(log, b"tea")
@@ -142,15 +146,21 @@ def test_what_others_acquire_between_two_slices_is_not_acquired_again(tmp_path: 
         has_record_limit=False,
     )
 
-    def sliced(items: Iterable[Any]) -> Iterator[Any]:
-        """The items; when all headers are read, another member acquires a record."""
-        if isinstance(items, list) and any(getattr(item, "fetched", ()) for item in items):
-            assert rig.acquire("quick", 1) == [(0, 0, 1)]
-        yield from items
+    def acquire_all(*arguments: Any) -> Any:
+        is_acquiring.append(True)
+        return acquire(*arguments)
 
-    answers = ShareRead(rig.shares, rig.files, call, sliced).attempt(
-        rig.states.loop.clock(), is_last=False
-    )
+    def step() -> None:
+        """When all headers are read, another member acquires a record."""
+        if is_acquiring:
+            is_acquiring.clear()
+            assert rig.acquire("quick", 1) == [(0, 0, 1)]
+
+    is_acquiring: list[bool] = []
+    read = ShareRead(rig.shares, rig.files, call, step)
+    acquire = read._acquire_all
+    monkeypatch.setattr(read, "_acquire_all", acquire_all)
+    answers = read.attempt(rig.states.loop.clock(), is_last=False)
     assert answers is not None
     acquired = {place[1]: answer.acquired_records for place, answer in answers.items()}
     assert len(acquired[0]) == 1
@@ -169,8 +179,7 @@ class Later:
 
     def add_done_callback(self, _callback: object) -> None: ...
 
-    def of(self, items: Iterable[Any]) -> Iterable[Any]:
-        return items
+    def step(self) -> None: ...
 
     def finish(self) -> None:
         while self.begun:
@@ -205,7 +214,7 @@ def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) ->
     rig.open_session("m", *range(count), connection=only)
     rig.fetch("m", *range(count))
     rig.shares.release_session(key)
-    rig.shares.finish_release(key, at_once)  # as ShareFetch does
+    rig.shares.finish_release(key, no_step)  # as ShareFetch does
     again = rig.fetch("m", *range(count))
     assert all(answer.acquired_records for answer in again.values())
     later.finish()

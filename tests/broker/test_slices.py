@@ -18,9 +18,9 @@ from odradek.broker.turns.slices import (
     Slices,
     Surroundings,
     TooManyItemsError,
-    free,
     parts_of,
 )
+from odradek.coordinator.steps import free
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -313,7 +313,7 @@ async def test_the_items_of_a_message_are_freed_in_parts() -> None:
         kept = {id(item) for part in parts for item in part}
         assert kept == {id(each) for each in (*request.topics, *partitions)}
         assert max(map(len, parts)) < 300
-        free(parts, slices)
+        free(slices.step, parts)
         return len(parts)
 
     assert await runner().run(serve) == 0
