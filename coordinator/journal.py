@@ -5,8 +5,9 @@
                                             # and then changes soft state (outcome.then)
 
 There is no await between deciding and replaying, so the state does not change in between. A long
-decision of the controller is the exception: it is made and encoded in slices, while a lock keeps
-others from changing what it depends on. Its append and its replay are one step, too. When the
+decision is the exception: it is made and encoded in slices. A lock keeps others from changing what
+the controller's depend on; one about a group is made again if the group has changed
+(group_decisions.py). The append and the replay are one step, too. When the
 append fails, or a record cannot be encoded, neither log nor state has changed, and the ApiError
 goes to the client. A value with fields that its version does not have is replayed without them, as
 a restart will read it.

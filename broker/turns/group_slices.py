@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from odradek.coordinator.group_decisions import TakesLongError
 from odradek.coordinator.steps import Step
 
-from .slices import SliceRunner, Slices
+from .slices import SliceRunner
 
 T = TypeVar("T")
 
@@ -33,8 +33,4 @@ class GroupSlices:
 
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
         """Begin work that gives way at its steps."""
-
-        def make(slices: Slices) -> Coroutine[Any, Any, T]:
-            return work(slices.step)
-
-        return self._runner.run(make)
+        return self._runner.run(lambda slices: work(slices.step))

@@ -246,8 +246,7 @@ class Controller:
     ) -> Deletions:
         """Remove access control entries. Returns for each filter its matches, or the error.
 
-        The entries are searched again if they have changed in a step. Raises INVALID_REQUEST for
-        too many.
+        Raises INVALID_REQUEST for too many.
         """
         outcome = delete_acls(self.metadata.acls, filters, step)
         return self._journal.commit(outcome, now_ms, step=step)
