@@ -18,14 +18,13 @@ from odradek.protocol.api_keys import ApiKey
 from tests.support.long_requests import TOPIC, LongRequest, long_requests
 from tests.support.messages import LONG
 from tests.support.topics import create_topic
-from tests.support.turns import MeasuredBroker, measured_broker
+from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 from tests.support.wire import WireClient, request_frame
 
 pytestmark = pytest.mark.slow
 
 MEBIBYTE = 2**20
 SIZES = (MEBIBYTE, 10 * MEBIBYTE) if LONG else (MEBIBYTE,)
-TURN_MS = 10.0
 # A turn that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 4
 ANSWER_SECONDS = 120.0

@@ -21,12 +21,11 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from tests.support.requests import build
 from tests.support.topics import create_topic
-from tests.support.turns import MeasuredBroker, measured_broker
+from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
-TURN_MS = 10.0
 # A turn that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 4
 ANSWER_SECONDS = 60.0

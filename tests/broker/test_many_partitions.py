@@ -68,14 +68,13 @@ from odradek.protocol.messages.share_fetch import (
 from odradek.protocol.primitives import ZERO_UUID
 from tests.support.log_box import batch_of
 from tests.support.topics import create_topic
-from tests.support.turns import MeasuredBroker, measured_broker
+from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
 PARTITIONS = 5_000
 ALL = range(PARTITIONS)
-TURN_MS = 10.0
 # The first request of a kind compiles its codec, so it is not measured.
 FEW = range(3)
 LONG_MS = 30_000

@@ -42,6 +42,7 @@ Acknowledged = tuple[int, int, Sequence[int]]
 Ask = Callable[[Message, int], Any]
 GROUP_RESOURCE = 32
 LIMIT_SECONDS = 60.0
+MOST_IN_BATCH = 25  # records; a member is given whole batches, also beyond its max.poll.records
 AT_ONCE = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
 
 
@@ -74,7 +75,13 @@ def fill_queue(
     create_topic(broker.bootstrap, topic, partitions)
     with WireClient(broker.port) as client:
         prepare_group(client, group, topic, **settings)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1})
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "linger.ms": 1,
+            "batch.num.messages": MOST_IN_BATCH,
+        }
+    )
     for number in range(records):
         producer.produce(topic, b"%d" % number, partition=number % partitions)
         producer.poll(0)

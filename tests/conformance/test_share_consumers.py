@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.share_reader import fill_queue
+from tests.conformance.share_reader import MOST_IN_BATCH, fill_queue
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
 from tests.support.lengths import SEED, by_length
@@ -22,7 +22,8 @@ PROGRAM = Path(__file__).parent.parent / "support" / "ShareWorkers.java"
 PARTITIONS, MEMBERS = 3, 3
 RECORDS = by_length(3_000, 100_000)
 KILLS = by_length(2, 20)
-MOST_AT_ONCE = 50  # records that a member acknowledges at once: max.poll.records
+# Records that a member acknowledges at once: its max.poll.records, and the rest of a batch.
+MOST_AT_ONCE = 50 + MOST_IN_BATCH
 LIMIT_SECONDS = by_length(120.0, 1_800.0)
 # A busy machine is no reason to give a record up.
 MOST_DELIVERIES = {"share.delivery.count.limit": "10"}

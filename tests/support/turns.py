@@ -1,6 +1,8 @@
 """A broker in a process of its own that measures the turns of its event loop in CPU time.
 
-CPU time of the loop's thread, because a busy machine must not make a turn look long.
+CPU time of the loop's thread, because a busy machine must not make a turn look long. CPU time, too,
+is longer on a busy or slow machine. So the times are divided by the time of a fixed piece of work
+at the same moment.
 """
 
 import asyncio
@@ -21,11 +23,19 @@ from tests.support.broker_process import TEST_SETTINGS, free_ports
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 
+# A turn of this length keeps nobody waiting.
+TURN_MS = 10.0
+FULL = 2  # generation
+# What `_fixed_work` takes on a quiet machine of two cores.
+FIXED_WORK_MS = 0.75
+
 
 class Turns(NamedTuple):
     """The longest turn since the last question, the sum of all, and their number.
 
-    `garbage` is the number of objects that only the garbage collector has freed since then.
+    Times are CPU time on a quiet machine, without full garbage collections: what these take depends
+    on all living objects, and they fall into any turn. `garbage` is the number of objects that only
+    the garbage collector has freed since then.
     """
 
     longest_ms: float
@@ -40,6 +50,8 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self.reset()
+        self._collections_s = self._collection_began_s = 0.0
+        gc.callbacks.append(self._note_collection)
 
     def reset(self) -> None:
         self._longest_s = self._sum_s = 0.0
@@ -48,18 +60,40 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
 
     def turns(self) -> Turns:
         self._is_asked = True
-        return Turns(self._longest_s * 1000, self._sum_s * 1000, self._count, gc.collect())
+        quiet_ms = 1000 / _slowness()
+        return Turns(self._longest_s * quiet_ms, self._sum_s * quiet_ms, self._count, gc.collect())
 
     def _run_once(self) -> None:
+        self._collections_s = 0.0
         began_s = time.thread_time()
         super()._run_once()  # type: ignore[misc] # asyncio's own
-        took_s = time.thread_time() - began_s
+        took_s = time.thread_time() - began_s - self._collections_s
         if self._is_asked:  # the collection takes longer than the turns that are measured
             self.reset()
             return
         self._longest_s = max(self._longest_s, took_s)
         self._sum_s += took_s
         self._count += 1
+
+    def _note_collection(self, phase: str, info: Mapping[str, int]) -> None:
+        if info["generation"] < FULL:
+            return
+        if phase == "start":
+            self._collection_began_s = time.thread_time()
+        else:
+            self._collections_s += time.thread_time() - self._collection_began_s
+
+
+def _slowness() -> float:
+    """How many times longer this thread takes now than on a quiet machine; at least 1."""
+    return max(1.0, min(_fixed_work_ms() for _ in range(3)) / FIXED_WORK_MS)
+
+
+def _fixed_work_ms() -> float:
+    began_s = time.thread_time()
+    names = {f"name-{number}": number for number in range(5_000)}
+    sorted(names, key=names.__getitem__, reverse=True)
+    return (time.thread_time() - began_s) * 1000
 
 
 class MeasuredBroker:
