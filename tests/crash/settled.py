@@ -25,6 +25,18 @@ class Delivery(NamedTuple):
     locked_until_s: float
 
 
+class Done(NamedTuple):
+    """The delivery whose acknowledgement the broker has taken; `is_late`: or that of another one.
+
+    The broker takes an acknowledgement of records that lie before the group's start offset, and
+    does nothing. Its member may be late: the lock has ended, and another has settled the record.
+    """
+
+    life: int
+    delivery_count: int
+    is_late: bool
+
+
 class Settled:
     """The records that are done, and those that may be."""
 
@@ -36,7 +48,7 @@ class Settled:
         self.refused: Counter[int] = Counter()  # acknowledgements, by error code
         self._lock_s = lock_s
         self._mutex = threading.Lock()
-        self._done: dict[Place, tuple[int, int]] = {}
+        self._done: dict[Place, Done] = {}
         self._unanswered: Counter[Place] = Counter()
         self._newest: dict[Place, Delivery] = {}
 
@@ -52,7 +64,7 @@ class Settled:
         with self._mutex:
             self.deliveries[count] += 1
             done = self._done.get(place)
-            if done is not None and (life, count) > done:
+            if done is not None and (life, count) > (done.life, done.delivery_count):
                 self.blame(f"{place} is done at {done} and comes again at {(life, count)}")
             last = self._newest.get(place)
             if last is not None and (life, count) <= (last.life, last.delivery_count):
@@ -69,13 +81,15 @@ class Settled:
                 self._newest[place] = self._newest[place]._replace(locked_until_s=until_s)
 
     def give_up(self, life: int, counts: Counts) -> float:
-        """Others may get the records from now on. Returns until when their locks lasted."""
-        until_s = float("inf")
+        """Others may get the records from now on. Returns until when all their locks last."""
+        counts = list(counts)
         with self._mutex:
-            for place, last in self._of_newest(life, counts):
-                until_s = min(until_s, last.locked_until_s)
+            newest = list(self._of_newest(life, counts))
+            for place, last in newest:
                 self._newest[place] = last._replace(locked_until_s=0.0)
-        return until_s
+        if len(newest) < len(counts):
+            return 0.0
+        return min(last.locked_until_s for _, last in newest)
 
     def _of_newest(self, life: int, counts: Counts) -> Iterator[tuple[Place, Delivery]]:
         for place, count in counts:
@@ -88,15 +102,18 @@ class Settled:
         with self._mutex:
             self._unanswered.update(places)
 
-    def settled(self, life: int, counts: Counts, *, is_done: bool) -> None:
-        """The broker has answered; not `is_done`: it has refused."""
+    def settled(self, life: int, counts: Counts, *, is_done: bool, is_late: bool) -> None:
+        """The broker has answered; it has refused, or the locks may have ended meanwhile."""
         with self._mutex:
             for place, count in counts:
                 self._unanswered[place] -= 1
-                if is_done and place in self._done:
-                    self.blame(f"{place} is done twice: {self._done[place]}, {(life, count)}")
-                if is_done:
-                    self._done[place] = life, count
+                if not is_done:
+                    continue
+                done = self._done.get(place)
+                if done is None or done.is_late:
+                    self._done[place] = Done(life, count, is_late)
+                elif not is_late:
+                    self.blame(f"{place} is done twice: {done}, {(life, count)}")
 
     def missing(self, ends: Iterable[int]) -> list[Place]:
         """The records that nobody has settled, of partitions that end there."""

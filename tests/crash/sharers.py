@@ -220,13 +220,14 @@ class Sharer:
         else:
             code = self._result(self._reader.acknowledge(batch, partition=got.partition))
             came = []
+        is_late = time.monotonic() >= locked_until_s
         if code:
             self._settled.refused[code] += 1
             is_foreseen = code in (ErrorCode.INVALID_RECORD_STATE, *self._group.partition_errors)
-            if not is_foreseen or time.monotonic() < locked_until_s:
+            if not is_foreseen or not is_late:
                 self._settled.blame(f"{got} is refused with {code} while it is locked")
         counts = ((place, got.delivery_count) for place in done)
-        self._settled.settled(self._life, counts, is_done=not code)
+        self._settled.settled(self._life, counts, is_done=not code, is_late=is_late)
         return came
 
     def _result(self, answer: Any) -> int:
