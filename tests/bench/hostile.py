@@ -43,9 +43,11 @@ def hostile_requests(scratch: Path, share: int) -> dict[str, float]:
     figures: dict[str, float] = {}
     for kind, request in REQUESTS.items():
         with running_broker(scratch / kind) as broker:
-            client = WireClient(broker.port)
-            frame = client.frame_of(request.make(), request.version)
-            client.close()
+            with WireClient(broker.port) as client:
+                frame = client.frame_of(request.make(), request.version)
+                if request.first is not None:
+                    client.send(client.frame_of(request.first, request.version))
+                    client.read_frame()
             figures |= {f"{kind}_{name}": each for name, each in _of(broker, frame, share).items()}
         shutil.rmtree(scratch / kind)
     return figures

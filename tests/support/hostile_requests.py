@@ -28,13 +28,15 @@ from odradek.protocol.schema import Message
 
 MANY = 99_000  # below the limit of items of a request
 BROKER = 4  # the resource type of a broker's configuration
+EPOCH = 2  # of the first member of a consumer group
 
 
 class HostileRequest(NamedTuple):
-    """A request and its version."""
+    """A request and its version, and what one client sends `first` and once."""
 
     make: Callable[[], Message]
     version: int
+    first: Message | None = None
 
 
 def offset_fetch() -> OffsetFetchRequest:
@@ -49,20 +51,28 @@ def list_offsets() -> ListOffsetsRequest:
 
 
 def describe_configs() -> DescribeConfigsRequest:
-    broker = DescribeConfigsResource(resource_type=BROKER, resource_name="1")
+    broker = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="0", configuration_keys=None
+    )
     return DescribeConfigsRequest(resources=[broker] * 1000)
 
 
-def heartbeat() -> ConsumerGroupHeartbeatRequest:
-    one = ConsumerGroupHeartbeatTopicPartitions(topic_id=bytes(16), partitions=[0])
+def heartbeat(
+    member_epoch: int, partitions: list[ConsumerGroupHeartbeatTopicPartitions]
+) -> ConsumerGroupHeartbeatRequest:
     return ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
-        member_epoch=0,
+        member_epoch=member_epoch,
         rebalance_timeout_ms=1000,
-        subscribed_topic_names=["honest"],
-        topic_partitions=[one] * (MANY // 2),
+        subscribed_topic_names=["nowhere"],
+        topic_partitions=partitions,
     )
+
+
+def long_heartbeat() -> ConsumerGroupHeartbeatRequest:
+    one = ConsumerGroupHeartbeatTopicPartitions(topic_id=bytes(16), partitions=[0])
+    return heartbeat(EPOCH, [one] * (MANY // 2))
 
 
 def metadata() -> MetadataRequest:
@@ -78,6 +88,6 @@ REQUESTS: Mapping[str, HostileRequest] = {
     "offset_fetch": HostileRequest(offset_fetch, 8),
     "list_offsets": HostileRequest(list_offsets, 7),
     "describe_configs": HostileRequest(describe_configs, 4),
-    "consumer_heartbeat": HostileRequest(heartbeat, 0),
+    "consumer_heartbeat": HostileRequest(long_heartbeat, 0, first=heartbeat(0, [])),
     "metadata": HostileRequest(metadata, 9),
 }
