@@ -62,7 +62,7 @@ def describe(
         check_config_access(context, operation, resource.resource_type, resource.resource_name)
         configs = [
             config
-            for config in configs_of(context, request, resource)
+            for config in context.sliced(iter(configs_of(context, request, resource)))
             if not wanted or config.name in wanted
         ]
     except ApiError as error:

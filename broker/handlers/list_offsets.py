@@ -8,8 +8,7 @@ Apache Kafka serves v1 and above, and so these are advertised. v0 is also served
 Kafka 0.8. It lists the base offsets of the segments last modified before a timestamp, newest first,
 with -1 and -2 as above."""
 
-from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
@@ -118,15 +117,9 @@ def offsets_of(
             ListOffsetsPartitionResponse(partition_index=item.partition_index, error_code=error)
             for item in context.sliced(topic.partitions)
         ]
-    times = Counter(partition.partition_index for partition in context.sliced(topic.partitions))
     results = []
-    distinct = {
-        partition.partition_index: partition for partition in context.sliced(topic.partitions)
-    }
-    each_once = topic.partitions if context.api_version == 0 else distinct.values()
-    for wanted in context.sliced(each_once):
-        index = wanted.partition_index
-        if context.api_version > 0 and times[index] > 1:
+    for index, wanted in each_once(context, topic.partitions):
+        if wanted is None:
             refusal = ErrorCode.INVALID_REQUEST
             results.append(ListOffsetsPartitionResponse(partition_index=index, error_code=refusal))
             continue
@@ -135,6 +128,18 @@ def offsets_of(
         except WouldWaitError as error:
             missing.append(error.with_traceback(None))
     return results
+
+
+def each_once(
+    context: RequestContext, partitions: list[ListOffsetsPartition]
+) -> Iterable[tuple[int, ListOffsetsPartition | None]]:
+    """Each index and its partition, or None if it occurs twice. v0 allows that."""
+    if context.api_version == 0:
+        return ((item.partition_index, item) for item in context.sliced(partitions))
+    once: dict[int, ListOffsetsPartition | None] = {}
+    for item in context.sliced(partitions):
+        once[item.partition_index] = None if item.partition_index in once else item
+    return context.sliced(once.items())
 
 
 def offset_of(

@@ -47,12 +47,13 @@ def handle(
         return respond(context, request, by_id)
     names = dict.fromkeys(topic.name for topic in context.sliced(topics) if topic.name is not None)
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
-    visible = dict.fromkeys(name for name in context.sliced(names) if may_describe(context, name))
-    unauthorized = [
-        error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        for name in context.sliced(names)
-        if name not in visible
-    ]
+    visible: list[str] = []
+    unauthorized: list[MetadataResponseTopic] = []
+    for name in context.sliced(names):
+        if may_describe(context, name):
+            visible.append(name)
+        else:
+            unauthorized.append(error_topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
     missing = [name for name in context.sliced(visible) if name not in metadata.topics]
     creates = request.allow_auto_topic_creation and context.broker.config.auto_create_topics_enable
     if missing and creates:

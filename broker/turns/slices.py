@@ -42,7 +42,7 @@ from msgspec import Struct
 from .full_collections import FullCollections
 from .large_turns import LargeTurns
 
-SLICE_S = 0.0005
+SLICE_S = 0.00025
 # A request with more items in its arrays is refused. The largest requests of clients name each
 # partition of a broker.
 MAX_ITEMS = 100_000
@@ -328,6 +328,8 @@ class _InSlices(Awaitable[T]):
                     go_on()
                 finally:
                     self._slices.end()
+                if slice_count > 1:
+                    self._collections.collect_young()
                 if not stack.is_busy:
                     return _outcome(stack)
                 go_on = stack.go_on
