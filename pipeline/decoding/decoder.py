@@ -41,7 +41,7 @@ class RecordDecoder:
     """Decodes the batches of one partition.
 
     `columns` are names of columns.py. With `threads`, several batches are decompressed at the same
-    time. Records with timestamps outside `times_ms`, [first, end), are left out.
+    time.
     """
 
     only_data_batches: ClassVar[bool] = True
@@ -49,7 +49,6 @@ class RecordDecoder:
     partition: int
     columns: tuple[str, ...]
     threads: Executor | None = None
-    times_ms: tuple[int, int] | None = None
 
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
@@ -58,8 +57,6 @@ class RecordDecoder:
 
         Raises CorruptRecordError, which names the batch and what is wrong with it.
         """
-        if self.times_ms is not None:
-            table = table.where(table.max_timestamp >= self.times_ms[0])
         for records in self.records(piece, table):
             yield from self._as_arrow(records, start_offset, end_offset)
 
@@ -79,9 +76,6 @@ class RecordDecoder:
         self, records: DecodedRecords, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
         wanted = (records.offset >= start_offset) & (records.offset < end_offset)
-        if self.times_ms is not None:
-            first_ms, end_ms = self.times_ms
-            wanted &= (records.timestamp_ms >= first_ms) & (records.timestamp_ms < end_ms)
         if not wanted.all():
             records = records.where(np.flatnonzero(wanted))
         if records.offset.size:
@@ -98,8 +92,7 @@ class RecordDecoder:
     def _needs_bodies(self, table: BatchTable) -> bool:
         if not _IN_BODIES.isdisjoint(self.columns):
             return True
-        needs_times = "timestamp" in self.columns or self.times_ms is not None
-        if needs_times and not table.is_log_append_time.all():
+        if "timestamp" in self.columns and not table.is_log_append_time.all():
             return True
         return not table.has_no_gaps.all()
 

@@ -20,7 +20,6 @@ from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
 from .broker_origin import BrokerError
-from .row_selection import UNBOUNDED, Interval
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +52,6 @@ class BrokerReader:
     client: Mapping[str, str]
     wanted: OffsetRange
     columns: tuple[str, ...]
-    times_ms: Interval | None = None
     read_committed: bool = False
     fail_on_data_loss: bool = True
     timeout_ms: int = 120_000
@@ -136,12 +134,10 @@ class BrokerReader:
     # -- as columns --------------------------------------------------------------------------------
 
     def _selected(self, messages: Iterable[Message]) -> list[Message]:
-        first_ms, end_ms = self.times_ms or UNBOUNDED
         return [
             message
             for message in messages
             if self.wanted.start <= (message.offset() or 0) < self.wanted.end
-            and first_ms <= message.timestamp()[1] < end_ms
         ]
 
     def _as_arrow(self, messages: Sequence[Message]) -> pa.RecordBatch:

@@ -12,7 +12,6 @@ from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
 
 from .options import ReadOptions
-from .row_selection import Interval
 
 _THREADS = 2
 
@@ -25,7 +24,7 @@ def reads_files(options: ReadOptions) -> bool:
 
 
 def read_range(
-    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: Interval | None
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
     if not reads_files(options) and options.client.get("bootstrap.servers"):
@@ -35,7 +34,6 @@ def read_range(
             options.client,
             wanted,
             columns,
-            times_ms,
             read_committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
             timeout_ms=options.poll_timeout_ms,
@@ -51,7 +49,7 @@ def read_range(
             wanted,
             BatchDecoder(topic, partition, columns)
             if options.batch_view
-            else RecordDecoder(topic, partition, columns, threads, times_ms),
+            else RecordDecoder(topic, partition, columns, threads),
             verify_crc=options.verify_crc,
             fail_on_data_loss=options.fail_on_data_loss,
         ).read()

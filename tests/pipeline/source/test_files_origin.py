@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from odradek.pipeline.reading.range_reader import OffsetRange
@@ -45,7 +44,7 @@ def rows(
     return [
         row
         for part in parts
-        for batch in read_range(chosen, part, columns, None)
+        for batch in read_range(chosen, part, columns)
         for row in batch.to_pylist()
     ]
 
@@ -133,15 +132,6 @@ def test_a_damaged_batch_is_an_error_if_checksums_are_verified(tmp_path: Path) -
     with pytest.raises(ValueError, match="offset 0: stored CRC"):
         rows(tmp_path, parts, ("value",))
     assert rows(tmp_path, parts, ("value",), verifyCrc="false") == [{"value": b"walue"}]
-
-
-def test_records_outside_the_times_are_not_made(tmp_path: Path) -> None:
-    log = box_at(tmp_path).open()
-    put(log, b"a", b"b", b"c", timestamps=(NOW_MS + 5, NOW_MS, NOW_MS + 9))
-    put(log, b"d", timestamps=(NOW_MS - 9,))
-    part = OffsetRange(ORDERS, 0, 4)
-    made = read_range(options(tmp_path), part, ("value",), (NOW_MS + 1, NOW_MS + 9))
-    assert pa.Table.from_batches(made)["value"].to_pylist() == [b"a"]
 
 
 def test_a_directory_that_is_not_there_is_no_lost_data(tmp_path: Path) -> None:
