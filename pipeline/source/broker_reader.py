@@ -3,6 +3,9 @@
 The last offsets of a range may have no record that is returned: they may be transaction markers,
 aborted records, or removed by compaction. So the range has been read when a record at or after its
 last offset arrives, or when the client reports the end of the partition.
+
+A topic that is deleted and created again while it is read would give records of both. So its id is
+compared after the last record. Ids do not come back.
 """
 
 import logging
@@ -19,7 +22,7 @@ from odradek.pipeline.decoding.arrow_arrays import constant
 from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
-from .broker_origin import BrokerError
+from .broker_origin import BrokerError, BrokerOrigin
 
 _logger = logging.getLogger(__name__)
 
@@ -67,6 +70,7 @@ class BrokerReader:
                     yield self._as_arrow(selected)
         finally:
             consumer.close()
+        self._check_topic()
 
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
@@ -124,6 +128,18 @@ class BrokerReader:
             return True
         consumer.assign([self._at(low)])
         return False
+
+    def _check_topic(self) -> None:
+        """Raise DataLostError if the records may be of another topic of the same name."""
+        partition, planned = self.wanted.partition, self.wanted.topic_id
+        if planned is None:
+            return
+        found = BrokerOrigin(self.client, committed_only=False).topic_ids([partition])
+        if found.get(partition.topic, planned) != planned:
+            raise DataLostError(
+                f"{partition}: the topic was deleted and created again while it was read; "
+                "the next attempt does not read the new one"
+            )
 
     def _report(self, why: str) -> None:
         lost = f"{self.wanted.partition}: records are lost: {why}"

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source import broker_reader
 from odradek.pipeline.source.broker_origin import BrokerError, BrokerOrigin
 from odradek.pipeline.source.broker_reader import BrokerReader
+from odradek.pipeline.source.files_origin import FilesOrigin
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_process import BrokerProcess
@@ -136,6 +138,24 @@ def test_records_that_were_deleted_are_lost_data(broker: BrokerProcess, topic: s
 
 
 @pytest.mark.slow
+def test_a_topic_that_was_created_again_since_the_range_was_planned_is_lost_data(
+    broker: BrokerProcess, topic: str
+) -> None:
+    create_topic(broker.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(topic, b"0")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    client, partition = {"bootstrap.servers": broker.bootstrap}, TopicPartition(topic, 0)
+    topic_id = BrokerOrigin(client, committed_only=False).topic_ids([partition])[topic]
+    planned = OffsetRange(partition, 0, 1, topic_id=topic_id)
+    reader = BrokerReader(client, planned, ("value",), fail_on_data_loss=False)
+    assert [made.num_rows for made in reader.read()] == [1]
+    reader = replace(reader, wanted=replace(planned, topic_id=bytes(16)))
+    with pytest.raises(DataLostError, match="created again while it was read"):
+        list(reader.read())
+
+
+@pytest.mark.slow
 def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, topic: str) -> None:
     create_topic(broker.bootstrap, topic, 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -150,8 +170,8 @@ def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, top
     assert origin.offsets_at({empty: 1, full: 1003}, bounds) == {empty: None, full: 3}
     assert origin.offsets_at({full: 2000}, bounds) == {full: None}
     ids = origin.topic_ids([empty, full, TopicPartition("nobody", 0)])
-    assert ids.keys() == {empty, full}
-    assert ids[empty] == ids[full]
+    files = FilesOrigin([broker.data], committed_only=False, max_split_bytes=None)
+    assert ids == files.topic_ids([empty, full]) != {}
     assert origin.bounds([TopicPartition("nobody", 0)]) == {}
 
 
