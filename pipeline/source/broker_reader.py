@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from odradek.pipeline.decoding.arrow_arrays import constant
 from odradek.pipeline.decoding.columns import schema_of
+from odradek.pipeline.decoding.decoded_records import timestamps
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
 from .broker_origin import BrokerError, BrokerOrigin
@@ -174,7 +176,8 @@ class BrokerReader:
             case "offset":
                 values = [message.offset() for message in messages]
             case "timestamp":
-                values = [message.timestamp()[1] * 1000 for message in messages]
+                times = [message.timestamp()[1] for message in messages]
+                return timestamps(np.array(times, np.int64))
             case "timestampType":
                 values = [message.timestamp()[0] + _TO_SPARKS_TYPE for message in messages]
             case "headers":

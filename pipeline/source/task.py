@@ -1,5 +1,6 @@
 """Reads one range of offsets into Arrow record batches. Tasks run this."""
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_decoder import BatchDecoder
+from odradek.pipeline.decoding.decoded_records import MAX_MS, clipped
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
 
 from .options import ReadOptions
+
+_logger = logging.getLogger(__name__)
 
 _THREADS = 2
 
@@ -26,7 +30,30 @@ def reads_files(options: ReadOptions) -> bool:
 def read_range(
     options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
+    """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError.
+
+    Timestamps that are clipped are counted, and logged at the end.
+    """
+    count = 0
+    for batch in _read_range(options, wanted, columns):
+        if "timestamp" in columns and not options.batch_view:
+            count += int(clipped(batch["timestamp"]).sum())
+        yield batch
+    if count:
+        _logger.warning(
+            "%s, offsets %d to %d: %d timestamps are not within %d ms of 1970 and were clipped to "
+            "that. Perhaps the producer gave microseconds or nanoseconds",
+            wanted.partition,
+            wanted.start,
+            wanted.end - 1,
+            count,
+            MAX_MS,
+        )
+
+
+def _read_range(
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
     if not reads_files(options) and options.client.get("bootstrap.servers"):
         from .broker_reader import BrokerReader  # confluent-kafka is needed only here
 

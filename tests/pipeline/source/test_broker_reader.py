@@ -20,11 +20,16 @@ from confluent_kafka.admin import (
 
 pytest.importorskip("pyarrow")
 
+import pyarrow as pa
+
+from odradek.pipeline.decoding.decoded_records import MAX_MS
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source import broker_reader
 from odradek.pipeline.source.broker_origin import BrokerError, BrokerOrigin
 from odradek.pipeline.source.broker_reader import BrokerReader
 from odradek.pipeline.source.files_origin import FilesOrigin
+from odradek.pipeline.source.options import read_options
+from odradek.pipeline.source.task import read_range
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_process import BrokerProcess
@@ -173,6 +178,28 @@ def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, top
     files = FilesOrigin([broker.data], committed_only=False, max_split_bytes=None)
     assert ids == files.topic_ids([empty, full]) != {}
     assert origin.bounds([TopicPartition("nobody", 0)]) == {}
+
+
+@pytest.mark.slow
+def test_timestamps_that_spark_cannot_hold_are_clipped_and_counted_by_both_readers(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    any_time = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+    create_topic(broker.bootstrap, topic, 1, any_time)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    nanoseconds = NOW_MS * 1_000_000
+    for timestamp_ms in (NOW_MS, nanoseconds, (1 << 63) - 1, MAX_MS - 1):
+        producer.produce(topic, b"x", timestamp=timestamp_ms)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    wanted = OffsetRange(TopicPartition(topic, 0), 0, 4)
+    for mode in ("files", "broker"):
+        where = {"path": str(broker.data), "kafka.bootstrap.servers": broker.bootstrap}
+        options = read_options({**where, "subscribe": topic, "mode": mode}, streaming=False)
+        table = pa.Table.from_batches(read_range(options, wanted, ("timestamp",)))
+        found = [number // 1000 for number in table["timestamp"].cast(pa.int64()).to_pylist()]
+        assert found == [NOW_MS, MAX_MS, MAX_MS, MAX_MS - 1]
+        assert f"{topic}-0, offsets 0 to 3: 2 timestamps" in caplog.text
+        caplog.clear()
 
 
 def test_an_unreachable_broker_is_an_error() -> None:
