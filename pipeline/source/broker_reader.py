@@ -77,6 +77,8 @@ class BrokerReader:
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
             "fetch.wait.max.ms": "100",  # only a fetch after the last record would wait
+            # A limit, not a buffer. A record that is larger than a fetch comes whole.
+            "receive.message.max.bytes": str((1 << 31) - 1),
             "group.id": f"odradek-pipeline-{uuid4()}",  # the client requires one; it is not joined
             **self.client,
             **_CONSUMER_SETTINGS,
