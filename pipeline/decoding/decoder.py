@@ -8,24 +8,27 @@
 
 Only what a requested column needs is read: to count records, or to list the offsets of batches
 without gaps, nothing is decompressed. Memory is bounded: batches are decoded in chunks of at most
-_CHUNK_BYTES and _CHUNK_RECORDS. A larger batch is decoded by itself, _CHUNK_RECORDS at a time.
+_CHUNK_BYTES and _CHUNK_RECORDS. A larger batch is decoded by itself, _CHUNK_RECORDS at a time. One
+that decompresses to more than MAX_DECOMPRESSED_BYTES is decompressed in parts (large_batches.py).
 """
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import read_records
 
 from .batch_table import BatchTable
-from .bodies import Bodies, read_bodies
+from .bodies import Bodies, LargeBatchError, read_bodies
 from .decoded_records import DecodedRecords
+from .large_batches import read_parts
 from .legacy_messages import read_messages
 from .record_fields import read_fields, read_headers
 from .record_walk import RecordSpans, find_records
@@ -85,9 +88,35 @@ class RecordDecoder:
         if not self._needs_bodies(table):
             yield _from_headers(table)
             return
-        for part, bodies in read_bodies(piece, table, self.threads):
-            for spans, batch_row in _record_spans(piece, part, bodies):
-                yield self._from_bodies(piece, part, bodies, spans, batch_row)
+        done = 0
+        try:
+            for part, bodies in read_bodies(piece, table, self.threads):
+                for spans, batch_row in _record_spans(piece, part, bodies):
+                    yield self._from_bodies(piece, part, bodies, spans, batch_row)
+                done += part.height
+        except LargeBatchError:
+            if table.height == 1:
+                yield from self._from_large_batch(piece, table)
+            else:
+                for row in range(done, table.height):
+                    yield from self._records(piece, table.rows(row, row + 1))
+
+    def _from_large_batch(self, piece: bytes, table: BatchTable) -> Iterator[DecodedRecords]:
+        """Yield the records of a single batch that is not decompressed as a whole."""
+        begin, end = int(table.position[0]), int(table.position[0] + table.size_bytes[0])
+        stored = memoryview(piece)[begin + HEADER_BYTES : end]
+        codec = CompressionType(int(table.compression_id[0]))
+        try:
+            for data, count, end in read_parts(stored, codec, int(table.record_count[0])):
+                part = replace(table, record_count=np.array([count]))
+                bodies = Bodies(data, np.array([0]), np.array([end]))
+                for spans, batch_row in _record_spans(piece, part, bodies):
+                    yield self._from_bodies(piece, part, bodies, spans, batch_row)
+        except CorruptRecordError as error:
+            offset = table.base_offset[0]
+            raise CorruptRecordError(
+                f"the batch at offset {offset} ({len(stored)} bytes): {error}"
+            ) from None
 
     def _needs_bodies(self, table: BatchTable) -> bool:
         if not _IN_BODIES.isdisjoint(self.columns):
