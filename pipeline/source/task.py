@@ -12,6 +12,7 @@ from odradek.pipeline.decoding.decoded_records import MAX_MS, clipped
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
+from odradek.protocol.batch_header import CorruptRecordError
 
 from .options import ReadOptions
 
@@ -71,7 +72,7 @@ def _read_range(
         next(directory.iterdir(), None)
     topic, partition = wanted.partition
     with ThreadPoolExecutor(_THREADS) as threads:
-        yield from RangeReader(
+        reader = RangeReader(
             LogDirectories(options.directories),
             wanted,
             BatchDecoder(topic, partition, columns)
@@ -79,7 +80,11 @@ def _read_range(
             else RecordDecoder(topic, partition, columns, threads),
             verify_crc=options.verify_crc,
             fail_on_data_loss=options.fail_on_data_loss,
-        ).read()
+        )
+        try:
+            yield from reader.read()
+        except CorruptRecordError as error:
+            raise CorruptRecordError(f"{wanted.partition}: {error}") from error
 
 
 def _is_readable(directory: Path) -> bool:

@@ -10,6 +10,7 @@ from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.source.files_origin import FilesOrigin
 from odradek.pipeline.source.options import ReadOptions, read_options
 from odradek.pipeline.source.task import read_range, reads_files
+from odradek.protocol.compression import CompressionType
 from odradek.storage.log import PartitionLog
 from tests.pipeline.source.origins import tp
 from tests.support.crashing_files import QuickFiles
@@ -129,9 +130,23 @@ def test_a_damaged_batch_is_an_error_if_checksums_are_verified(tmp_path: Path) -
     data[data.index(b"value")] ^= 1
     path.write_bytes(data)
     parts = origin(tmp_path).parts(ORDERS, 0, 1)
-    with pytest.raises(ValueError, match="offset 0: stored CRC"):
+    with pytest.raises(ValueError, match=r"^orders-0: .*offset 0: stored CRC"):
         rows(tmp_path, parts, ("value",))
     assert rows(tmp_path, parts, ("value",), verifyCrc="false") == [{"value": b"walue"}]
+
+
+@pytest.mark.slow
+def test_a_batch_that_decompresses_to_300_mb_is_found_by_time_and_read(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    values = [bytes(30_000_000)] * 10
+    put(log, *values, timestamps=range(NOW_MS, NOW_MS + 10), compression=CompressionType.ZSTD)
+    source = origin(tmp_path)
+    bounds = source.bounds([ORDERS])
+    assert source.offsets_at({ORDERS: NOW_MS + 7}, bounds) == {ORDERS: 7}
+    found = rows(tmp_path, source.parts(ORDERS, 7, 10), ("offset", "value"))
+    assert [(row["offset"], len(row["value"])) for row in found] == [
+        (offset, 30_000_000) for offset in (7, 8, 9)
+    ]
 
 
 def test_a_directory_that_is_not_there_is_no_lost_data(tmp_path: Path) -> None:
