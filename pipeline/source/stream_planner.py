@@ -35,7 +35,7 @@ from .origin import Origin
 from .planning import split_ranges
 from .positions import LATEST, Everywhere, Offsets, format_partitions
 from .resolving import report_loss, selected_partitions, starting_offsets
-from .stream_offsets import StreamOffsets
+from .stream_offsets import StreamOffsets, Tasks
 
 
 class StreamPlanner:
@@ -60,7 +60,7 @@ class StreamPlanner:
         topic_ids = self._origin.topic_ids(selected)
         bounds = self._origin.bounds(selected)
         found = starting_offsets(self._origin, self._options, bounds)
-        self._initial = with_ids(found, topic_ids)
+        self._initial = self._stream_offsets(found, topic_ids)
         if self._options.starting == Everywhere(LATEST):
             self._empty_first = self._initial
         return self._initial
@@ -72,7 +72,9 @@ class StreamPlanner:
         # another than that of the batch.
         topic_ids = self._origin.topic_ids(selected)
         bounds = self._origin.bounds(selected)
-        self.last_ends = with_ids({each: bounds[each].end for each in bounds}, topic_ids)
+        self.last_ends = self._stream_offsets(
+            {each: bounds[each].end for each in bounds}, topic_ids
+        )
         return self.last_ends
 
     def stop_at_current_ends(self) -> None:
@@ -85,7 +87,7 @@ class StreamPlanner:
         seen = self.last_ends
         ends = self.current_ends()
         self._fail_on_loss(seen, ends)
-        return with_ids(ends.offsets, {**seen.topic_ids, **ends.topic_ids})
+        return self._stream_offsets(ends.offsets, {**seen.topic_ids, **ends.topic_ids})
 
     def next_end(
         self, start: StreamOffsets, at_most: int | None, *, may_wait: bool
@@ -104,7 +106,7 @@ class StreamPlanner:
         self._last_batch_ms = self._clock_ms()
         limited = ends.offsets if at_most is None else _limited(starts, ends.offsets, at_most, new)
         # An id that cannot be found out now may be found out, and compared, later.
-        return with_ids(limited, {**start.topic_ids, **ends.topic_ids})
+        return self._stream_offsets(limited, {**start.topic_ids, **ends.topic_ids})
 
     def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
         """Return the ranges of a batch's tasks."""
@@ -112,7 +114,7 @@ class StreamPlanner:
             # Another process planned this batch before a crash; it keeps its planned end.
             both = start.offsets.keys() & end.offsets.keys()
             begins = {each: min(start.offsets[each], end.offsets[each]) for each in both}
-            start = StreamOffsets(begins, end.topic_ids)
+            start = replace(start, offsets=begins, topic_ids=end.topic_ids)
         lost = self._created_since(end)
         starts = start.offsets
         ends = {each: offset for each, offset in end.offsets.items() if each.topic not in lost}
@@ -137,8 +139,27 @@ class StreamPlanner:
             ranges[partition] = (begin, ends[partition])
         return [
             replace(part, topic_id=end.topic_ids.get(part.partition.topic, part.topic_id))
-            for part in split_ranges(self._origin, self._options, ranges)
+            for part in split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
         ]
+
+    def _stream_offsets(self, offsets: Offsets, topic_ids: Mapping[str, bytes]) -> StreamOffsets:
+        """Return the offsets with those of the ids that are of their topics."""
+        topics = {each.topic for each in offsets}
+        ids = {each: topic_ids[each] for each in topics if each in topic_ids}
+        options = self._options
+        return StreamOffsets(
+            offsets, ids, Tasks(options.max_records_per_partition, options.min_partitions)
+        )
+
+    def _dividing_as(self, tasks: Tasks | None) -> ReadOptions:
+        """Return the options, with those by which the batch was divided when it was planned."""
+        if tasks is None:
+            return self._options
+        return replace(
+            self._options,
+            max_records_per_partition=tasks.max_records,
+            min_partitions=tasks.min_partitions,
+        )
 
     # -- partitions that are new or changed --------------------------------------------------------
 
@@ -229,12 +250,6 @@ class StreamPlanner:
         if at_least is None or new >= at_least:
             return False
         return self._clock_ms() - self._last_batch_ms < options.max_trigger_delay_ms
-
-
-def with_ids(offsets: Offsets, topic_ids: Mapping[str, bytes]) -> StreamOffsets:
-    """Return the offsets with those of the ids that are of their topics."""
-    topics = {each.topic for each in offsets}
-    return StreamOffsets(offsets, {each: topic_ids[each] for each in topics if each in topic_ids})
 
 
 def _with_other_ids(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> set[str]:

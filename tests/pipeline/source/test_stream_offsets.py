@@ -1,21 +1,26 @@
 """What the checkpoint of a stream contains."""
 
+import json
+
 import pytest
 
 pytest.importorskip("pyspark")
 
-from odradek.pipeline.source.stream_offsets import StreamOffsets, from_json_object
+from odradek.pipeline.source.stream_offsets import StreamOffsets, Tasks, from_json_object
 from tests.pipeline.source.origins import tp
 
 OFFSETS = {tp("b-1"): 4, tp("a-10"): 3, tp("b-0"): 2, tp("a-2"): 1}
 
 
 def test_offsets_are_written_in_one_order_whatever_the_order_was() -> None:
-    offsets = StreamOffsets(OFFSETS, {"b": bytes(range(16))})
+    offsets = StreamOffsets(OFFSETS, {"b": bytes(range(16))}, Tasks(1000, None))
     made = offsets.as_json_object()
-    ids = "'topicId': 'AAECAwQFBgcICQoLDA0ODw'"
-    assert str(made) == "{'a': {'2': 1, '10': 3}, 'b': {'0': 2, '1': 4, " + ids + "}}"
+    assert json.dumps(made) == (
+        '{"a": {"2": 1, "10": 3}, "b": {"0": 2, "1": 4, "topicId": "AAECAwQFBgcICQoLDA0ODw"}, '
+        '"#tasks": {"maxRecordsPerPartition": 1000}}'
+    )
     assert from_json_object(made) == offsets
+    assert from_json_object(made).tasks == offsets.tasks
 
 
 def test_offsets_without_ids_are_those_of_sparks_kafka_source() -> None:

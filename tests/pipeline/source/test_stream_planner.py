@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.reading.range_reader import DataLostError
 from odradek.pipeline.source.options import read_options
-from odradek.pipeline.source.stream_offsets import StreamOffsets
+from odradek.pipeline.source.stream_offsets import StreamOffsets, from_json_object
 from odradek.pipeline.source.stream_planner import StreamPlanner
 from tests.pipeline.source.origins import Numbers, tp
 
@@ -226,6 +226,22 @@ def test_a_checkpoint_without_ids_goes_on_and_learns_them() -> None:
     end = stream.next_end({"a-0": 20})
     assert end == {"a-0": 40, "a": b"1"}
     assert stream.parts({"a-0": 20}, end) == [("a-0", 20, 40)]
+
+
+@pytest.mark.parametrize("changed", [{"maxRecordsPerPartition": "3"}, {"minPartitions": "9"}])
+def test_a_batch_that_runs_again_is_divided_as_before_whatever_the_options_are_now(
+    changed: dict[str, str],
+) -> None:
+    before = Stream({"a-0": (0, 40)}, maxRecordsPerPartition="10")
+    start = before.planner.initial()
+    end = before.planner.next_end(start, None, may_wait=False)
+    parts = before.planner.parts(start, end)
+    assert len(parts) == 4
+    after = Stream({"a-0": (0, 60)}, **changed)
+    end = from_json_object(end.as_json_object())
+    assert after.planner.parts(start, end) == parts
+    rest = after.planner.next_end(end, None, may_wait=False)
+    assert len(after.planner.parts(end, rest)) in (7, 9)
 
 
 def test_an_id_that_cannot_be_found_out_for_a_while_is_kept() -> None:
