@@ -7,10 +7,11 @@ the process, so correctness does not depend on it. As in Spark's Kafka source
     a new partition       is read from its earliest offset. If that is not 0, data has been lost.
     a missing partition   is data loss. So is one that ends before the offset already reached.
 
-Unlike there, a topic that was deleted and created again is detected, because its id is another
-than that in the checkpoint. This is data loss, too: what had not been read of the deleted topic is
-gone. If loss is allowed, the new topic is read from its beginning. If it was created after a batch
-had been planned, the batch has nothing of it, and the next batch begins at its beginning.
+Unlike there, a topic that was deleted and created again is detected, because its id is another than
+that in the checkpoint. This is data loss, too: what had not been read of the deleted topic is gone.
+If loss is allowed, the new topic is read from its beginning. If it was created after a batch had
+been planned, the batch has nothing of it, and the next batch begins at its beginning. A partition
+that comes back with the same id is read on from where it was.
 
 If a query begins at the latest offsets, its first batch is empty and ends where it begins, which
 writes that position to the checkpoint. Otherwise a crash in the first batch would move it forward.
@@ -51,6 +52,7 @@ class StreamPlanner:
         self._initial: StreamOffsets | None = None  # until this process plans the first batch
         self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
         self._final_ends: StreamOffsets | None = None
+        self._reported: set[TopicPartition] = set()  # that are missing
         self._last_batch_ms = -math.inf
         self.last_ends = StreamOffsets()
 
@@ -87,7 +89,10 @@ class StreamPlanner:
         seen = self.last_ends
         ends = self.current_ends()
         self._fail_on_loss(seen, ends)
-        return self._stream_offsets(ends.offsets, {**seen.topic_ids, **ends.topic_ids})
+        self.last_ends = self._stream_offsets(
+            {**self._missing(seen, ends), **ends.offsets}, {**seen.topic_ids, **ends.topic_ids}
+        )
+        return self.last_ends
 
     def next_end(
         self, start: StreamOffsets, at_most: int | None, *, may_wait: bool
@@ -106,7 +111,9 @@ class StreamPlanner:
         self._last_batch_ms = self._clock_ms()
         limited = ends.offsets if at_most is None else _limited(starts, ends.offsets, at_most, new)
         # An id that cannot be found out now may be found out, and compared, later.
-        return self._stream_offsets(limited, {**start.topic_ids, **ends.topic_ids})
+        return self._stream_offsets(
+            {**self._missing(start, ends), **limited}, {**start.topic_ids, **ends.topic_ids}
+        )
 
     def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
         """Return the ranges of a batch's tasks."""
@@ -202,6 +209,24 @@ class StreamPlanner:
             report_loss(
                 self._options, f"{format_partitions(gone)} no longer exist; data may be lost"
             )
+
+    def _missing(self, start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, int]:
+        """Return what had been read of partitions that are not there now, if loss is allowed.
+
+        They may come back, for example when a broker has started. Then they are not read again.
+        """
+        recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
+        missing = {
+            each: offset
+            for each, offset in start.offsets.items()
+            if each not in ends.offsets
+            and each.topic in start.topic_ids
+            and each.topic not in recreated
+        }
+        if missing.keys() - self._reported:
+            self._report_gone(missing, {}, set())
+        self._reported = set(missing)
+        return missing
 
     def _report_replaced(self, partition: TopicPartition, begin: int, end: int) -> None:
         report_loss(

@@ -244,6 +244,22 @@ def test_a_batch_that_runs_again_is_divided_as_before_whatever_the_options_are_n
     assert len(after.planner.parts(end, rest)) in (7, 9)
 
 
+def test_a_partition_that_is_missing_for_a_while_is_not_read_again_if_loss_is_allowed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = Stream({"b-0": (0, 5)}, {"b": b"2"}, failOnDataLoss="false")
+    start = {"a-0": 7, "b-0": 0, "a": b"1", "b": b"2"}
+    end = stream.next_end(start)
+    assert end == {**start, "b-0": 5}
+    assert stream.parts(start, end) == [("b-0", 0, 5)]
+    assert stream.next_end(end) == end
+    assert caplog.text.count("a-0 no longer exist") == 1
+    stream.log.there["a-0"], stream.log.ids["a"] = (0, 9), b"1"
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 7, 9)]
+    stream.log.ids["a"] = b"3"
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 0, 9)]
+
+
 def test_an_id_that_cannot_be_found_out_for_a_while_is_kept() -> None:
     stream = Stream({"a-0": (0, 40)})
     assert stream.next_end({"a-0": 10, "a": b"1"}) == {"a-0": 40, "a": b"1"}
