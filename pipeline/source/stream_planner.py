@@ -85,34 +85,45 @@ class StreamPlanner:
 
     def all_ends(self) -> StreamOffsets:
         """Return where a batch ends if neither its beginning nor a limit is known."""
-        self._initial = None
+        initial, self._initial = self._initial, None
         seen = self.last_ends
         ends = self.current_ends()
         self._fail_on_loss(seen, ends)
-        self.last_ends = self._stream_offsets(
+        end = self._stream_offsets(
             {**self._missing(seen, ends), **ends.offsets}, {**seen.topic_ids, **ends.topic_ids}
         )
+        if initial is not None:
+            end = replace(end, begins=initial.offsets)
+        # Spark compares them as text. If nothing is new, there is no further batch.
+        self.last_ends = seen if end == seen else end
         return self.last_ends
 
     def next_end(
         self, start: StreamOffsets, at_most: int | None, *, may_wait: bool
     ) -> StreamOffsets:
         """Return where a batch from `start` ends: after about `at_most` offsets, or all."""
+        is_first = start == self._initial
         self._initial = None
         if start == self._empty_first:
             self._empty_first = None
             return start
         ends = self.current_ends() if self._final_ends is None else self._final_ends
         self._fail_on_loss(start, ends)
-        starts = self._next_starts(start, ends)
+        changed = _changed(start, ends)
+        starts = self._next_starts(start, ends, changed)
         new = sum(max(0, end - starts[each]) for each, end in ends.offsets.items())
         if may_wait and self._final_ends is None and self._should_wait(new):
             return start
         self._last_batch_ms = self._clock_ms()
         limited = ends.offsets if at_most is None else _limited(starts, ends.offsets, at_most, new)
         # An id that cannot be found out now may be found out, and compared, later.
-        return self._stream_offsets(
+        end = self._stream_offsets(
             {**self._missing(start, ends), **limited}, {**start.topic_ids, **ends.topic_ids}
+        )
+        if end == start:
+            return start  # Spark compares them as text
+        return replace(
+            end, begins={each: starts[each] for each in starts if is_first or each in changed}
         )
 
     def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
@@ -120,8 +131,8 @@ class StreamPlanner:
         if start == self._initial:
             # Another process planned this batch before a crash; it keeps its planned end.
             both = start.offsets.keys() & end.offsets.keys()
-            begins = {each: min(start.offsets[each], end.offsets[each]) for each in both}
-            start = replace(start, offsets=begins, topic_ids=end.topic_ids)
+            offsets = {each: min(start.offsets[each], end.offsets[each]) for each in both}
+            start = replace(start, offsets=offsets, topic_ids=end.topic_ids)
         lost = self._created_since(end)
         starts = start.offsets
         ends = {each: offset for each, offset in end.offsets.items() if each.topic not in lost}
@@ -138,12 +149,10 @@ class StreamPlanner:
                     self._report_replaced(partition, starts[partition], ends[partition])
                 begin = bounds[partition].start if partition in bounds else ends[partition]
             elif partition in added:
-                if partition not in begins:
-                    continue
-                begin = begins[partition]
+                begin = begins.get(partition, ends[partition])
             else:
                 begin = starts[partition]
-            ranges[partition] = (begin, ends[partition])
+            ranges[partition] = (end.begins.get(partition, begin), ends[partition])
         return [
             replace(part, topic_id=end.topic_ids.get(part.partition.topic, part.topic_id))
             for part in split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
@@ -235,17 +244,15 @@ class StreamPlanner:
             f"which ends at {end}; some data may have been missed",
         )
 
-    def _next_starts(self, start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, int]:
-        """Return where to continue; new, shrunk or replaced partitions at their earliest offset."""
-        starts = start.offsets
-        recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
-        changed = (ends.offsets.keys() - starts.keys()) | _shrunk(starts, ends.offsets)
-        changed |= {each for each in ends.offsets if each.topic in recreated}
+    def _next_starts(
+        self, start: StreamOffsets, ends: StreamOffsets, changed: set[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return where to continue; the changed partitions at their earliest offset."""
         bounds = self._origin.bounds(sorted(changed))
         return {
             partition: bounds[partition].start
             if partition in bounds
-            else min(starts.get(partition, end), end)
+            else min(start.offsets.get(partition, end), end)
             for partition, end in ends.offsets.items()
         }
 
@@ -280,6 +287,14 @@ class StreamPlanner:
 def _with_other_ids(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> set[str]:
     """Return the topics that had an id before, and have another now."""
     return {topic for topic, topic_id in before.items() if now.get(topic, topic_id) != topic_id}
+
+
+def _changed(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:
+    """Return the partitions that are new, shorter than what was read, or of another topic."""
+    recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
+    added = ends.offsets.keys() - start.offsets.keys()
+    again = {each for each in ends.offsets if each.topic in recreated}
+    return added | again | _shrunk(start.offsets, ends.offsets)
 
 
 def _shrunk(start: Offsets, end: Offsets) -> set[TopicPartition]:

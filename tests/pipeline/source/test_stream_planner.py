@@ -1,6 +1,7 @@
 """From batch to batch of a stream."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ pytest.importorskip("pyspark")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.stream_offsets import StreamOffsets, from_json_object
 from odradek.pipeline.source.stream_planner import StreamPlanner
@@ -242,6 +243,28 @@ def test_a_batch_that_runs_again_is_divided_as_before_whatever_the_options_are_n
     assert after.planner.parts(start, end) == parts
     rest = after.planner.next_end(end, None, may_wait=False)
     assert len(after.planner.parts(end, rest)) in (7, 9)
+
+
+def test_a_batch_that_runs_again_begins_where_it_began_whatever_was_deleted_since() -> None:
+    first = Stream({"a-0": (0, 40)}, maxRecordsPerPartition="10")
+    start = first.planner.initial()
+    end = from_json_object(first.planner.next_end(start, None, may_wait=False).as_json_object())
+    parts = first.planner.parts(start, end)
+    assert [(part.start, part.end) for part in parts] == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    first.log.there["a-0"] = (25, 40)
+    first.restart()
+    assert first.planner.parts(first.planner.initial(), end) == parts
+    assert first.planner.next_end(end, None, may_wait=False).as_json_object() == (
+        end.as_json_object()
+    )
+    first.log.there |= {"a-0": (25, 41), "b-0": (0, 9)}
+    after = from_json_object(first.planner.next_end(end, None, may_wait=False).as_json_object())
+    expected = [OffsetRange(tp("a-0"), 40, 41), OffsetRange(tp("b-0"), 0, 9)]
+    assert first.planner.parts(end, after) == expected
+    first.log.there["b-0"] = (4, 9)
+    first.options = replace(first.options, fail_on_data_loss=False)
+    first.restart()
+    assert first.planner.parts(end, after) == expected
 
 
 def test_a_partition_that_is_missing_for_a_while_is_not_read_again_if_loss_is_allowed(
