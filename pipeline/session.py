@@ -3,7 +3,6 @@
     workers     run the driver's Python (`PYSPARK_PYTHON`), because odradek is installed there
     addresses   a `local` master uses loopback only: no name lookup, no open port
     the web UI  is off on a `local` master, so two jobs at a time do not compete for its port
-    filters     are pushed down into Python data sources, which is off by default in Spark
 
 A setting that the caller gives overrides these. pyspark is imported only when a session is made.
 """
@@ -28,7 +27,6 @@ OLDEST_JAVA = 17
 SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  # spark-submit sets this environment variable
 _LOOPBACK = "127.0.0.1"
 _ALWAYS = {
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",

@@ -1,6 +1,6 @@
 """What differs between the versions 4.0 to 4.3 of Spark.
 
-4.1    a source may apply filters; the writer of a stream may take batches of Arrow
+4.1    the writer of a stream may take batches of Arrow
 4.2    a source may limit the batches of a stream
 """
 

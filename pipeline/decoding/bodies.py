@@ -18,6 +18,7 @@ from odradek.protocol.compression import (
     MAX_DECOMPRESSED_BYTES,
     CompressionType,
     DecompressionError,
+    StreamTooLargeError,
     decompress,
 )
 from odradek.protocol.record import SMALLEST_RECORD_BYTES
@@ -31,6 +32,10 @@ _TASKS_AHEAD = 4
 _MAX_BUFFER_BYTES = 32 << 20  # decompressed; a full buffer is decoded before the next is filled
 
 
+class LargeBatchError(CorruptRecordError):
+    """A batch decompresses to more than is held in memory at once: see large_batches.py."""
+
+
 class Bodies(NamedTuple):
     """The records of batch i are `data[begin[i]:end[i]]`."""
 
@@ -42,7 +47,10 @@ class Bodies(NamedTuple):
 def read_bodies(
     piece: bytes, table: BatchTable, threads: Executor | None = None
 ) -> Iterator[tuple[BatchTable, Bodies]]:
-    """Yield some batches at a time, with their records. Raises CorruptRecordError."""
+    """Yield some batches at a time, with their records.
+
+    Raises LargeBatchError, other CorruptRecordErrors.
+    """
     begin = table.position + HEADER_BYTES
     end = table.position + table.size_bytes
     if not table.compression_id.any():
@@ -125,6 +133,8 @@ def _decompressed(stored: memoryview, codec: int, base_offset: int) -> bytes | m
         return stored
     try:
         return decompress(CompressionType(codec), stored, max_bytes=MAX_DECOMPRESSED_BYTES)
+    except StreamTooLargeError as error:
+        raise LargeBatchError(f"the batch at offset {base_offset}: {error}") from None
     except (DecompressionError, ValueError) as error:
         raise CorruptRecordError(f"the batch at offset {base_offset}: {error}") from None
 

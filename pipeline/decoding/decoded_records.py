@@ -1,7 +1,7 @@
 """Decoded records as columns, and their conversion from numpy to Arrow."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +9,11 @@ import pyarrow as pa
 from .arrow_arrays import binary_array, constant, list_array, string_array
 from .columns import COLUMN_TYPES, HEADER_TYPE, schema_of
 from .record_fields import HeaderFields, RecordFields
-from .varints import Ints
+from .varints import Bools, Ints
 
 _US_PER_MS = 1000
-_MAX_MS = np.iinfo(np.int64).max // _US_PER_MS  # the largest that fits a timestamp in microseconds
+# The largest timestamp that fits into 64 bits of microseconds: in the year 294247.
+MAX_MS: Final = int(np.iinfo(np.int64).max) // _US_PER_MS
 
 
 class DecodedRecords(NamedTuple):
@@ -60,9 +61,15 @@ class DecodedRecords(NamedTuple):
 
 
 def timestamps(timestamp_ms: Ints) -> pa.Array:
-    """Return Arrow's timestamps, clipped to those that fit into 64 bits of microseconds."""
-    within = np.clip(timestamp_ms, -_MAX_MS, _MAX_MS)
+    """Return Arrow's timestamps. Those outside [-MAX_MS, MAX_MS] become the nearest in it."""
+    within = np.clip(timestamp_ms, -MAX_MS, MAX_MS)
     return pa.array(within * _US_PER_MS).cast(COLUMN_TYPES["timestamp"])
+
+
+def clipped(column: pa.Array) -> Bools:
+    """Whether each of these timestamps is at the limit, so it was clipped."""
+    is_clipped: Bools = np.abs(column.cast(pa.int64()).to_numpy()) == MAX_MS * _US_PER_MS
+    return is_clipped
 
 
 def _key(records: DecodedRecords) -> pa.Array:

@@ -8,24 +8,27 @@
 
 Only what a requested column needs is read: to count records, or to list the offsets of batches
 without gaps, nothing is decompressed. Memory is bounded: batches are decoded in chunks of at most
-_CHUNK_BYTES and _CHUNK_RECORDS. A larger batch is decoded by itself, _CHUNK_RECORDS at a time.
+_CHUNK_BYTES and _CHUNK_RECORDS. A larger batch is decoded by itself, _CHUNK_RECORDS at a time. One
+that decompresses to more than MAX_DECOMPRESSED_BYTES is decompressed in parts (large_batches.py).
 """
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
+from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import read_records
 
 from .batch_table import BatchTable
-from .bodies import Bodies, read_bodies
+from .bodies import Bodies, LargeBatchError, read_bodies
 from .decoded_records import DecodedRecords
+from .large_batches import read_parts
 from .legacy_messages import read_messages
 from .record_fields import read_fields, read_headers
 from .record_walk import RecordSpans, find_records
@@ -41,7 +44,7 @@ class RecordDecoder:
     """Decodes the batches of one partition.
 
     `columns` are names of columns.py. With `threads`, several batches are decompressed at the same
-    time. Records with timestamps outside `times_ms`, [first, end), are left out.
+    time.
     """
 
     only_data_batches: ClassVar[bool] = True
@@ -49,7 +52,6 @@ class RecordDecoder:
     partition: int
     columns: tuple[str, ...]
     threads: Executor | None = None
-    times_ms: tuple[int, int] | None = None
 
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
@@ -58,8 +60,6 @@ class RecordDecoder:
 
         Raises CorruptRecordError, which names the batch and what is wrong with it.
         """
-        if self.times_ms is not None:
-            table = table.where(table.max_timestamp >= self.times_ms[0])
         for records in self.records(piece, table):
             yield from self._as_arrow(records, start_offset, end_offset)
 
@@ -79,9 +79,6 @@ class RecordDecoder:
         self, records: DecodedRecords, start_offset: int, end_offset: int
     ) -> Iterator[pa.RecordBatch]:
         wanted = (records.offset >= start_offset) & (records.offset < end_offset)
-        if self.times_ms is not None:
-            first_ms, end_ms = self.times_ms
-            wanted &= (records.timestamp_ms >= first_ms) & (records.timestamp_ms < end_ms)
         if not wanted.all():
             records = records.where(np.flatnonzero(wanted))
         if records.offset.size:
@@ -91,15 +88,40 @@ class RecordDecoder:
         if not self._needs_bodies(table):
             yield _from_headers(table)
             return
-        for part, bodies in read_bodies(piece, table, self.threads):
-            for spans, batch_row in _record_spans(piece, part, bodies):
-                yield self._from_bodies(piece, part, bodies, spans, batch_row)
+        done = 0
+        try:
+            for part, bodies in read_bodies(piece, table, self.threads):
+                for spans, batch_row in _record_spans(piece, part, bodies):
+                    yield self._from_bodies(piece, part, bodies, spans, batch_row)
+                done += part.height
+        except LargeBatchError:
+            if table.height == 1:
+                yield from self._from_large_batch(piece, table)
+            else:
+                for row in range(done, table.height):
+                    yield from self._records(piece, table.rows(row, row + 1))
+
+    def _from_large_batch(self, piece: bytes, table: BatchTable) -> Iterator[DecodedRecords]:
+        """Yield the records of a single batch that is not decompressed as a whole."""
+        begin, end = int(table.position[0]), int(table.position[0] + table.size_bytes[0])
+        stored = memoryview(piece)[begin + HEADER_BYTES : end]
+        codec = CompressionType(int(table.compression_id[0]))
+        try:
+            for data, count, end in read_parts(stored, codec, int(table.record_count[0])):
+                part = replace(table, record_count=np.array([count]))
+                bodies = Bodies(data, np.array([0]), np.array([end]))
+                for spans, batch_row in _record_spans(piece, part, bodies):
+                    yield self._from_bodies(piece, part, bodies, spans, batch_row)
+        except CorruptRecordError as error:
+            offset = table.base_offset[0]
+            raise CorruptRecordError(
+                f"the batch at offset {offset} ({len(stored)} bytes): {error}"
+            ) from None
 
     def _needs_bodies(self, table: BatchTable) -> bool:
         if not _IN_BODIES.isdisjoint(self.columns):
             return True
-        needs_times = "timestamp" in self.columns or self.times_ms is not None
-        if needs_times and not table.is_log_append_time.all():
+        if "timestamp" in self.columns and not table.is_log_append_time.all():
             return True
         return not table.has_no_gaps.all()
 

@@ -6,10 +6,14 @@ high watermark  the offset after the last committed record: high_watermarks.py
 last stable     the first offset of the oldest open transaction: isolation.py
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from odradek.protocol.any_batch import read_any_records
-from odradek.protocol.batch_header import BatchHeader
+from odradek.pipeline.decoding.batch_table import table_of
+from odradek.pipeline.decoding.decoded_records import DecodedRecords
+from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.decoding.legacy_messages import read_messages
+from odradek.protocol.batch_header import MAGIC_V2, BatchHeader
 from odradek.storage.filenames import FileKind
 from odradek.storage.log_reader import LogReader, OpenSegment
 from odradek.storage.time_index import TimeIndex
@@ -96,10 +100,19 @@ def _first_at(
     timestamp_ms: int,
     bounds: OffsetBounds,
 ) -> int | None:
-    if header.is_control:
+    if header.is_control or not header.record_count:
         return None
     data = segment.files.pread_exact(segment.file, header.size_bytes, position)
-    for record in read_any_records(data, header):
-        if record.timestamp_ms >= timestamp_ms and bounds.start <= record.offset < bounds.end:
-            return record.offset
+    for records in _records(data, header):
+        offset = records.offset
+        is_found = (records.timestamp_ms >= timestamp_ms) & (offset >= bounds.start)
+        found = offset[is_found & (offset < bounds.end)]
+        if found.size:
+            return int(found[0])
     return None
+
+
+def _records(data: bytes, header: BatchHeader) -> Iterator[DecodedRecords]:
+    if header.magic != MAGIC_V2:
+        return read_messages(data)
+    return RecordDecoder("", 0, ("timestamp",)).records(data, table_of([(0, header)]))

@@ -12,7 +12,6 @@ import numpy as np
 
 from odradek.pipeline.decoding.batch_table import BatchTable, find_batches, read_table
 from odradek.pipeline.decoding.legacy_messages import whole_messages
-from odradek.pipeline.decoding.varints import Bools, Ints
 from odradek.protocol.any_batch import SMALLEST_MESSAGE_BYTES, read_message_header
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
@@ -88,25 +87,15 @@ def _piece(data: bytes, position: int, *, verify_crc: bool) -> Piece:
     return Piece(data, table, int(table.last_offset[-1]) + 1, position, position + end)
 
 
-def checksums_match(data: bytes, table: BatchTable) -> Bools:
-    """Whether the checksum of each batch is correct."""
-    matches: Bools = _computed_crcs(data, table) == table.crc
-    return matches
-
-
-def _computed_crcs(data: bytes, table: BatchTable) -> Ints:
+def verify_checksums(data: bytes, table: BatchTable) -> None:
+    """Raise CorruptRecordError for the first batch whose checksum is wrong."""
     view = memoryview(data)
     rows = zip(table.position.tolist(), table.size_bytes.tolist(), strict=True)
-    return np.fromiter(
+    computed = np.fromiter(
         (crc32c(view[begin + CHECKED_POSITION : begin + size]) for begin, size in rows),
         np.int64,
         table.height,
     )
-
-
-def verify_checksums(data: bytes, table: BatchTable) -> None:
-    """Raise CorruptRecordError for the first batch whose checksum is wrong."""
-    computed = _computed_crcs(data, table)
     wrong = np.flatnonzero(computed != table.crc)
     if wrong.size:
         row = int(wrong[0])

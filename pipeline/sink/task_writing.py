@@ -5,6 +5,7 @@ sent at the same time. If another attempt fences it, or if the rest is slow, it 
 and then begins another transaction.
 """
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -23,6 +24,8 @@ from .rows_digest import RowsDigest
 from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
+
+_logger = logging.getLogger(__name__)
 
 _MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
 # A transaction that waits for rows holds back readers of committed records. When rows arrive later
@@ -179,18 +182,36 @@ class _Writing:
         for batch in _outgoing(self.options, self.rows):
             digest.add(batch)
         if not last.equals(CommittedBatch(task.batch_id, digest.rows, digest.text())):
-            raise WriteError(
-                f"{task.name} wrote {last.rows} rows of batch {task.batch_id} before, and has "
-                f"{digest.rows} rows now, which are not the same: the query is not deterministic, "
-                "or the batch was divided into different tasks (.coalesce(1) prevents that). "
-                "delivery=at-least-once accepts such queries"
-            )
+            text = _other_rows(task, last.rows, digest.rows)
+            if not self.options.keep_written or digest.rows >= last.rows:
+                raise WriteError(text)
+            _logger.warning("%s. What is written is kept (changedRows)", text)
         return True
 
     def _passed(self, marks: Iterable[Mark]) -> CommittedBatch | None:
         """Return the last batch that was written, if it is this one or a later one."""
         last = last_batch(marks)
         return None if last is None or last.batch_id < self.task.batch_id else last
+
+
+def _other_rows(task: TaskName, before: int, now: int) -> str:
+    """Return what may have changed the rows of a task that has written its batch, and what helps.
+
+    A task does not know what its rows are made of. A source that has lost records gives fewer.
+    """
+    text = (
+        f"{task.name} wrote {before} rows of batch {task.batch_id} before, and has {now} rows now, "
+        "which are not the same: "
+    )
+    if now < before:
+        text += (
+            "the source has lost records since then (a compacted topic, retention; then "
+            "changedRows=keep-written goes on if the query has no shuffle), or "
+        )
+    return text + (
+        "the query is not deterministic, or the batch was divided into different tasks "
+        "(.coalesce(1) prevents that). delivery=at-least-once accepts such queries"
+    )
 
 
 def _topics(options: WriteOptions, rows: TaskRows) -> set[str]:

@@ -19,6 +19,9 @@ _IGNORED = frozenset({"includeheaders", "checkpointlocation", "queryname"})
 OPTIONS: Final[Mapping[str, str]] = {
     "topic": "The topic of all rows. Without it, the column topic names each row's topic.",
     "delivery": "exactly-once (default), which needs transactions; or at-least-once.",
+    "changedRows": "If a task of a stream has written its batch, and runs again with fewer rows: "
+    "fail (default), or keep-written: what it wrote stays, and nothing is added. For sources that "
+    "have lost records in between (compacted topics, retention), and queries without shuffle.",
     "transactionalIdPrefix": "The prefix of transactional ids and their groups. Default: odradek.",
     "includeTimestamp": "true: the column timestamp becomes the records' timestamp. Otherwise "
     "(default) it is ignored, as by Spark's sink.",
@@ -47,6 +50,7 @@ class WriteOptions:
     delivery: Delivery = Delivery.EXACTLY_ONCE
     prefix: str = "odradek"
     with_timestamp: bool = False
+    keep_written: bool = False
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
@@ -57,10 +61,13 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     if not texts.get(_BOOTSTRAP):
         raise OptionError(f"Option '{_BOOTSTRAP}' is required: the broker to write to")
     delivery = texts.get("delivery", Delivery.EXACTLY_ONCE)
+    changed = texts.get("changedRows", "fail")
     return WriteOptions(
         client=client_config(texts),
         topic=texts.get("topic"),
         delivery=Delivery(values.one_of("delivery", delivery, tuple(Delivery))),
         prefix=texts.get("transactionalIdPrefix", "odradek"),
+        keep_written=values.one_of("changedRows", changed, ("fail", "keep-written"))
+        == "keep-written",
         with_timestamp=values.boolean("includeTimestamp", texts.get("includeTimestamp", "false")),
     )

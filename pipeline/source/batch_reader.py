@@ -15,7 +15,6 @@ from .options import ReadOptions
 from .origin import Origin
 from .planning import plan_batch
 from .row_schema import cast_to_schema, chosen_columns
-from .row_selection import Interval, RowSelection
 from .task import read_range, reads_files
 
 if TYPE_CHECKING:
@@ -23,19 +22,16 @@ if TYPE_CHECKING:
 
 
 class OdradekReader(DataSourceReader):
-    """Reads all rows that the options select, unless a subclass narrows `selection`."""
-
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.rows = Rows(options, schema)
-        self.selection = RowSelection()
 
     def partitions(self) -> Sequence[InputPartition]:
-        parts = plan_batch(make_origin(self.options), self.options, self.selection)
+        parts = plan_batch(make_origin(self.options), self.options)
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.rows.read(partition, self.selection.times_ms)
+        return self.rows.read(partition)
 
 
 def make_origin(options: ReadOptions, *, split_by_bytes: bool = True) -> Origin:
@@ -63,25 +59,23 @@ class Rows:
         value_type = self._values.type if self._values else None
         self._columns = chosen_columns(schema, options, value_type)
 
-    def read(
-        self, partition: InputPartition | None, times_ms: Interval | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task; nothing for the partition of an empty plan."""
         if partition is None or partition.value is None:
             return
         schema = to_arrow_schema(self._schema)
-        for batch in self._batches(partition.value, times_ms):
+        for batch in self._batches(partition.value):
             yield cast_to_schema(batch, schema)
 
-    def _batches(self, wanted: OffsetRange, times_ms: Interval | None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         columns = self._columns
         if self._values is None:
-            return read_range(self._options, wanted, columns, times_ms)
+            return read_range(self._options, wanted, columns)
         from .registry_values import with_values  # needs the extra `registry`
 
         with_offset = columns if "offset" in columns else (*columns, "offset")
         decoded = with_values(
-            read_range(self._options, wanted, with_offset, times_ms),
+            read_range(self._options, wanted, with_offset),
             wanted.partition,
             self._values,
             fail_on_bad_value=not self._options.null_for_bad_value,

@@ -11,6 +11,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec  # the types do not ex
 
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text
 from odradek.storage.topic_partition import TopicPartition
 
 from .positions import EARLIEST, LATEST
@@ -82,15 +83,17 @@ class BrokerOrigin:
             for partition, offset in self._offsets(wanted).items()
         }
 
-    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[str, bytes]:
         topics = sorted({partition.topic for partition in partitions})
         if not topics:
             return {}
         futures = self._admin.describe_topics(
             TopicCollection(topics), request_timeout=self._timeout_s
         )
-        ids = {topic: str(result.topic_id).encode() for topic, result in self._results(futures)}
-        return {each: ids[each.topic] for each in partitions if each.topic in ids}
+        found = self._results(futures)
+        ids = {topic: uuid_from_text(str(described.topic_id)) for topic, described in found}
+        # Kafka before 2.8 has no ids.
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id != ZERO_UUID}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         return [OffsetRange(partition, start, end)]

@@ -3,6 +3,9 @@
 The last offsets of a range may have no record that is returned: they may be transaction markers,
 aborted records, or removed by compaction. So the range has been read when a record at or after its
 last offset arrives, or when the client reports the end of the partition.
+
+A topic that is deleted and created again while it is read would give records of both. So its id is
+compared after the last record. Ids do not come back.
 """
 
 import logging
@@ -11,16 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from odradek.pipeline.decoding.arrow_arrays import constant
 from odradek.pipeline.decoding.columns import schema_of
+from odradek.pipeline.decoding.decoded_records import timestamps
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
-from .broker_origin import BrokerError
-from .row_selection import UNBOUNDED, Interval
+from .broker_origin import BrokerError, BrokerOrigin
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +57,6 @@ class BrokerReader:
     client: Mapping[str, str]
     wanted: OffsetRange
     columns: tuple[str, ...]
-    times_ms: Interval | None = None
     read_committed: bool = False
     fail_on_data_loss: bool = True
     timeout_ms: int = 120_000
@@ -69,10 +72,13 @@ class BrokerReader:
                     yield self._as_arrow(selected)
         finally:
             consumer.close()
+        self._check_topic()
 
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
             "fetch.wait.max.ms": "100",  # only a fetch after the last record would wait
+            # A limit, not a buffer. A record that is larger than a fetch comes whole.
+            "receive.message.max.bytes": str((1 << 31) - 1),
             "group.id": f"odradek-pipeline-{uuid4()}",  # the client requires one; it is not joined
             **self.client,
             **_CONSUMER_SETTINGS,
@@ -127,6 +133,18 @@ class BrokerReader:
         consumer.assign([self._at(low)])
         return False
 
+    def _check_topic(self) -> None:
+        """Raise DataLostError if the records may be of another topic of the same name."""
+        partition, planned = self.wanted.partition, self.wanted.topic_id
+        if planned is None:
+            return
+        found = BrokerOrigin(self.client, committed_only=False).topic_ids([partition])
+        if found.get(partition.topic, planned) != planned:
+            raise DataLostError(
+                f"{partition}: the topic was deleted and created again while it was read; "
+                "the next attempt does not read the new one"
+            )
+
     def _report(self, why: str) -> None:
         lost = f"{self.wanted.partition}: records are lost: {why}"
         if self.fail_on_data_loss:
@@ -136,12 +154,10 @@ class BrokerReader:
     # -- as columns --------------------------------------------------------------------------------
 
     def _selected(self, messages: Iterable[Message]) -> list[Message]:
-        first_ms, end_ms = self.times_ms or UNBOUNDED
         return [
             message
             for message in messages
             if self.wanted.start <= (message.offset() or 0) < self.wanted.end
-            and first_ms <= message.timestamp()[1] < end_ms
         ]
 
     def _as_arrow(self, messages: Sequence[Message]) -> pa.RecordBatch:
@@ -162,7 +178,8 @@ class BrokerReader:
             case "offset":
                 values = [message.offset() for message in messages]
             case "timestamp":
-                values = [message.timestamp()[1] * 1000 for message in messages]
+                times = [message.timestamp()[1] for message in messages]
+                return timestamps(np.array(times, np.int64))
             case "timestampType":
                 values = [message.timestamp()[0] + _TO_SPARKS_TYPE for message in messages]
             case "headers":

@@ -4,7 +4,6 @@ Spark passes the options to each process in a dictionary with case-insensitive k
 from it directly: a copy in a plain dictionary would have lower-case keys.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -21,11 +20,6 @@ from .stream_reader import OdradekStreamReader
 if TYPE_CHECKING:
     from odradek.pipeline.sink.writers import OdradekStreamWriter, OdradekWriter
 
-# Only the process that pushes filters down imports this module. A data source cannot see whether
-# `spark.sql.python.filterPushdown.enabled` is set, and if it is not, Spark refuses a reader that
-# has `pushFilters`.
-_PUSHING_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
-
 
 class OdradekDataSource(DataSource):
     """Implements `format("odradek")`."""
@@ -41,12 +35,7 @@ class OdradekDataSource(DataSource):
         return full_schema(options, found.type if found else None)
 
     def reader(self, schema: StructType) -> OdradekReader:
-        options = read_options(self.options, streaming=False)
-        if _PUSHING_MODULE not in sys.modules:
-            return OdradekReader(options, schema)
-        from .filtering_reader import FilteringReader
-
-        return FilteringReader(options, schema)
+        return OdradekReader(read_options(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> OdradekStreamReader:  # noqa: N802 - Spark's name
         options = read_options(self.options, streaming=True)

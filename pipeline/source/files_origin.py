@@ -46,9 +46,9 @@ class FilesOrigin:
             if partition in bounds
         }
 
-    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
-        found = {partition: self._topic_id(partition) for partition in partitions}
-        return {partition: topic_id for partition, topic_id in found.items() if topic_id}
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[str, bytes]:
+        found = ((partition.topic, self._topic_id(partition)) for partition in partitions)
+        return {topic: topic_id for topic, topic_id in found if topic_id}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         topic_id = self._topic_id(partition)

@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from .positions import as_json_object, from_json_object
+from .stream_offsets import from_json_object
 from .stream_reader import JsonOffsets, OdradekStreamReader
 
 
@@ -28,10 +28,10 @@ class LimitedStreamReader(OdradekStreamReader, SupportsTriggerAvailableNow):
         end = self.planner.next_end(
             from_json_object(start), at_most, may_wait=not isinstance(limit, ReadAllAvailable)
         )
-        return as_json_object(end)
+        return end.as_json_object()
 
     def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802
-        return as_json_object(self.planner.last_ends) or None
+        return self.planner.last_ends.as_json_object() or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self.planner.stop_at_current_ends()

@@ -24,8 +24,8 @@ class Origin(Protocol):
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset in the bounds that is not older; None if all are older."""
 
-    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
-        """Return the ids of the partitions' topics, if known."""
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[str, bytes]:
+        """Return the ids of the partitions' topics, if known. A topic made again has another id."""
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         """Return the consecutive ranges that tasks read for the offsets [start, end)."""

@@ -5,45 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
 from .origin import Origin
 from .resolving import ending_offsets, selected_partitions, starting_offsets
-from .row_selection import RowSelection, intersection
 
 
-def plan_batch(origin: Origin, options: ReadOptions, selection: RowSelection) -> list[OffsetRange]:
+def plan_batch(origin: Origin, options: ReadOptions) -> list[OffsetRange]:
     """Return the ranges of a batch query's tasks. Raises OptionError, DataLostError, OSError."""
     bounds = origin.bounds(selected_partitions(origin, options))
     start = starting_offsets(origin, options, bounds)
     end = ending_offsets(origin, options, bounds)
-    chosen = {
-        each: intersection((start[each], end[each]), selection.offsets)
-        for each in sorted(start.keys() & end.keys())
-        if selection.has(each)
-    }
-    if selection.times_ms is not None and selection.times_ms[0] > 0:
-        chosen = _without_old(origin, chosen, selection.times_ms[0])
-    return split_ranges(origin, options, chosen)
-
-
-def _without_old(
-    origin: Origin, ranges: Mapping[TopicPartition, tuple[int, int]], not_before_ms: int
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Return the ranges from the first record on that is not older than `not_before_ms`."""
-    within = {
-        partition: OffsetBounds(start, end)
-        for partition, (start, end) in ranges.items()
-        if start < end
-    }
-    found = origin.offsets_at(dict.fromkeys(within, not_before_ms), within)
-    return {
-        partition: (bounds.end if (first := found.get(partition)) is None else first, bounds.end)
-        for partition, bounds in within.items()
-    }
+    ranges = {each: (start[each], end[each]) for each in sorted(start.keys() & end.keys())}
+    return split_ranges(origin, options, ranges)
 
 
 def split_ranges(

@@ -76,23 +76,6 @@ def parse_offsets(name: str, text: str) -> dict[TopicPartition, int]:
     return found
 
 
-def as_json_object(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Return `{"orders": {"0": 23}}`, sorted, because Spark compares such offsets as text."""
-    found: dict[str, dict[str, int]] = {}
-    for partition in sorted(offsets):
-        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
-    return found
-
-
-def from_json_object(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """Parse the result of `as_json_object`."""
-    return {
-        TopicPartition(topic, int(partition)): int(offset)
-        for topic, partitions in offsets.items()
-        for partition, offset in partitions.items()
-    }
-
-
 def format_partitions(partitions: Iterable[TopicPartition]) -> str:
     """Return their names, for a message."""
     return ", ".join(map(str, sorted(partitions))) or "none"

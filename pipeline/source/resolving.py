@@ -39,10 +39,10 @@ def selected_partitions(origin: Origin, options: ReadOptions) -> list[TopicParti
     return options.topics.choose(existing)
 
 
-def report_loss(options: ReadOptions, what: str) -> None:
+def report_loss(options: ReadOptions, what: str, otherwise: str = "continues without") -> None:
     """Raise DataLostError, or log a warning if failOnDataLoss is false."""
     if options.fail_on_data_loss:
-        raise DataLostError(f"{what} (failOnDataLoss=false continues without)")
+        raise DataLostError(f"{what} (failOnDataLoss=false {otherwise})")
     _logger.warning("%s", what)
 
 

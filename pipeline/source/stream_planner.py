@@ -1,14 +1,17 @@
 """Plans the batches of a streaming query: where each ends, and the ranges that its tasks read.
 
-Offsets are {partition: next offset}. Spark keeps them in the checkpoint. State of this class is
-lost with the process, so correctness does not depend on it. As in Spark's Kafka source
+Spark keeps the ends of batches (StreamOffsets) in the checkpoint. State of this class is lost with
+the process, so correctness does not depend on it. As in Spark's Kafka source
 (KafkaMicroBatchStream)
 
     a new partition       is read from its earliest offset. If that is not 0, data has been lost.
     a missing partition   is data loss. So is one that ends before the offset already reached.
 
-Unlike there, a topic that was deleted and created again is detected by its id, if its log is long
-enough. If loss is allowed, it is read from its beginning.
+Unlike there, a topic that was deleted and created again is detected, because its id is another than
+that in the checkpoint. This is data loss, too: what had not been read of the deleted topic is gone.
+If loss is allowed, the new topic is read from its beginning. If it was created after a batch had
+been planned, the batch has nothing of it, and the next batch begins at its beginning. A partition
+that comes back with the same id is read on from where it was.
 
 If a query begins at the latest offsets, its first batch is empty and ends where it begins, which
 writes that position to the checkpoint. Otherwise a crash in the first batch would move it forward.
@@ -20,10 +23,12 @@ next batch reads the rest.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.protocol.primitives import uuid_text
 from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
@@ -31,6 +36,7 @@ from .origin import Origin
 from .planning import split_ranges
 from .positions import LATEST, Everywhere, Offsets, format_partitions
 from .resolving import report_loss, selected_partitions, starting_offsets
+from .stream_offsets import StreamOffsets, Tasks
 
 
 class StreamPlanner:
@@ -43,93 +49,193 @@ class StreamPlanner:
         self._origin = origin
         self._options = options
         self._clock_ms = clock_ms
-        self._initial: Offsets | None = None  # until this process has planned the first batch
-        self._empty_first: Offsets | None = None  # where an empty first batch begins and ends
-        self._final_ends: Offsets | None = None
-        self._topic_ids: dict[TopicPartition, bytes] = {}
+        self._initial: StreamOffsets | None = None  # until this process plans the first batch
+        self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
+        self._final_ends: StreamOffsets | None = None
+        self._reported: set[TopicPartition] = set()  # that are missing
         self._last_batch_ms = -math.inf
-        self.last_ends: Offsets = {}
+        self.last_ends = StreamOffsets()
 
-    def initial(self) -> dict[TopicPartition, int]:
+    def initial(self) -> StreamOffsets:
         """Return where a query without a checkpoint begins."""
-        bounds = self._origin.bounds(selected_partitions(self._origin, self._options))
+        selected = selected_partitions(self._origin, self._options)
+        topic_ids = self._origin.topic_ids(selected)
+        bounds = self._origin.bounds(selected)
         found = starting_offsets(self._origin, self._options, bounds)
-        self._initial = found
+        self._initial = self._stream_offsets(found, topic_ids)
         if self._options.starting == Everywhere(LATEST):
-            self._empty_first = found
-        return found
+            self._empty_first = self._initial
+        return self._initial
 
-    def current_ends(self) -> Offsets:
+    def current_ends(self) -> StreamOffsets:
         """Return the end of each existing partition that the options select."""
         selected = self._options.topics.choose(self._origin.partitions())
-        self.last_ends = {
-            each: bounds.end for each, bounds in self._origin.bounds(selected).items()
-        }
+        # Before the ends: if a topic is created again in between, `parts` finds that its id is
+        # another than that of the batch.
+        topic_ids = self._origin.topic_ids(selected)
+        bounds = self._origin.bounds(selected)
+        self.last_ends = self._stream_offsets(
+            {each: bounds[each].end for each in bounds}, topic_ids
+        )
         return self.last_ends
 
     def stop_at_current_ends(self) -> None:
         """Exclude records that are written from now on (trigger AvailableNow)."""
         self._final_ends = self.current_ends()
 
-    def all_ends(self) -> Offsets:
+    def all_ends(self) -> StreamOffsets:
         """Return where a batch ends if neither its beginning nor a limit is known."""
-        self._initial = None
+        initial, self._initial = self._initial, None
         seen = self.last_ends
         ends = self.current_ends()
         self._fail_on_loss(seen, ends)
-        return ends
+        end = self._stream_offsets(
+            {**self._missing(seen, ends), **ends.offsets}, {**seen.topic_ids, **ends.topic_ids}
+        )
+        if initial is not None:
+            end = replace(end, begins=initial.offsets)
+        # Spark compares them as text. If nothing is new, there is no further batch.
+        self.last_ends = seen if end == seen else end
+        return self.last_ends
 
-    def next_end(self, start: Offsets, at_most: int | None, *, may_wait: bool) -> Offsets:
+    def next_end(
+        self, start: StreamOffsets, at_most: int | None, *, may_wait: bool
+    ) -> StreamOffsets:
         """Return where a batch from `start` ends: after about `at_most` offsets, or all."""
+        is_first = start == self._initial
         self._initial = None
         if start == self._empty_first:
             self._empty_first = None
             return start
         ends = self.current_ends() if self._final_ends is None else self._final_ends
         self._fail_on_loss(start, ends)
-        starts = self._next_starts(start, ends)
-        new = sum(max(0, end - starts[partition]) for partition, end in ends.items())
+        changed = _changed(start, ends)
+        starts = self._next_starts(start, ends, changed)
+        new = sum(max(0, end - starts[each]) for each, end in ends.offsets.items())
         if may_wait and self._final_ends is None and self._should_wait(new):
             return start
         self._last_batch_ms = self._clock_ms()
-        return ends if at_most is None else _limited(starts, ends, at_most, new)
+        limited = ends.offsets if at_most is None else _limited(starts, ends.offsets, at_most, new)
+        # An id that cannot be found out now may be found out, and compared, later.
+        end = self._stream_offsets(
+            {**self._missing(start, ends), **limited}, {**start.topic_ids, **ends.topic_ids}
+        )
+        if end == start:
+            return start  # Spark compares them as text
+        return replace(
+            end, begins={each: starts[each] for each in starts if is_first or each in changed}
+        )
 
-    def parts(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+    def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
         """Return the ranges of a batch's tasks."""
         if start == self._initial:
             # Another process planned this batch before a crash; it keeps its planned end.
-            start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
-        recreated = self._recreated(end)
-        self._report_gone(start, end)
-        added = end.keys() - start.keys()
-        bounds = self._origin.bounds(sorted(added | recreated | _shrunk(start, end)))
-        begins = self._starts_of_added(sorted(added), bounds)
+            both = start.offsets.keys() & end.offsets.keys()
+            offsets = {each: min(start.offsets[each], end.offsets[each]) for each in both}
+            start = replace(start, offsets=offsets, topic_ids=end.topic_ids)
+        lost = self._created_since(end)
+        starts = start.offsets
+        ends = {each: offset for each, offset in end.offsets.items() if each.topic not in lost}
+        recreated = self._report_recreated(start, end) - lost
+        self._report_gone(starts, end.offsets, recreated)
+        added = ends.keys() - starts.keys()
+        replaced = _shrunk(starts, ends) | {each for each in ends if each.topic in recreated}
+        bounds = self._origin.bounds(sorted(added | replaced))
+        begins = self._starts_of_added(sorted(added - replaced), bounds)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
-        for partition in sorted(end):
-            begin = begins.get(partition) if partition in added else start[partition]
-            if begin is None:
-                continue
-            if partition in recreated or begin > end[partition]:
-                self._report_replaced(partition, begin, end[partition])
-                begin = bounds[partition].start if partition in bounds else end[partition]
-            ranges[partition] = (begin, end[partition])
-        return split_ranges(self._origin, self._options, ranges)
+        for partition in sorted(ends):
+            if partition in replaced:
+                if partition.topic not in recreated:
+                    self._report_replaced(partition, starts[partition], ends[partition])
+                begin = bounds[partition].start if partition in bounds else ends[partition]
+            elif partition in added:
+                begin = begins.get(partition, ends[partition])
+            else:
+                begin = starts[partition]
+            ranges[partition] = (end.begins.get(partition, begin), ends[partition])
+        return [
+            replace(part, topic_id=end.topic_ids.get(part.partition.topic, part.topic_id))
+            for part in split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
+        ]
+
+    def _stream_offsets(self, offsets: Offsets, topic_ids: Mapping[str, bytes]) -> StreamOffsets:
+        """Return the offsets with those of the ids that are of their topics."""
+        topics = {each.topic for each in offsets}
+        ids = {each: topic_ids[each] for each in topics if each in topic_ids}
+        options = self._options
+        return StreamOffsets(
+            offsets, ids, Tasks(options.max_records_per_partition, options.min_partitions)
+        )
+
+    def _dividing_as(self, tasks: Tasks | None) -> ReadOptions:
+        """Return the options, with those by which the batch was divided when it was planned."""
+        if tasks is None:
+            return self._options
+        return replace(
+            self._options,
+            max_records_per_partition=tasks.max_records,
+            min_partitions=tasks.min_partitions,
+        )
 
     # -- partitions that are new or changed --------------------------------------------------------
 
-    def _fail_on_loss(self, start: Offsets, ends: Offsets) -> None:
+    def _fail_on_loss(self, start: StreamOffsets, ends: StreamOffsets) -> None:
         """Raise before Spark stores the end, so the query can continue when the data is back."""
         if self._options.fail_on_data_loss:
-            self._report_gone(start, ends)
-            for partition in sorted(_shrunk(start, ends)):
-                self._report_replaced(partition, start[partition], ends[partition])
+            self._report_recreated(start, ends)
+            self._report_gone(start.offsets, ends.offsets, set())
+            for partition in sorted(_shrunk(start.offsets, ends.offsets)):
+                self._report_replaced(partition, start.offsets[partition], ends.offsets[partition])
 
-    def _report_gone(self, start: Offsets, end: Offsets) -> None:
-        gone = start.keys() - end.keys()
+    def _report_recreated(self, start: StreamOffsets, end: StreamOffsets) -> set[str]:
+        """Return the topics that were created again between `start` and `end`."""
+        recreated = _with_other_ids(start.topic_ids, end.topic_ids)
+        for topic in sorted(recreated):
+            report_loss(
+                self._options,
+                f"the topic {topic} was deleted and created again: its id was "
+                f"{uuid_text(start.topic_ids[topic])} and is now {uuid_text(end.topic_ids[topic])}."
+                " Records of the deleted topic may have been missed",
+                "reads the new topic from its beginning",
+            )
+        return recreated
+
+    def _created_since(self, end: StreamOffsets) -> set[str]:
+        """Return the topics that were created again after the batch that ends here was planned."""
+        lost = _with_other_ids(end.topic_ids, self._origin.topic_ids(sorted(end.offsets)))
+        for topic in sorted(lost):
+            report_loss(
+                self._options,
+                f"the topic {topic} was deleted and created again after this batch had been "
+                "planned: the batch's records of it are lost",
+                "continues without them, and reads the new topic from its beginning",
+            )
+        return lost
+
+    def _report_gone(self, start: Offsets, end: Offsets, recreated: set[str]) -> None:
+        gone = {each for each in start.keys() - end.keys() if each.topic not in recreated}
         if gone:
             report_loss(
                 self._options, f"{format_partitions(gone)} no longer exist; data may be lost"
             )
+
+    def _missing(self, start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, int]:
+        """Return what had been read of partitions that are not there now, if loss is allowed.
+
+        They may come back, for example when a broker has started. Then they are not read again.
+        """
+        recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
+        missing = {
+            each: offset
+            for each, offset in start.offsets.items()
+            if each not in ends.offsets
+            and each.topic in start.topic_ids
+            and each.topic not in recreated
+        }
+        if missing.keys() - self._reported:
+            self._report_gone(missing, {}, set())
+        self._reported = set(missing)
+        return missing
 
     def _report_replaced(self, partition: TopicPartition, begin: int, end: int) -> None:
         report_loss(
@@ -138,15 +244,16 @@ class StreamPlanner:
             f"which ends at {end}; some data may have been missed",
         )
 
-    def _next_starts(self, start: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
-        """Return where to continue; new or shrunk partitions at their earliest offset."""
-        changed = sorted((ends.keys() - start.keys()) | _shrunk(start, ends))
-        bounds = self._origin.bounds(changed)
+    def _next_starts(
+        self, start: StreamOffsets, ends: StreamOffsets, changed: set[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return where to continue; the changed partitions at their earliest offset."""
+        bounds = self._origin.bounds(sorted(changed))
         return {
             partition: bounds[partition].start
             if partition in bounds
-            else min(start.get(partition, end), end)
-            for partition, end in ends.items()
+            else min(start.offsets.get(partition, end), end)
+            for partition, end in ends.offsets.items()
         }
 
     def _starts_of_added(
@@ -168,15 +275,6 @@ class StreamPlanner:
                 )
         return begins
 
-    def _recreated(self, end: Offsets) -> set[TopicPartition]:
-        """Return partitions whose topic was deleted and created again since the last batch."""
-        known, self._topic_ids = self._topic_ids, self._origin.topic_ids(sorted(end))
-        return {
-            partition
-            for partition, topic_id in self._topic_ids.items()
-            if known.get(partition, topic_id) != topic_id
-        }
-
     def _should_wait(self, new: int) -> bool:
         """Whether there are too few new records for a batch, and the last one is recent."""
         options = self._options
@@ -184,6 +282,19 @@ class StreamPlanner:
         if at_least is None or new >= at_least:
             return False
         return self._clock_ms() - self._last_batch_ms < options.max_trigger_delay_ms
+
+
+def _with_other_ids(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> set[str]:
+    """Return the topics that had an id before, and have another now."""
+    return {topic for topic, topic_id in before.items() if now.get(topic, topic_id) != topic_id}
+
+
+def _changed(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:
+    """Return the partitions that are new, shorter than what was read, or of another topic."""
+    recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
+    added = ends.offsets.keys() - start.offsets.keys()
+    again = {each for each in ends.offsets if each.topic in recreated}
+    return added | again | _shrunk(start.offsets, ends.offsets)
 
 
 def _shrunk(start: Offsets, end: Offsets) -> set[TopicPartition]:

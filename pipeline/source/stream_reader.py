@@ -15,10 +15,9 @@ from pyspark.sql.types import StructType
 
 from .batch_reader import Rows, make_origin
 from .options import ReadOptions
-from .positions import as_json_object, from_json_object
+from .stream_offsets import from_json_object
 from .stream_planner import StreamPlanner
 
-# Offsets as Spark stores them: {"orders": {"0": 23}}, the format of its Kafka source.
 JsonOffsets = dict[str, Any]
 
 
@@ -37,10 +36,10 @@ class OdradekStreamReader(DataSourceStreamReader):
         return StreamPlanner(origin, self.options, lambda: time.monotonic() * 1000)
 
     def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name, as all that follow
-        return as_json_object(self.planner.initial())
+        return self.planner.initial().as_json_object()
 
     def latestOffset(self, *_: Any) -> JsonOffsets:  # noqa: N802
-        return as_json_object(self.planner.all_ends())
+        return self.planner.all_ends().as_json_object()
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
         parts = self.planner.parts(from_json_object(start), from_json_object(end))

@@ -1,5 +1,6 @@
 """Reads one range of offsets into Arrow record batches. Tasks run this."""
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,12 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from odradek.pipeline.decoding.batch_decoder import BatchDecoder
+from odradek.pipeline.decoding.decoded_records import MAX_MS, clipped
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange, RangeReader
+from odradek.protocol.batch_header import CorruptRecordError
 
 from .options import ReadOptions
-from .row_selection import Interval
+
+_logger = logging.getLogger(__name__)
 
 _THREADS = 2
 
@@ -25,9 +29,32 @@ def reads_files(options: ReadOptions) -> bool:
 
 
 def read_range(
-    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...], times_ms: Interval | None
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError."""
+    """Yield the rows. Raises DataLostError, CorruptRecordError, BrokerError, OSError.
+
+    Timestamps that are clipped are counted, and logged at the end.
+    """
+    count = 0
+    for batch in _read_range(options, wanted, columns):
+        if "timestamp" in columns and not options.batch_view:
+            count += int(clipped(batch["timestamp"]).sum())
+        yield batch
+    if count:
+        _logger.warning(
+            "%s, offsets %d to %d: %d timestamps are not within %d ms of 1970 and were clipped to "
+            "that. Perhaps the producer gave microseconds or nanoseconds",
+            wanted.partition,
+            wanted.start,
+            wanted.end - 1,
+            count,
+            MAX_MS,
+        )
+
+
+def _read_range(
+    options: ReadOptions, wanted: OffsetRange, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
     if not reads_files(options) and options.client.get("bootstrap.servers"):
         from .broker_reader import BrokerReader  # confluent-kafka is needed only here
 
@@ -35,7 +62,6 @@ def read_range(
             options.client,
             wanted,
             columns,
-            times_ms,
             read_committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
             timeout_ms=options.poll_timeout_ms,
@@ -46,15 +72,19 @@ def read_range(
         next(directory.iterdir(), None)
     topic, partition = wanted.partition
     with ThreadPoolExecutor(_THREADS) as threads:
-        yield from RangeReader(
+        reader = RangeReader(
             LogDirectories(options.directories),
             wanted,
             BatchDecoder(topic, partition, columns)
             if options.batch_view
-            else RecordDecoder(topic, partition, columns, threads, times_ms),
+            else RecordDecoder(topic, partition, columns, threads),
             verify_crc=options.verify_crc,
             fail_on_data_loss=options.fail_on_data_loss,
-        ).read()
+        )
+        try:
+            yield from reader.read()
+        except CorruptRecordError as error:
+            raise CorruptRecordError(f"{wanted.partition}: {error}") from error
 
 
 def _is_readable(directory: Path) -> bool:

@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.decoding import bodies as bodies_module
 from odradek.pipeline.decoding import decoder as decoder_module
+from odradek.pipeline.decoding import large_batches
 from odradek.pipeline.decoding.batch_table import find_batches, read_table
 from odradek.pipeline.decoding.bodies import read_bodies
 from odradek.pipeline.decoding.columns import ALL_COLUMNS, schema_of
 from odradek.pipeline.decoding.decoder import RecordDecoder
-from odradek.protocol.batch_header import CorruptRecordError, read_header
+from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError, read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 
 EVERYTHING = (0, 1 << 62)
+RECORD_COUNT_AT = HEADER_BYTES - 1  # its last byte
 
 nullable = st.none() | st.binary(max_size=300)
 header = st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=70))
@@ -117,6 +119,49 @@ def test_columns_and_offsets_can_be_chosen(batches, columns, start, end) -> None
         if start <= row["offset"] < end
     ]
     assert rows_of(decoded(data, tuple(columns), (start, end))) == expected
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(st.lists(batch, min_size=1, max_size=5), st.integers(1, 400), st.integers(0, 1000))
+def test_a_batch_that_is_too_large_decompressed_is_decompressed_in_parts(
+    batches, part_bytes, at_most
+) -> None:
+    data = built(batches)
+    whole = decoded(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies_module, "MAX_DECOMPRESSED_BYTES", at_most)
+        patch.setattr(large_batches, "_PART_BYTES", part_bytes)
+        assert decoded(data).combine_chunks() == whole.combine_chunks()
+        with ThreadPoolExecutor(2) as threads:
+            assert decoded(data, threads=threads).combine_chunks() == whole.combine_chunks()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", [each for each in CompressionType if each])
+def test_a_batch_of_300_mb_is_decoded(codec: CompressionType) -> None:
+    value = bytes(30_000_000)
+    data = built([([Record(None, value, 1)] * 10, codec, None)])
+    positions, _ = find_batches(data)
+    table = read_table(np.frombuffer(data, np.uint8), positions)
+    sizes = [
+        len(each.as_py())
+        for made in RecordDecoder("t", 3, ("value",)).decode(data, table, *EVERYTHING)
+        for each in made["value"]
+    ]
+    assert sizes == [len(value)] * 10
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_large_batch_with_another_number_of_records_is_an_error(change: int) -> None:
+    records = [Record(None, b"x" * 100, 1)] * 5
+    data = bytearray(built([(records, CompressionType.ZSTD, None)]))
+    data[RECORD_COUNT_AT] += change
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies_module, "MAX_DECOMPRESSED_BYTES", 200)
+        patch.setattr(large_batches, "_PART_BYTES", 150)
+        with pytest.raises(CorruptRecordError, match="the batch at offset 7 "):
+            decoded(bytes(data))
 
 
 @pytest.mark.slow

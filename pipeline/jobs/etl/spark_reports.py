@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from odradek.pipeline.jobs.spark_tasks import PYTHON_ERROR
 from odradek.pipeline.sink.write_options import Delivery
-from odradek.pipeline.source.positions import from_json_object
+from odradek.pipeline.source.stream_offsets import from_json_object
 from odradek.storage.topic_partition import TopicPartition
 
 # Names of observed metrics: a prefix for those of each source, and that of what is written.
@@ -119,7 +119,7 @@ def _lag(sources: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
-def _offsets(reported: Any) -> dict[TopicPartition, int] | None:  # JSON, or JSON in a text
+def _offsets(reported: Any) -> Mapping[TopicPartition, int] | None:  # JSON, or JSON in a text
     """Parse {"orders": {"0": 23}}. Returns None for another format."""
     if isinstance(reported, str):
         try:
@@ -127,7 +127,7 @@ def _offsets(reported: Any) -> dict[TopicPartition, int] | None:  # JSON, or JSO
         except ValueError:
             return None
     try:
-        return from_json_object(reported)
+        return from_json_object(reported).offsets
     except (AttributeError, TypeError, ValueError):
         return None
 

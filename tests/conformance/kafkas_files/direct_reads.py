@@ -7,7 +7,6 @@ from odradek.pipeline.decoding.columns import ALL_COLUMNS
 from odradek.pipeline.source.batch_reader import make_origin
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
-from odradek.pipeline.source.row_selection import RowSelection
 from odradek.pipeline.source.task import read_range
 from tests.conformance.spark_jobs import Row
 
@@ -28,8 +27,8 @@ def read_directly(data: Path, name: str, isolation: str, **more: str) -> list[Ro
         streaming=False,
     )
     rows: list[Row] = []
-    for wanted in plan_batch(make_origin(options), options, RowSelection()):
-        for batch in read_range(options, wanted, ALL_COLUMNS, None):
+    for wanted in plan_batch(make_origin(options), options):
+        for batch in read_range(options, wanted, ALL_COLUMNS):
             columns = {name: batch.column(name) for name in ALL_COLUMNS}
             columns["timestamp"] = columns["timestamp"].cast("int64")
             rows += _rows({name: column.to_pylist() for name, column in columns.items()})

@@ -30,6 +30,13 @@ def test_without_options_rows_are_written_exactly_once() -> None:
     assert not found.with_timestamp
 
 
+def test_rows_that_have_changed_are_an_error_unless_what_is_written_is_kept() -> None:
+    assert not write_options(BROKER).keep_written
+    assert write_options({**BROKER, "changedRows": "keep-written"}).keep_written
+    with pytest.raises(OptionError, match="changedRows"):
+        write_options({**BROKER, "changedRows": "ignore"})
+
+
 def test_options_of_spark_itself_are_ignored() -> None:
     said = {"checkpointLocation": "/somewhere", "queryName": "q", "includeHeaders": "true"}
     assert write_options({**BROKER, **said}) == write_options(BROKER)

@@ -46,8 +46,8 @@ class Numbers:
             found[partition] = offset if offset < end else None
         return found
 
-    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, bytes]:
-        return {each: self.ids[each.topic] for each in partitions if each.topic in self.ids}
+    def topic_ids(self, partitions: Collection[TopicPartition]) -> dict[str, bytes]:
+        return {each.topic: self.ids[each.topic] for each in partitions if each.topic in self.ids}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
         return [OffsetRange(partition, start, end)]

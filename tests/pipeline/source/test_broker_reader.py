@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,16 @@ from confluent_kafka.admin import (
 
 pytest.importorskip("pyarrow")
 
+import pyarrow as pa
+
+from odradek.pipeline.decoding.decoded_records import MAX_MS
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source import broker_reader
 from odradek.pipeline.source.broker_origin import BrokerError, BrokerOrigin
 from odradek.pipeline.source.broker_reader import BrokerReader
+from odradek.pipeline.source.files_origin import FilesOrigin
+from odradek.pipeline.source.options import read_options
+from odradek.pipeline.source.task import read_range
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_process import BrokerProcess
@@ -136,6 +143,24 @@ def test_records_that_were_deleted_are_lost_data(broker: BrokerProcess, topic: s
 
 
 @pytest.mark.slow
+def test_a_topic_that_was_created_again_since_the_range_was_planned_is_lost_data(
+    broker: BrokerProcess, topic: str
+) -> None:
+    create_topic(broker.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(topic, b"0")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    client, partition = {"bootstrap.servers": broker.bootstrap}, TopicPartition(topic, 0)
+    topic_id = BrokerOrigin(client, committed_only=False).topic_ids([partition])[topic]
+    planned = OffsetRange(partition, 0, 1, topic_id=topic_id)
+    reader = BrokerReader(client, planned, ("value",), fail_on_data_loss=False)
+    assert [made.num_rows for made in reader.read()] == [1]
+    reader = replace(reader, wanted=replace(planned, topic_id=bytes(16)))
+    with pytest.raises(DataLostError, match="created again while it was read"):
+        list(reader.read())
+
+
+@pytest.mark.slow
 def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, topic: str) -> None:
     create_topic(broker.bootstrap, topic, 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -150,9 +175,31 @@ def test_a_broker_and_its_files_have_the_same_offsets(broker: BrokerProcess, top
     assert origin.offsets_at({empty: 1, full: 1003}, bounds) == {empty: None, full: 3}
     assert origin.offsets_at({full: 2000}, bounds) == {full: None}
     ids = origin.topic_ids([empty, full, TopicPartition("nobody", 0)])
-    assert ids.keys() == {empty, full}
-    assert ids[empty] == ids[full]
+    files = FilesOrigin([broker.data], committed_only=False, max_split_bytes=None)
+    assert ids == files.topic_ids([empty, full]) != {}
     assert origin.bounds([TopicPartition("nobody", 0)]) == {}
+
+
+@pytest.mark.slow
+def test_timestamps_that_spark_cannot_hold_are_clipped_and_counted_by_both_readers(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    any_time = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+    create_topic(broker.bootstrap, topic, 1, any_time)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    nanoseconds = NOW_MS * 1_000_000
+    for timestamp_ms in (NOW_MS, nanoseconds, (1 << 63) - 1, MAX_MS - 1):
+        producer.produce(topic, b"x", timestamp=timestamp_ms)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    wanted = OffsetRange(TopicPartition(topic, 0), 0, 4)
+    for mode in ("files", "broker"):
+        where = {"path": str(broker.data), "kafka.bootstrap.servers": broker.bootstrap}
+        options = read_options({**where, "subscribe": topic, "mode": mode}, streaming=False)
+        table = pa.Table.from_batches(read_range(options, wanted, ("timestamp",)))
+        found = [number // 1000 for number in table["timestamp"].cast(pa.int64()).to_pylist()]
+        assert found == [NOW_MS, MAX_MS, MAX_MS, MAX_MS - 1]
+        assert f"{topic}-0, offsets 0 to 3: 2 timestamps" in caplog.text
+        caplog.clear()
 
 
 def test_an_unreachable_broker_is_an_error() -> None:

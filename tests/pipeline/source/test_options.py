@@ -13,8 +13,6 @@ from odradek.pipeline.source.positions import (
     ByOffset,
     ByTime,
     Everywhere,
-    as_json_object,
-    from_json_object,
 )
 from odradek.pipeline.source.topics import Topics
 from tests.pipeline.source.origins import tp
@@ -161,10 +159,3 @@ def test_durations_are_written_as_in_spark(text: str, ms: int) -> None:
 
 def test_options_that_mean_nothing_here_are_allowed() -> None:
     options(groupIdPrefix="x", **{"fetchOffset.numRetries": "3", "kafka.group.id": "g"})
-
-
-def test_offsets_are_written_in_one_order_whatever_the_order_was() -> None:
-    offsets = {tp("b-1"): 4, tp("a-10"): 3, tp("b-0"): 2, tp("a-2"): 1}
-    made = as_json_object(offsets)
-    assert str(made) == "{'a': {'2': 1, '10': 3}, 'b': {'0': 2, '1': 4}}"
-    assert from_json_object(made) == offsets

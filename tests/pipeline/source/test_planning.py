@@ -8,16 +8,15 @@ from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.range_reader import DataLostError
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
-from odradek.pipeline.source.row_selection import RowSelection
 from tests.pipeline.source.origins import Numbers
 
 THERE = {"a-0": (10, 30), "a-1": (0, 0), "a-2": (5, 105), "b-0": (0, 7)}
 
 
-def planned(selection: RowSelection | None = None, **given: str) -> list[tuple[str, int, int]]:
+def planned(**given: str) -> list[tuple[str, int, int]]:
     where = {} if "assign" in given or "subscribePattern" in given else {"subscribe": "a"}
     options = read_options({"path": "/logs", **where, **given}, streaming=False)
-    parts = plan_batch(Numbers(THERE), options, selection or RowSelection())
+    parts = plan_batch(Numbers(THERE), options)
     return [(str(part.partition), part.start, part.end) for part in parts]
 
 
@@ -64,18 +63,6 @@ def test_a_start_after_all_records_is_an_error_or_the_end() -> None:
     with pytest.raises(OptionError, match="No offset matched"):
         planned(**given)
     assert planned(**given, startingOffsetsByTimestampStrategy="latest") == []
-
-
-def test_a_selection_narrows_the_ranges() -> None:
-    selection = RowSelection(of_partition=[lambda number: number != 1], offsets=(20, 50))
-    assert planned(selection) == [("a-0", 20, 30), ("a-2", 20, 50)]
-    selection.of_partition.append(lambda number: number > 0)
-    assert planned(selection) == [("a-2", 20, 50)]
-
-
-def test_ranges_begin_at_the_first_record_that_is_not_too_old() -> None:
-    selection = RowSelection(times_ms=(1040, 1 << 62))
-    assert planned(selection) == [("a-2", 40, 105)]
 
 
 @given(st.integers(1, 200))

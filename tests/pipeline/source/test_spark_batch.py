@@ -17,7 +17,6 @@ from odradek.storage.log import PartitionLog
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
-from tests.support.spark_versions import needs_filters
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def read(spark: "SparkSession", broker: BrokerProcess, written: list[Row]) -> Re
 
 @contextlib.contextmanager
 def with_setting(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name)
+    before = spark.conf.get(name, "false")
     spark.conf.set(name, value)
     yield
     spark.conf.set(name, before)
@@ -146,32 +145,93 @@ def test_every_record_is_as_a_consumer_gets_it(read: Read, written: list[Row], m
     assert rows_of(frame) == written
 
 
-@needs_filters
-@pytest.mark.parametrize("mode", ["files", "broker"])
-def test_filters_are_pushed_down_and_leave_the_same_rows(
-    spark: "SparkSession", read: Read, written: list[Row], mode: str
+@pytest.mark.parametrize("pushdown", ["false", "true"])
+def test_a_frame_does_not_keep_the_filters_of_its_previous_query(
+    spark: "SparkSession", read: Read, written: list[Row], pushdown: str
 ) -> None:
-    query = "partition in (0, 2) and offset >= 40 and offset < 300 and timestamp >= '{}'"
-    since = NOW_MS + 400_000
-    wanted = [row for row in written if row[3] in (0, 2) and 40 <= row[4] < 300 and row[5] >= since]
-    assert wanted
-    where = query.format(f"{spark_time(since)}")
-    frame = read(mode=mode, includeHeaders="true").load().where(where)
-    assert "Filter (" not in plan_of(frame)
-    assert rows_of(frame) == wanted
-    with with_setting(spark, "spark.sql.python.filterPushdown.enabled", "false"):
-        frame = read(mode=mode, includeHeaders="true").load().where(where)
-        assert "Filter (" in plan_of(frame)
-        assert frame.count() == len(wanted)
+    with with_setting(spark, "spark.sql.python.filterPushdown.enabled", pushdown):
+        frame = read().load()
+        some = [row for row in written if row[3] == 1]
+        assert frame.where("partition = 1").count() == len(some) < len(written)
+        assert frame.count() == len(written)
+        both = frame.where("partition = 0").union(frame.where("partition = 1"))
+        assert both.count() == sum(row[3] in (0, 1) for row in written)
+
+
+def test_random_queries_that_reuse_frames_find_the_rows_that_python_finds(
+    read: Read, written: list[Row]
+) -> None:
+    """Each query filters a frame of an earlier one, or unites two, and reads some columns."""
+    rng = random.Random(11)
+    made = [
+        (read(mode=mode, includeHeaders="true").load(), written) for mode in ("files", "broker")
+    ]
+    for _ in range(16):
+        frame, rows = rng.choice(made)
+        if rng.random() < 0.3:
+            other, more = rng.choice(made)
+            frame, rows = frame.union(other), rows + more
+        else:
+            condition, is_true = random_condition(rng)
+            frame, rows = frame.where(condition), [row for row in rows if is_true(row)]
+        if len(rows) < 4 * len(written):
+            made.append((frame, rows))
+        columns = rng.sample(range(len(COLUMNS)), rng.randint(1, len(COLUMNS)))
+        found = frame.selectExpr(*(COLUMNS[number] for number in columns)).collect()
+        expected = [tuple(row[number] for number in columns) for row in rows]
+        assert sorted(map(plain, found), key=repr) == sorted(expected, key=repr)
+
+
+COLUMNS = (
+    "key",
+    "value",
+    "topic",
+    "partition",
+    "offset",
+    "unix_millis(timestamp)",
+    "timestampType",
+    "headers",
+)
+
+
+def plain(row: tuple[Any, ...]) -> Row:
+    """A row of Spark as those of `row_of`. Bytes of Spark 4.0 are bytearrays."""
+    return tuple(
+        bytes(cell)
+        if isinstance(cell, bytearray)
+        else [plain(header) for header in cell]
+        if isinstance(cell, list)
+        else cell
+        for cell in row
+    )
+
+
+def random_condition(rng: random.Random) -> tuple[str, Callable[[Row], bool]]:
+    """A condition in SQL, and the same in Python."""
+    offset, stamp_ms = rng.randrange(400), NOW_MS + rng.randrange(10**6)
+    parts = rng.sample(range(PARTITIONS), 2)
+    return rng.choice(
+        [
+            (f"partition = {parts[0]}", lambda row: row[3] == parts[0]),
+            (f"partition in ({parts[0]}, {parts[1]})", lambda row: row[3] in parts),
+            (f"topic = '{TOPIC}'", lambda _: True),
+            ("topic like 'every%' and topic != 'other'", lambda _: True),
+            (f"offset >= {offset}", lambda row: row[4] >= offset),
+            (
+                f"not (offset < {offset} or partition = {parts[0]})",
+                lambda row: row[4] >= offset and row[3] != parts[0],
+            ),
+            (f"timestamp >= '{spark_time(stamp_ms)}'", lambda row: row[5] >= stamp_ms),
+            (f"timestamp < '{spark_time(stamp_ms)}'", lambda row: row[5] < stamp_ms),
+            ("key is not null", lambda row: row[0] is not None),
+            ("value is null or offset % 2 = 0", lambda row: row[1] is None or row[4] % 2 == 0),
+        ]
+    )
 
 
 def spark_time(stamp_ms: int) -> str:
     seconds, ms = divmod(stamp_ms, 1000)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{ms:03}Z"
-
-
-def plan_of(frame: "DataFrame") -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def test_a_schema_chooses_the_columns(read: Read, written: list[Row]) -> None:

@@ -1,5 +1,8 @@
 """From batch to batch of a stream."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -7,39 +10,58 @@ pytest.importorskip("pyspark")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 from odradek.pipeline.source.options import read_options
+from odradek.pipeline.source.stream_offsets import StreamOffsets, from_json_object
 from odradek.pipeline.source.stream_planner import StreamPlanner
 from tests.pipeline.source.origins import Numbers, tp
+
+# {"a-0": 7, "a": b"1"}: offsets of partitions, and ids of topics.
+Named = Mapping[str, int | bytes]
+
+
+def as_offsets(named: Named) -> StreamOffsets:
+    return StreamOffsets(
+        {tp(name): offset for name, offset in named.items() if isinstance(offset, int)},
+        {topic: an_id for topic, an_id in named.items() if isinstance(an_id, bytes)},
+    )
+
+
+def as_named(offsets: StreamOffsets) -> dict[str, int | bytes]:
+    named = {str(each): offset for each, offset in offsets.offsets.items()}
+    return {**named, **offsets.topic_ids}
 
 
 class Stream:
     """A stream over numbers, with a clock that is set."""
 
-    def __init__(self, there: dict[str, tuple[int, int]], **given: str) -> None:
-        self.log = Numbers(there, ids={"a": b"1"})
+    def __init__(
+        self,
+        there: dict[str, tuple[int, int]],
+        ids: Mapping[str, bytes] | None = None,
+        **given: str,
+    ) -> None:
+        self.log = Numbers(there, dict(ids or {}))
         self.now_ms = 1e9
         texts = {"path": "/logs", "subscribePattern": ".*", "startingOffsets": "earliest", **given}
-        self.planner = StreamPlanner(
-            self.log, read_options(texts, streaming=True), lambda: self.now_ms
-        )
+        self.options = read_options(texts, streaming=True)
+        self.restart()
 
-    def initial(self) -> dict[str, int]:
-        return {str(each): offset for each, offset in self.planner.initial().items()}
+    def restart(self) -> None:
+        self.planner = StreamPlanner(self.log, self.options, lambda: self.now_ms)
+
+    def initial(self) -> dict[str, int | bytes]:
+        return as_named(self.planner.initial())
 
     def next_end(
-        self, start: dict[str, int], at_most: int | None = None, *, may_wait: bool = False
-    ) -> dict[str, int]:
-        found = self.planner.next_end(
-            {tp(name): offset for name, offset in start.items()}, at_most, may_wait=may_wait
-        )
-        return {str(each): offset for each, offset in found.items()}
+        self, start: Named, at_most: int | None = None, *, may_wait: bool = False
+    ) -> dict[str, int | bytes]:
+        return as_named(self.planner.next_end(as_offsets(start), at_most, may_wait=may_wait))
 
-    def parts(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, int, int]]:
-        starts = {tp(name): offset for name, offset in start.items()}
-        ends = {tp(name): offset for name, offset in end.items()}
+    def parts(self, start: Named, end: Named) -> list[tuple[str, int, int]]:
         return [
-            (str(part.partition), part.start, part.end) for part in self.planner.parts(starts, ends)
+            (str(part.partition), part.start, part.end)
+            for part in self.planner.parts(as_offsets(start), as_offsets(end))
         ]
 
 
@@ -87,7 +109,8 @@ def test_a_limit_is_shared_in_proportion_and_no_partition_starves() -> None:
 )
 def test_a_limited_stream_comes_to_the_end(sizes: dict[str, int], at_most: int) -> None:
     stream = Stream({name: (0, size) for name, size in sizes.items()})
-    at, seen = dict.fromkeys(sizes, 0), 0
+    at: Named = dict.fromkeys(sizes, 0)
+    seen = 0
     for _ in range(sum(sizes.values()) + 1):
         end = stream.next_end(at, at_most)
         parts = stream.parts(at, end)
@@ -152,17 +175,123 @@ def test_a_log_that_has_become_shorter_is_lost_data_and_read_from_its_start() ->
     assert tolerant.parts({"a-0": 100}, end) == [("a-0", 0, 15)]
 
 
-def test_a_recreated_topic_is_detected_by_its_id_and_read_from_its_start() -> None:
-    for options in ({}, {"failOnDataLoss": "false"}):
-        stream = Stream({"a-0": (0, 40)}, **options)
-        assert stream.parts({"a-0": 0}, {"a-0": 40}) == [("a-0", 0, 40)]
-        stream.log.ids["a"], stream.log.there["a-0"] = b"2", (0, 60)
-        if options:
-            assert stream.parts({"a-0": 40}, {"a-0": 60}) == [("a-0", 0, 60)]
-            assert stream.parts({"a-0": 60}, {"a-0": 60}) == []
-        else:
-            with pytest.raises(DataLostError, match="replaced by another"):
-                stream.parts({"a-0": 40}, {"a-0": 60})
+def created_again(there: dict[str, tuple[int, int]], **given: str) -> Stream:
+    """A stream that is started after the topic `a` was created again, with another id."""
+    return Stream(there, {"a": b"2"}, **given)
+
+
+READ = {"a-0": 40, "a-1": 7, "a": b"1"}
+AGAIN = {"a-0": (0, 60), "a-1": (0, 9)}
+
+
+def test_a_topic_that_was_created_again_is_lost_data_also_after_a_restart() -> None:
+    says = "the topic a was deleted and created again"
+    with pytest.raises(DataLostError, match=says):
+        created_again(AGAIN).next_end(READ)
+    with pytest.raises(DataLostError, match=says):
+        created_again({"a-0": (0, 60)}).next_end(READ)  # with fewer partitions
+    with pytest.raises(DataLostError, match=says):
+        created_again(AGAIN).parts(READ, {"a-0": 60, "a-1": 9, "a": b"2"})
+
+
+def test_a_topic_that_was_created_again_is_read_from_its_start_if_loss_is_allowed() -> None:
+    stream = created_again({"a-0": (0, 60), "a-2": (3, 5)}, failOnDataLoss="false")
+    end = stream.next_end(READ, 31)
+    assert end == {"a-0": 30, "a-2": 4, "a": b"2"}
+    assert stream.parts(READ, end) == [("a-0", 0, 30), ("a-2", 3, 4)]
+    stream.restart()
+    assert stream.parts(READ, end) == [("a-0", 0, 30), ("a-2", 3, 4)]
+    rest = stream.next_end(end)
+    assert stream.parts(end, rest) == [("a-0", 30, 60), ("a-2", 4, 5)]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_batch_has_nothing_of_a_topic_that_was_created_again_after_it_was_planned(
+    *, is_first: bool
+) -> None:
+    start = {"a-0": 0, "b-0": 0, "a": b"1"}
+    planned = {"a-0": 40, "b-0": 2, "a": b"1"}
+    now = {"a-0": (0, 60), "b-0": (0, 2)}
+    with pytest.raises(DataLostError, match="after this batch had been planned"):
+        created_again(now).parts(start, planned)
+    stream = created_again(now, failOnDataLoss="false")
+    begin = stream.initial() if is_first else start
+    assert stream.parts(begin, planned) == [("b-0", 0, 2)]
+    end = stream.next_end(planned)
+    assert stream.parts(planned, end) == [("a-0", 0, 60)]
+
+
+def test_a_checkpoint_without_ids_goes_on_and_learns_them() -> None:
+    stream = Stream({"a-0": (0, 40)}, {"a": b"1"})
+    assert stream.parts({"a-0": 10}, {"a-0": 20}) == [("a-0", 10, 20)]
+    end = stream.next_end({"a-0": 20})
+    assert end == {"a-0": 40, "a": b"1"}
+    assert stream.parts({"a-0": 20}, end) == [("a-0", 20, 40)]
+
+
+@pytest.mark.parametrize("changed", [{"maxRecordsPerPartition": "3"}, {"minPartitions": "9"}])
+def test_a_batch_that_runs_again_is_divided_as_before_whatever_the_options_are_now(
+    changed: dict[str, str],
+) -> None:
+    before = Stream({"a-0": (0, 40)}, maxRecordsPerPartition="10")
+    start = before.planner.initial()
+    end = before.planner.next_end(start, None, may_wait=False)
+    parts = before.planner.parts(start, end)
+    assert len(parts) == 4
+    after = Stream({"a-0": (0, 60)}, **changed)
+    end = from_json_object(end.as_json_object())
+    assert after.planner.parts(start, end) == parts
+    rest = after.planner.next_end(end, None, may_wait=False)
+    assert len(after.planner.parts(end, rest)) in (7, 9)
+
+
+def test_a_batch_that_runs_again_begins_where_it_began_whatever_was_deleted_since() -> None:
+    first = Stream({"a-0": (0, 40)}, maxRecordsPerPartition="10")
+    start = first.planner.initial()
+    end = from_json_object(first.planner.next_end(start, None, may_wait=False).as_json_object())
+    parts = first.planner.parts(start, end)
+    assert [(part.start, part.end) for part in parts] == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    first.log.there["a-0"] = (25, 40)
+    first.restart()
+    assert first.planner.parts(first.planner.initial(), end) == parts
+    assert first.planner.next_end(end, None, may_wait=False).as_json_object() == (
+        end.as_json_object()
+    )
+    first.log.there |= {"a-0": (25, 41), "b-0": (0, 9)}
+    after = from_json_object(first.planner.next_end(end, None, may_wait=False).as_json_object())
+    expected = [OffsetRange(tp("a-0"), 40, 41), OffsetRange(tp("b-0"), 0, 9)]
+    assert first.planner.parts(end, after) == expected
+    first.log.there["b-0"] = (4, 9)
+    first.options = replace(first.options, fail_on_data_loss=False)
+    first.restart()
+    assert first.planner.parts(end, after) == expected
+
+
+def test_a_partition_that_is_missing_for_a_while_is_not_read_again_if_loss_is_allowed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = Stream({"b-0": (0, 5)}, {"b": b"2"}, failOnDataLoss="false")
+    start = {"a-0": 7, "b-0": 0, "a": b"1", "b": b"2"}
+    end = stream.next_end(start)
+    assert end == {**start, "b-0": 5}
+    assert stream.parts(start, end) == [("b-0", 0, 5)]
+    assert stream.next_end(end) == end
+    assert caplog.text.count("a-0 no longer exist") == 1
+    stream.log.there["a-0"], stream.log.ids["a"] = (0, 9), b"1"
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 7, 9)]
+    stream.log.ids["a"] = b"3"
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 0, 9)]
+
+
+def test_an_id_that_cannot_be_found_out_for_a_while_is_kept() -> None:
+    stream = Stream({"a-0": (0, 40)})
+    assert stream.next_end({"a-0": 10, "a": b"1"}) == {"a-0": 40, "a": b"1"}
+
+
+def test_the_ranges_of_a_batch_are_of_the_topic_for_which_it_was_planned() -> None:
+    stream = Stream({"a-0": (0, 40)}, {"a": b"1"})
+    parts = stream.planner.parts(as_offsets({"a-0": 0}), as_offsets({"a-0": 9, "a": b"1"}))
+    assert [part.topic_id for part in parts] == [b"1"]
 
 
 def test_lost_data_is_detected_before_spark_stores_the_end_of_a_batch() -> None:
@@ -175,7 +304,12 @@ def test_lost_data_is_detected_before_spark_stores_the_end_of_a_batch() -> None:
 
 def test_lost_data_is_detected_by_a_spark_that_does_not_say_where_a_batch_begins() -> None:
     stream = Stream({"a-0": (0, 40), "b-0": (0, 7)})
-    assert stream.planner.all_ends() == {tp("a-0"): 40, tp("b-0"): 7}
+    assert as_named(stream.planner.all_ends()) == {"a-0": 40, "b-0": 7}
     del stream.log.there["b-0"]
     with pytest.raises(DataLostError, match="b-0 no longer exist"):
+        stream.planner.all_ends()
+    stream = Stream({"a-0": (0, 40)}, {"a": b"1"})
+    assert as_named(stream.planner.all_ends()) == {"a-0": 40, "a": b"1"}
+    stream.log.ids["a"] = b"2"
+    with pytest.raises(DataLostError, match="the topic a was deleted and created again"):
         stream.planner.all_ends()
