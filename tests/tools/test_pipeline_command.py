@@ -17,7 +17,7 @@ from odradek.tools.app import app
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
 from odradek.tools.tables import number, size
-from tests.support.archives import archive_of_version_0_1, at, data_files
+from tests.support.archives import at, data_files
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox
@@ -83,14 +83,6 @@ def test_an_archive_is_made_and_summed_up(tmp_path: Path, log: PartitionLog) -> 
     plan = run("replay", tmp_path / "to", "--bootstrap", "h:1", "--topics", ".*", "--dry-run")
     assert "would be replayed (nothing was sent)" in plan
     assert "orders-0" in plan
-
-
-def test_an_archive_of_version_0_1_is_migrated(tmp_path: Path) -> None:
-    archive_of_version_0_1(tmp_path / "old")
-    shown = run("migrate-archive", tmp_path / "old")
-    assert "is a Delta table of 12 records in 7 files; 2 files were written again" in shown
-    shown = run("migrate-archive", tmp_path / "old", code=1)
-    assert "is not an archive of version 0.1" in " ".join(shown.split())
 
 
 def test_what_was_lost_has_an_exit_code_of_its_own(tmp_path: Path, log: PartitionLog) -> None:

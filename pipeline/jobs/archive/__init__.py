@@ -23,5 +23,5 @@ and repairs the table (repair).
 
 Reading order: storage, state, parquet_format, dated_files, table_format, reading, merging,
 table, batch_marks, stable_offsets, plan, value_schema, value_splitting, topic_schemas, writing,
-repair, summary, job, following; migration from version 0.1.
+repair, summary, job, following.
 """

@@ -23,7 +23,6 @@ from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
 from .merging import MergingWork, files_to_merge
-from .migration import refuse_manifest
 from .plan import (
     MAX_PART_BYTES,
     PartitionPlan,
@@ -78,7 +77,6 @@ def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[
     """Return what a run would do now; write nothing. Raises JobError, OSError."""
     files = files or Files()
     state = ArchiveState()
-    refuse_manifest(settings.archive)
     if is_archive(settings.archive):
         state = ArchiveTable(settings.archive, files).state
     planner = _planner(settings, files, state, StableOffsets())
@@ -124,7 +122,6 @@ class ArchiveRun:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
         self._files = files or Files()
-        refuse_manifest(settings.archive)
         create_table(settings.archive)
         self._table = ArchiveTable(settings.archive, self._files)
         if self._schemas.given is not None:

@@ -17,7 +17,7 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.offset_spans import Span, merge_spans, overlap, without
 from odradek.storage.topic_partition import TopicPartition
 
-_FORMAT = 2  # 1 was that of entries in a manifest
+_FORMAT = 2
 _MAX_MARKS = 16
 
 
@@ -68,14 +68,12 @@ class ArchivedRange(NamedTuple):
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is archived of a partition. `marks` are the newest, in order of offset.
 
-    Rows without a topic id are this partition's if it is `migrated` or has no id. If some rows'
-    values were dropped, a null does not say so.
+    If some rows' values were dropped, a null does not say so.
     """
 
     of: PartitionKey
     covered: tuple[Span, ...] = ()
     marks: tuple[BatchMark, ...] = ()
-    migrated: bool = False
     dropped_values: bool = False
 
     @property

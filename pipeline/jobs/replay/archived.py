@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.migration import refuse_manifest
 from odradek.pipeline.jobs.archive.reading import DataFile, PartitionRows, read_by_offset
 from odradek.pipeline.jobs.archive.state import PartitionState
 from odradek.pipeline.jobs.archive.storage import ArchiveLocation
@@ -74,7 +73,6 @@ def read_archive(
     archive: ArchiveLocation, topics: TopicChoice, selection: Selection, files: Files
 ) -> Archived:
     """Return what is selected, of the newest id of each topic. Raises JobError, OSError."""
-    refuse_manifest(archive)
     table = ArchiveTable(archive, files)
     chosen = topics.select(sorted({key.topic for key in table.state.partitions}))
     return Archived(
