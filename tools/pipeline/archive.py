@@ -59,6 +59,14 @@ def command(  # noqa: PLR0913 - one parameter per option
             help="Afterwards merge small files, and delete files that were replaced a week ago.",
         ),
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Take the table as it is if another writer has changed its records (DELETE, "
+            "RESTORE, …). What is not there is not archived again.",
+        ),
+    ] = False,
     verify_crc: VerifyCrc = True,
     storage: Storage = None,
     processes: Processes = None,
@@ -95,6 +103,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             ),
             until_end=until_end,
             compact=compact,
+            accept_changes=accept_changes,
         )
         return _planned(settings) if dry_run else _run(settings, place)
 

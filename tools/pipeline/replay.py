@@ -171,7 +171,7 @@ def _time_ms(text: str | None, hint: str) -> int | None:
 
 def _planned(settings: "ReplaySettings") -> int:
     from odradek.pipeline.jobs.replay.job import plan_replay
-    from odradek.tools.tables import number, show_table, size
+    from odradek.tools.tables import number, print_each, show_table, size
 
     plan = plan_replay(settings)
     rows = [
@@ -186,6 +186,7 @@ def _planned(settings: "ReplaySettings") -> int:
     ]
     header = ("partition", "to topic", "files", "records, at most", "size")
     show_table("would be replayed (nothing was sent)", header, rows)
+    print_each("note", plan.notes)
     return 0
 
 

@@ -51,8 +51,8 @@ class ArchiveSettings:
 
     `until_end`: the active segment too. `values` is the schema of values that are JSON objects,
     `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
-    values are not archived. `max_split_bytes` is the size
-    of the part of a log that goes into one file, at most.
+    values are not archived. `accept_changes`: records that other writers of the table have changed
+    stay so. `max_split_bytes` is the size of the part of a log that goes into one file, at most.
     """
 
     log_directories: Sequence[Path]
@@ -64,6 +64,7 @@ class ArchiveSettings:
     registry: RegistryChoice | None = None
     keep_value: bool = True
     compact: bool = False
+    accept_changes: bool = False
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
 
@@ -123,7 +124,9 @@ class ArchiveRun:
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
         self._files = files or Files()
         create_table(settings.archive)
-        self._table = ArchiveTable(settings.archive, self._files)
+        refuses = not settings.accept_changes
+        self._table = ArchiveTable(settings.archive, self._files, refuse_changes=refuses)
+        accepted = [] if refuses else self._table.accept_changes()
         if self._schemas.given is not None:
             self._table.add_columns(self._schemas.given.schema)
         self._runner = runner
@@ -131,7 +134,9 @@ class ArchiveRun:
         self._progress = progress
         self._stable_offsets = StableOffsets()
         self._written: list[WrittenRange] = []
-        self.summary = ArchiveSummary()
+        self.summary = ArchiveSummary(
+            notes=[f"what another writer has changed is accepted: {each}" for each in accepted]
+        )
 
     def read_again(self) -> ArchiveSummary:
         """Read what has been missing since the last time; return what was done this time.

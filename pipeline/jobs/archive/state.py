@@ -17,7 +17,7 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.offset_spans import Span, merge_spans, overlap, without
 from odradek.storage.topic_partition import TopicPartition
 
-_FORMAT = 2
+_FORMAT = 3
 _MAX_MARKS = 16
 
 
@@ -121,16 +121,25 @@ class _Stored(msgspec.Struct, kw_only=True):
 
     format: int
     commit_id: str
+    table_version: int
+    accepted_changes: tuple[str, ...]
     partitions: list[PartitionState]
     counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveState:
-    """All partitions, those of the newest topic ids last; `counts` is how many a topic has."""
+    """All partitions, those of the newest topic ids last; `counts` is how many a topic has.
+
+    `table_version` is the table's version that the commit of this state was made on: it has the
+    records of the state before. `accepted_changes` name the commits of other writers that have
+    changed records, and that the user has accepted.
+    """
 
     partitions: Mapping[PartitionKey, PartitionState] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    table_version: int = 0
+    accepted_changes: tuple[str, ...] = ()
 
     def of(self, key: PartitionKey) -> PartitionState:
         """Return what is archived of a partition."""
@@ -147,11 +156,15 @@ class ArchiveState:
         largest = dict(self.counts)
         for topic, count in (counts or {}).items():
             largest[topic] = max(count, largest.get(topic, 0))
-        return ArchiveState(partitions, largest)
+        return replace(self, partitions=partitions, counts=largest)
 
     def with_partition(self, partition: PartitionState) -> "ArchiveState":
         """Return the state with one partition replaced."""
         return replace(self, partitions={**self.partitions, partition.of: partition})
+
+    def with_accepted(self, changes: Iterable[str]) -> "ArchiveState":
+        """Return the state that knows changes of other writers."""
+        return replace(self, accepted_changes=(*self.accepted_changes, *changes))
 
     def newest(self, topic: str) -> Sequence[PartitionState]:
         """Return the partitions of a topic's newest id. Raises JobError if there is none."""
@@ -162,11 +175,13 @@ class ArchiveState:
         found = [each for each in all_ids if each.of.topic_id == newest]
         return sorted(found, key=lambda each: each.of.partition)
 
-    def encoded(self, commit_id: str) -> bytes:
-        """Return the state as JSON."""
+    def encoded(self, commit_id: str, table_version: int) -> bytes:
+        """Return the state as JSON, for a commit on this version of the table."""
         stored = _Stored(
             format=_FORMAT,
             commit_id=commit_id,
+            table_version=table_version,
+            accepted_changes=self.accepted_changes,
             partitions=list(self.partitions.values()),
             counts=dict(self.counts),
         )
@@ -181,4 +196,9 @@ class ArchiveState:
             raise JobError(f"{place} is not the state of an archive: {error}") from error
         if stored.format != _FORMAT:
             raise JobError(f"{place} has format {stored.format}; this version reads {_FORMAT}")
-        return cls({each.of: each for each in stored.partitions}, stored.counts)
+        return cls(
+            {each.of: each for each in stored.partitions},
+            stored.counts,
+            stored.table_version,
+            stored.accepted_changes,
+        )

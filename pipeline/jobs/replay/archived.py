@@ -1,6 +1,6 @@
 """What an archive contains, and its records in order of offset."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,10 +63,14 @@ class ArchivedPartition:
 
 
 class Archived(NamedTuple):
-    """The selected partitions by topic, and how many partitions each topic has."""
+    """The selected partitions by topic, and how many partitions each topic has.
+
+    `notes` say in what the table may differ from the topics.
+    """
 
     topics: Mapping[str, tuple[ArchivedPartition, ...]]
     partition_counts: Mapping[str, int]
+    notes: Sequence[str] = ()
 
 
 def read_archive(
@@ -78,6 +82,10 @@ def read_archive(
     return Archived(
         {topic: tuple(_selected(table, topic, selection)) for topic in chosen},
         {topic: table.state.counts.get(topic, 1) for topic in chosen},
+        [
+            f"another writer has changed records of the archive: {each}"
+            for each in table.state.accepted_changes
+        ],
     )
 
 

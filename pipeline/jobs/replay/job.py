@@ -54,11 +54,15 @@ class ReplaySettings:
 
 
 class ReplayPlan(NamedTuple):
-    """The partitions with their targets, and how many partitions each target needs."""
+    """The partitions with their targets, and how many partitions each target needs.
+
+    `notes` say in what the archive may differ from the topics that were archived.
+    """
 
     sources: Mapping[Place, ArchivedPartition]
     partitions: Mapping[str, int]
     job: str
+    notes: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -85,7 +89,7 @@ def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayP
     needed = {targets[topic]: count for topic, count in archived.partition_counts.items()}
     topic_ids = sorted({(each.of.topic, each.topic_id) for each in sources.values()})
     job = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
-    return ReplayPlan(sources, needed, job)
+    return ReplayPlan(sources, needed, job, archived.notes)
 
 
 def run_replay(
@@ -102,7 +106,7 @@ def run_replay(
     plan = plan_replay(settings, files)
     for source in plan.sources.values():
         source.check()
-    summary = ReplaySummary()
+    summary = ReplaySummary(notes=list(plan.notes))
     if not plan.sources:
         return summary
     summary.notes += _prepare_targets(settings, plan)

@@ -353,23 +353,28 @@ def test_a_plan_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "archive").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [(b"{}", "is not the state"), (b"not json", "is not the state"), (None, "has format 9")],
-)
-def test_a_state_that_cannot_be_read_is_named(
-    tmp_path: Path, content: bytes | None, reason: str
-) -> None:
+def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
     (path,) = (tmp_path / "archive" / "_odradek").iterdir()
-    path.write_bytes(content or path.read_bytes().replace(b'"format":2', b'"format":9'))
-    with pytest.raises(JobError, match=f"{path.name} {reason}"):
+    path.write_bytes(path.read_bytes().replace(b'"end":', b'"ens":'))
+    with pytest.raises(JobError, match=f"{path.name} was changed or damaged"):
         plan_archive(settings)
     path.unlink()
     with pytest.raises(JobError, match=f"lacks _odradek/{path.name}"):
         archive_here(settings, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"{}", "is not the state"), (b"not json", "is not the state"), (b"9", "has format 9")],
+)
+def test_a_state_of_another_format_is_refused(content: bytes, reason: str) -> None:
+    if content == b"9":
+        content = ArchiveState().encoded("id", 0).replace(b'"format":3', b'"format":9')
+    with pytest.raises(JobError, match=f"PLACE {reason}"):
+        ArchiveState.decoded(content, "PLACE")
 
 
 def test_a_log_without_segments_has_lost_its_checkpointed_records(tmp_path: Path) -> None:
