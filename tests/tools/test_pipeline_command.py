@@ -193,6 +193,17 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert reason in shown
 
 
+@pytest.mark.parametrize("job", [("archive", "to"), ("archive", "to", "--dry-run"), ("stats",)])
+def test_a_damaged_checkpoint_is_an_error_in_a_line(
+    job: tuple[str, ...], tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 x\n")
+    shown = run(*job, "--path", tmp_path / "log", code=1)
+    assert shown.startswith(f"error: {tmp_path / 'log' / 'log-start-offset-checkpoint'}, line 3: ")
+    assert shown.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -271,6 +271,27 @@ def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
 
 
+@pytest.mark.parametrize("damaged", [b"version: 0\ntopic_id: ?\n", None])
+def test_a_topic_whose_id_is_gone_is_not_archived_as_another(
+    tmp_path: Path, damaged: bytes | None
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    log.assign_topic_id(b"a" * 16)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    path = box.directory / "partition.metadata"
+    sound = path.read_bytes()
+    path.unlink()
+    if damaged is not None:
+        path.write_bytes(damaged)
+    write_more(log, 20)
+    (problem,) = archive_here(settings, QUICK).problems
+    assert problem.startswith("orders-0: partition.metadata is missing or damaged")
+    path.write_bytes(sound)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+
+
 def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
     box = box_at(tmp_path / "log")
     log = box.open()

@@ -164,6 +164,23 @@ def test_a_round_that_fails_is_tried_again_after_growing_pauses(
     assert followed.rows() == logged(box.directory)
 
 
+def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    checkpoint = tmp_path / "log" / "log-start-offset-checkpoint"
+    put(log, b"1")
+
+    def mend() -> None:
+        checkpoint.unlink()
+        put(log, b"2")
+
+    followed.follow(lambda: checkpoint.write_text("0\n1\nx\n"), lambda: None, mend)
+    errors = [each.error for each in followed.rounds]
+    assert [bool(each) for each in errors] == [False, True, True, False]
+    assert "log-start-offset-checkpoint, line 3: " in errors[1]
+    assert followed.rows() == logged(box.directory)
+
+
 def test_merging_that_fails_is_reported_and_rounds_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
