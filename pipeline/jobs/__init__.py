@@ -13,3 +13,7 @@ etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 
 class JobError(Exception):
     """A job cannot begin or finish; the message says why, and what to do."""
+
+
+class OvertakenError(JobError):
+    """Another process did the same work at the same time. What it did is complete."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from odradek.pipeline.jobs.archive.job import ArchiveRun
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import MetaProperties, write_meta_properties
 from odradek.storage.files import Files
@@ -191,6 +192,24 @@ def test_what_cannot_be_done_is_said_in_a_line(
     shown = run(*arguments, code=1)
     assert shown.startswith("error: ")
     assert reason in shown
+
+
+def test_a_second_archive_at_once_has_an_exit_code_of_its_own(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    plans = ArchiveRun._plans
+
+    def overtaken(self: ArchiveRun) -> object:
+        found = plans(self)
+        monkeypatch.undo()
+        run(*first)
+        return found
+
+    monkeypatch.setattr(ArchiveRun, "_plans", overtaken)
+    shown = " ".join(run(*first, code=4).split())
+    assert "another process is archiving to the same table: it has archived orders-0" in shown
+    run(*first)
 
 
 @pytest.mark.parametrize("job", [("archive", "to"), ("archive", "to", "--dry-run"), ("stats",)])

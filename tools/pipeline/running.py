@@ -4,6 +4,7 @@
 1    failed, or done in part; the reason is printed
 2    not started: wrong usage, a package or Java is missing
 3    done, but some records had been deleted before they could be read
+4    another process did the same work at the same time, and what it did is complete
 130  interrupted
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.session import NoSparkError, make_session
 from odradek.tools.broken_pipe import handle_broken_pipe
 
@@ -34,6 +35,7 @@ EXIT_DONE = 0
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_LOST = 3
+EXIT_ANOTHER = 4
 EXIT_INTERRUPTED = 130
 _EXTRAS = {
     **dict.fromkeys(
@@ -67,6 +69,9 @@ def _exit_code_of(job: Callable[[], int]) -> int:
     except NoSparkError as error:
         print_error(str(error))
         return EXIT_USAGE
+    except OvertakenError as error:
+        print_error(str(error))
+        return EXIT_ANOTHER
     except (JobError, OSError) as error:
         print_error(str(error))
         return EXIT_PROBLEMS

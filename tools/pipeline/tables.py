@@ -150,6 +150,7 @@ class _Report:
         self.records += total.records + total.dead_letters
         self.lost = self.lost or bool(summary.lost)
         lines = [f"problem: {each}" for each in (*summary.problems, *filter(None, [done.error]))]
+        lines += [f"note: {each}" for each in summary.notes]
         for each in lines:
             if each not in self._told:
                 _say(each)

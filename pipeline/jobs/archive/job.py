@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -215,6 +215,8 @@ class ArchiveRun:
         repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
         try:
             self.summary.repaired.append(f"{partition}: {repair.repair(partition)}")
+        except OvertakenError:
+            raise
         except (JobError, CorruptRecordError) as error:
             return PartitionPlan(partition, problem=str(error))
         return replace(planner, state=self._table.state).plan(partition)

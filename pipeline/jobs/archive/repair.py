@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
@@ -93,7 +93,10 @@ class Repair:
 
         def change(state: ArchiveState) -> ArchiveState:
             if state.of(archived.of) != archived:
-                raise JobError("another process has changed the archive at the same time")
+                raise OvertakenError(
+                    f"another process has changed what is archived of {partition} at the same "
+                    f"time; run this again when it has ended"
+                )
             return state.with_partition(left).with_ranges(ranges)
 
         if not removed and records is None:

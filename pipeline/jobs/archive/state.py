@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.offset_spans import Span, merge_spans, overlap, without
 from odradek.storage.topic_partition import TopicPartition
 
@@ -87,12 +87,13 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return self.covered[-1].end if self.covered else 0
 
     def with_range(self, archived: ArchivedRange) -> Self:
-        """Return the state with one more range. Raises JobError if part of it is archived."""
+        """Return the state with one more range. Raises OvertakenError."""
         span = Span(archived.start, archived.end)
         if overlap([span], self.covered):
-            raise JobError(
-                f"another process has archived {self.of.without_id}, offsets {span.start} to "
-                f"{span.end - 1}, at the same time; what it archived is complete"
+            raise OvertakenError(
+                f"another process is archiving to the same table: it has archived "
+                f"{self.of.without_id}, offsets {span.start} to {span.end - 1}, at the same time. "
+                f"Nothing is missing, nothing is there twice; run this again when it has ended"
             )
         marks = {mark.end: mark for mark in self.marks}
         if archived.mark is not None:
@@ -148,7 +149,7 @@ class ArchiveState:
     def with_ranges(
         self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
     ) -> "ArchiveState":
-        """Return the state after these ranges. Raises JobError if part of one is archived."""
+        """Return the state after these ranges. Raises OvertakenError."""
         partitions = dict(self.partitions)
         for each in ranges:
             known = partitions.get(each.of) or PartitionState(of=each.of)

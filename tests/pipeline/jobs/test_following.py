@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from odradek.pipeline.reading.isolation import last_stable_offset, open_transact
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
-from tests.support.archives import InThisProcess, at, data_files, logged, rows_of, seen
+from tests.support.archives import (
+    InThisProcess,
+    archive_here,
+    at,
+    data_files,
+    logged,
+    rows_of,
+    seen,
+)
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
@@ -178,6 +187,30 @@ def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
     errors = [each.error for each in followed.rounds]
     assert [bool(each) for each in errors] == [False, True, True, False]
     assert "log-start-offset-checkpoint, line 3: " in errors[1]
+    assert followed.rows() == logged(box.directory)
+
+
+def test_an_archive_at_the_same_time_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    plans = ArchiveRun._plans
+
+    def overtaken(run: ArchiveRun) -> object:
+        found = plans(run)
+        monkeypatch.undo()
+        archive_here(replace(followed.settings, until_end=True), QUICK)
+        return found
+
+    def write() -> None:
+        put(log, b"1")
+        monkeypatch.setattr(ArchiveRun, "_plans", overtaken)
+
+    pauses = followed.follow(write, lambda: put(log, b"2"))
+    assert pauses.lengths_s == [5, 5, 5]
+    (note,) = followed.rounds[1].summary.notes
+    assert note.startswith("another process is archiving to")
     assert followed.rows() == logged(box.directory)
 
 
