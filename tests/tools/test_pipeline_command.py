@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from odradek.storage.checkpoints import MetaProperties, write_meta_properties
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.tools.app import app
+from odradek.tools.pipeline import tables
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
 from odradek.tools.tables import number, size
@@ -210,6 +212,43 @@ def test_a_second_archive_at_once_has_an_exit_code_of_its_own(
     shown = " ".join(run(*first, code=4).split())
     assert "another process is archiving to the same table: it has archived orders-0" in shown
     run(*first)
+
+
+def damaged(log: PartitionLog) -> Path:
+    """Damage the last bytes of a closed segment; return its path."""
+    path = sorted(log.directory.glob("*.log"))[1]
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 0xFF
+    path.write_bytes(data)
+    return path
+
+
+def test_what_is_skipped_is_named_and_has_an_exit_code(tmp_path: Path, log: PartitionLog) -> None:
+    log.close(NOW_MS)
+    path = damaged(log)
+    arguments = ("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    assert f"problem: orders-0: {path}" in run(*arguments, code=1)
+    shown = run(*arguments, "--skip-unreadable", code=3)
+    assert "skipped, because it cannot be read: orders-0: offsets" in shown
+    run(*arguments)
+
+
+def test_tables_with_open_problems_exits_with_1(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.close(NOW_MS)
+    damaged(log)
+
+    def stopped_after_a_round() -> threading.Event:
+        stop = threading.Event()
+        monkeypatch.setattr(stop, "wait", lambda _: stop.set())
+        return stop
+
+    monkeypatch.setattr(tables, "_stopped_by_signals", stopped_after_a_round)
+    arguments = ("tables", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    assert "problem: orders-0: " in run(*arguments, code=1)
+    assert "skipped: orders-0: offsets" in run(*arguments, "--skip-unreadable", code=3)
+    run(*arguments)
 
 
 @pytest.mark.parametrize("job", [("archive", "to"), ("archive", "to", "--dry-run"), ("stats",)])

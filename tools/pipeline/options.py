@@ -120,6 +120,14 @@ DropValue = Annotated[
         help="With --schema or --value-format: do not keep the original value.",
     ),
 ]
+SkipUnreadable = Annotated[
+    bool,
+    typer.Option(
+        "--skip-unreadable",
+        help="Leave out for good what cannot be read, like a damaged batch, and go on after it. "
+        "Else what comes after it waits.",
+    ),
+]
 VerifyCrc = Annotated[
     bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
 ]
@@ -240,6 +248,7 @@ def archive_settings(
     topics: str | None,
     isolation: str,
     verify_crc: bool,
+    skip_unreadable: bool,
 ) -> "ArchiveSettings":
     """Return what to archive. Raises JobError if the schema cannot be read."""
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
@@ -260,4 +269,5 @@ def archive_settings(
         registry=registry,
         keep_value=not values.drop_value,
         verify_crc=verify_crc,
+        skip_unreadable=skip_unreadable,
     )

@@ -3,7 +3,7 @@
 0    done
 1    failed, or done in part; the reason is printed
 2    not started: wrong usage, a package or Java is missing
-3    done, but some records had been deleted before they could be read
+3    done, but some records had been deleted before they could be read, or were skipped
 4    another process did the same work at the same time, and what it did is complete
 130  interrupted
 """

@@ -19,6 +19,7 @@ from .options import (
     Registry,
     RegistryConf,
     Schema,
+    SkipUnreadable,
     Storage,
     Topic,
     Topics,
@@ -64,6 +65,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     value_subject: ValueSubject = "",
     drop_value: DropValue = False,
     verify_crc: VerifyCrc = True,
+    skip_unreadable: SkipUnreadable = False,
     storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
@@ -74,7 +76,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     Archives what is written to topics, as `archive --until-end` does, again and again until it is
     stopped (Control-C or SIGTERM). Each record is in the table exactly once, however often the
     command is killed and started again. An error, like a store that cannot be reached, is printed
-    and tried again.
+    and tried again. The exit code is 1 if there are problems when it is stopped, and 3 if records
+    were lost or skipped.
     """
     values = ValueOptions(
         schema=schema,
@@ -98,6 +101,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             topics=topics,
             isolation=isolation,
             verify_crc=verify_crc,
+            skip_unreadable=skip_unreadable,
         )
         return _follow(settings, place, Pace(round_s=every, merge_s=merge_every))
 
@@ -107,7 +111,7 @@ def command(  # noqa: PLR0913 - one parameter per option
 def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
     from odradek.pipeline.jobs.archive.following import FollowingArchive
 
-    from .running import EXIT_DONE, EXIT_LOST, runner_for
+    from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS, runner_for
 
     report = _Report()
     with (
@@ -118,6 +122,8 @@ def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
         typer.echo(f"archiving into {settings.archive}")
         following.run(_stopped_by_signals())
     typer.echo(f"stopped; {report.records:,} records were archived")
+    if report.has_problems:
+        return EXIT_PROBLEMS
     return EXIT_LOST if report.lost else EXIT_DONE
 
 
@@ -140,6 +146,7 @@ class _Report:
     def __init__(self) -> None:
         self.records = 0
         self.lost = False
+        self.has_problems = False
         self._told: set[str] = set()
 
     def show(self, done: "Round") -> None:
@@ -148,15 +155,16 @@ class _Report:
 
         summary, total = done.summary, done.summary.total()
         self.records += total.records + total.dead_letters
-        self.lost = self.lost or bool(summary.lost)
+        self.lost = self.lost or bool(summary.lost or summary.skipped)
         lines = [f"problem: {each}" for each in (*summary.problems, *filter(None, [done.error]))]
+        self.has_problems = bool(lines)
         lines += [f"note: {each}" for each in summary.notes]
         for each in lines:
             if each not in self._told:
                 _say(each)
         self._told = set(lines)
-        for kind, messages in (("repaired", summary.repaired), ("lost", summary.lost)):
-            for each in messages:
+        for kind in ("repaired", "lost", "skipped"):
+            for each in getattr(summary, kind):
                 _say(f"{kind}: {each}")
         if total.files:
             _say(

@@ -52,7 +52,8 @@ class ArchiveSettings:
     `until_end`: the active segment too. `values` is the schema of values that are JSON objects,
     `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
     values are not archived. `accept_changes`: records that other writers of the table have changed
-    stay so. `max_split_bytes` is the size of the part of a log that goes into one file, at most.
+    stay so. `skip_unreadable`: batches that cannot be read are left out for good.
+    `max_split_bytes` is the size of the part of a log that goes into one file, at most.
     """
 
     log_directories: Sequence[Path]
@@ -65,6 +66,7 @@ class ArchiveSettings:
     keep_value: bool = True
     compact: bool = False
     accept_changes: bool = False
+    skip_unreadable: bool = False
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
 
@@ -249,6 +251,7 @@ class ArchiveRun:
             location=self._settings.archive,
             value_schemas=self._schemas.known,
             verify_crc=self._settings.verify_crc,
+            skip_unreadable=self._settings.skip_unreadable,
             files=self._files,
         )
 

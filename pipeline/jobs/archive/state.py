@@ -45,8 +45,8 @@ class BatchMark(msgspec.Struct, frozen=True, kw_only=True):
 class ArchivedRange(NamedTuple):
     """Offsets [start, end) were read, and their records are in the table.
 
-    `lost` are the ranges that were deleted before they could be read. `dropped_values`: only the
-    fields of the values were archived.
+    `lost` are the ranges that were deleted before they could be read, `skipped` those that could
+    not be read. `dropped_values`: only the fields of the values were archived.
     """
 
     of: PartitionKey
@@ -56,24 +56,27 @@ class ArchivedRange(NamedTuple):
     records: int = 0
     dead_letters: int = 0
     lost: tuple[Span, ...] = ()
+    skipped: tuple[Span, ...] = ()
     dropped_values: bool = False
 
     @property
     def absent(self) -> int:
         """How many offsets have no record: control records, aborted and compacted ones."""
-        lost = sum(span.size for span in self.lost)
-        return self.end - self.start - self.records - self.dead_letters - lost
+        unread = sum(span.size for span in (*self.lost, *self.skipped))
+        return self.end - self.start - self.records - self.dead_letters - unread
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is archived of a partition. `marks` are the newest, in order of offset.
 
+    Offsets that are `skipped` could not be read; they are covered, too.
     If some rows' values were dropped, a null does not say so.
     """
 
     of: PartitionKey
     covered: tuple[Span, ...] = ()
     marks: tuple[BatchMark, ...] = ()
+    skipped: tuple[Span, ...] = ()
     dropped_values: bool = False
 
     @property
@@ -104,13 +107,17 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             self,
             covered=covered,
             marks=tuple(newest),
+            skipped=tuple(merge_spans([*self.skipped, *archived.skipped])),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
 
     def before(self, offset: int, marks: Iterable[BatchMark]) -> Self:
         """Return the state without the offsets from this one on, and with these marks."""
-        kept = [Span(span.start, min(span.end, offset)) for span in self.covered]
-        return msgspec.structs.replace(self, covered=tuple(merge_spans(kept)), marks=tuple(marks))
+        covered, skipped = (
+            tuple(merge_spans(Span(span.start, min(span.end, offset)) for span in spans))
+            for spans in (self.covered, self.skipped)
+        )
+        return msgspec.structs.replace(self, covered=covered, skipped=skipped, marks=tuple(marks))
 
     def missing(self, wanted: Span) -> list[Span]:
         """Return the wanted offsets that are not archived."""

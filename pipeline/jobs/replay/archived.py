@@ -1,6 +1,6 @@
 """What an archive contains, and its records in order of offset."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,11 +82,17 @@ def read_archive(
     return Archived(
         {topic: tuple(_selected(table, topic, selection)) for topic in chosen},
         {topic: table.state.counts.get(topic, 1) for topic in chosen},
-        [
-            f"another writer has changed records of the archive: {each}"
-            for each in table.state.accepted_changes
-        ],
+        list(_differences(table, chosen)),
     )
+
+
+def _differences(table: ArchiveTable, topics: Iterable[str]) -> Iterator[str]:
+    for each in table.state.accepted_changes:
+        yield f"another writer has changed records of the archive: {each}"
+    for partition in (partition for topic in topics for partition in table.state.newest(topic)):
+        for start, end in partition.skipped:
+            place = f"{partition.of.without_id}: offsets {start} to {end - 1}"
+            yield f"{place} are left out: archive could not read them"
 
 
 def _selected(table: ArchiveTable, topic: str, selection: Selection) -> Iterator[ArchivedPartition]:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run
 from odradek.pipeline.jobs.archive.state import ArchiveState
 from odradek.pipeline.jobs.archive.table import ArchiveTable
 from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.jobs.replay.archived import read_archive
+from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
 from tests.support.archives import (
     InThisProcess,
     archive_here,
@@ -331,6 +335,48 @@ def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
     path.write_bytes(sound)
     assert archive_here(settings, QUICK).problems == []
     assert archived(settings) == expected
+
+
+def damage(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damages_headers", [False, True])
+def test_what_cannot_be_read_is_skipped_on_demand_and_named(
+    tmp_path: Path, damages_headers: bool
+) -> None:
+    """A batch whose header cannot be read takes the rest of its segment with it."""
+    box = box_at(tmp_path / "log")
+    log = box.open()
+    Writer(1, codecs=tuple(CompressionType), producers=not damages_headers).write(log, 90)
+    log.close(NOW_MS)
+    expected = logged(box.directory)
+    reader = LogReader(box.directory)
+    segments = reader.segments()
+    gone: list[Span] = []
+    for segment, following in pairwise(segments[1:5]):
+        batches = [each for each in reader.headers(segment) if not each[1].is_control]
+        position, header = batches[len(batches) // 2]
+        end = following.base_offset if damages_headers else header.next_offset
+        gone.append(Span(header.base_offset, end))
+        damage(segment.path, position + (8 if damages_headers else header.size_bytes - 1))
+    settings = settings_for(tmp_path, skip_unreadable=True, max_split_bytes=1 << 20)
+    summary = archive_here(settings, QUICK)
+    assert summary.problems == []
+    named = [each.split(": ")[1] for each in summary.skipped]
+    assert named == [f"offsets {start} to {end - 1}" for start, end in gone]
+    assert summary.total().skipped == sum(span.size for span in gone)
+    kept = [row for row in expected if not any(each.start <= row[2] < each.end for each in gone)]
+    assert archived(settings) == kept
+    (state,) = state_of(settings).partitions.values()
+    assert state.skipped == tuple(gone)
+    assert state.covered == (Span(0, log.log_end_offset),)
+    again = archive_here(settings, QUICK)
+    assert (again.skipped, again.total().records) == ([], 0)
+    notes = read_archive(settings.archive, TopicChoice(), Selection(), QUICK).notes
+    assert [each.split(" are")[0] for each in notes] == [f"orders-0: {each}" for each in named]
 
 
 # -- compaction of small files ---------------------------------------------------------------------
