@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from odradek.pipeline.jobs.archive.job import ArchiveRun
+from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import MetaProperties, write_meta_properties
 from odradek.storage.files import Files
@@ -158,6 +160,10 @@ def test_a_package_that_is_missing_is_named(
     assert f"pip install 'odradek[{extra}]'" in done.stderr
 
 
+TWICE = ("--client-config", "a=2")
+AVRO = ("--value-format", "avro", "--registry", "http://a")
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -169,8 +175,25 @@ def test_a_package_that_is_missing_is_named(
         (["archive", "to", "--path", ".", "--drop-value"], "needs --schema"),
         (["replay", "to", "--bootstrap", "h:1"], "name a topic"),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--job-id", "../x"], "only"),
-        (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--delivery", "x"], "exactly-once"),
+        (
+            ["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--delivery", "x"],
+            "at-least-once",
+        ),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--to-time", "x"], "isoformat"),
+        (
+            ["replay", "to", "--topic", "a", "--from-offset", "2", "--to-offset", "2"],
+            "is not after",
+        ),
+        (["replay", "to", "--topic", "a", "--from-time", "2", "--to-time", "1"], "is not after"),
+        (["replay", "to", "--topic", "a", "--topic-config", "a=b"], "needs --create"),
+        (["replay", "to", "--topic", "a", "--client-config", "bootstrap.servers=b"], "--bootstrap"),
+        (["replay", "to", "--topic", "a", "--client-config", "a=1", *TWICE], "has two values"),
+        (["replay", "to", "--topic", "a", "--storage", "a=b"], "is no object store"),
+        (["archive", "to", "--path", ".", "--storage", "a=b"], "is no object store"),
+        (["tables", "to", "--path", ".", "--value-subject", "a"], "needs --value-format"),
+        (["tables", "to", "--path", ".", *AVRO, "--registry-conf", "url=b"], "by --registry"),
+        (["tables", "to", "--path", ".", *AVRO, "--schema", "a"], "excludes --value-format"),
+        (["stats", "--path", ".", "--master", "x", "--conf", "spark.master=y"], "of --master"),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:
@@ -182,6 +205,7 @@ def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:
     ("arguments", "reason"),
     [
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a"], "is not an archive"),
+        (["replay", "to", "--config", "no", "--topic", "a"], "no cannot be read"),
         (["archive", "to", "--path", ".", "--topic", "a"], "no topic a in"),
         (["archive", "to", "--path", ".", "--topics", "("], "invalid pattern"),
         (["archive", "to", "--path", ".", "--schema", "no"], "cannot read the schema"),
@@ -283,4 +307,31 @@ def test_numbers_and_sizes_are_for_people() -> None:
         "2.0 KiB",
         "3.0 GiB",
         "5.0 TiB",
+    ]
+
+
+def test_replay_finds_its_broker_as_the_other_commands_do(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.close(NOW_MS)
+    run("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    clients: list[Mapping[str, str]] = []
+
+    def replayed(_: object, settings: ReplaySettings, *__: object, **___: object) -> ReplaySummary:
+        clients.append(settings.client)
+        return ReplaySummary()
+
+    monkeypatch.setattr("odradek.pipeline.jobs.replay.job.run_replay", replayed)
+    (tmp_path / "client").write_text("bootstrap.servers=file:1\nsasl.username=u\n")
+    command = ("replay", tmp_path / "to", "--topic", "orders")
+    run(*command)
+    run(*command, "--config", tmp_path / "client", "--client-config", "linger.ms=1")
+    monkeypatch.setenv("ODRADEK_BOOTSTRAP", "variable:1")
+    run(*command, "--config", tmp_path / "client")
+    run(*command, "--bootstrap", "option:1")
+    assert clients == [
+        {"bootstrap.servers": "localhost:9092"},
+        {"bootstrap.servers": "file:1", "sasl.username": "u", "linger.ms": "1"},
+        {"bootstrap.servers": "variable:1", "sasl.username": "u"},
+        {"bootstrap.servers": "option:1"},
     ]

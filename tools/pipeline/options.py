@@ -171,7 +171,8 @@ def settings_of(pairs: list[str] | None, hint: str = "--conf") -> dict[str, str]
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint=hint)
-        settings[key.strip()] = value
+        if settings.setdefault(key.strip(), value) != value:
+            raise typer.BadParameter(f"{key.strip()} has two values", param_hint=hint)
     return settings
 
 
@@ -201,17 +202,24 @@ def place_of(processes: int | None, master: str | None, conf: list[str] | None) 
         )
     if settings and not is_spark:
         raise typer.BadParameter("needs --master, e.g. local[*]", param_hint="--conf")
+    if master is not None and settings.get("spark.master", master) != master:
+        raise typer.BadParameter("spark.master is not that of --master", param_hint="--conf")
     return Place(processes=processes, is_spark=is_spark, master=master, conf=settings)
 
 
 def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
-    """Return where an archive is: a path, a file: URI, or the URL of an object store."""
+    """Return where an archive is: a path, a file: URI, or the URL of an object store.
+
+    Raises BadParameter.
+    """
     from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 
     options = settings_of(storage, "--storage")
     scheme, separator, rest = text.partition("://")
     if separator and scheme != "file":
         return ArchiveLocation(text.rstrip("/"), options)
+    if options:
+        raise typer.BadParameter(f"{text} is no object store", param_hint="--storage")
     path = f"/{rest.lstrip('/')}" if separator else text.removeprefix("file:")
     return ArchiveLocation(str(Path(path).absolute()))
 
@@ -231,8 +239,16 @@ class ValueOptions:
         """Raise BadParameter if options contradict each other, or one needs another."""
         if self.drop_value and self.schema is None and self.format is None:
             raise typer.BadParameter("needs --schema or --value-format", param_hint="--drop-value")
-        if self.format is None and (self.registry or self.registry_conf or self.subject):
-            raise typer.BadParameter("needs --value-format", param_hint="--registry")
+        of_registry = {
+            "--registry": self.registry,
+            _REGISTRY_CONF: self.registry_conf,
+            "--value-subject": self.subject,
+        }
+        for hint, given in of_registry.items():
+            if self.format is None and given:
+                raise typer.BadParameter("needs --value-format", param_hint=hint)
+        if "url" in settings_of(self.registry_conf, _REGISTRY_CONF):
+            raise typer.BadParameter("name the URL by --registry", param_hint=_REGISTRY_CONF)
         if self.format is not None and self.registry is None:
             raise typer.BadParameter("needs --registry", param_hint="--value-format")
         if self.format is not None and self.schema is not None:

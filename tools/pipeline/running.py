@@ -19,6 +19,7 @@ import typer
 from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.session import NoSparkError, make_session
 from odradek.tools.broken_pipe import handle_broken_pipe
+from odradek.tools.client.failure import CommandError
 
 from .options import Place
 from .quiet_spark import quiet_settings, start_interruptible
@@ -72,7 +73,7 @@ def _exit_code_of(job: Callable[[], int]) -> int:
     except OvertakenError as error:
         print_error(str(error))
         return EXIT_ANOTHER
-    except (JobError, OSError) as error:
+    except (JobError, OSError, CommandError) as error:
         print_error(str(error))
         return EXIT_PROBLEMS
     return code
