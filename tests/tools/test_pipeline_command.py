@@ -193,6 +193,7 @@ AVRO = ("--value-format", "avro", "--registry", "http://a")
         (["tables", "to", "--path", ".", "--value-subject", "a"], "needs --value-format"),
         (["tables", "to", "--path", ".", *AVRO, "--registry-conf", "url=b"], "by --registry"),
         (["tables", "to", "--path", ".", *AVRO, "--schema", "a"], "excludes --value-format"),
+        (["tables", "to", "--path", ".", "--metrics-listener", "9404"], "is not HOST:PORT"),
         (["stats", "--path", ".", "--master", "x", "--conf", "spark.master=y"], "of --master"),
     ],
 )
@@ -270,7 +271,8 @@ def test_tables_with_open_problems_exits_with_1(
 
     monkeypatch.setattr(tables, "_stopped_by_signals", stopped_after_a_round)
     arguments = ("tables", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
-    assert "problem: orders-0: " in run(*arguments, code=1)
+    shown = run(*arguments, "--metrics-listener", "127.0.0.1:0", code=1)
+    assert "problem: orders-0: " in shown
     assert "skipped: orders-0: offsets" in run(*arguments, "--skip-unreadable", code=3)
     run(*arguments)
 

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.following import Pace, Round
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
 
+    from .tables_metrics import TablesMetrics
+
+_LAST_PORT = 65_535
+
 
 def command(  # noqa: PLR0913 - one parameter per option
     *,
@@ -66,6 +71,15 @@ def command(  # noqa: PLR0913 - one parameter per option
     drop_value: DropValue = False,
     verify_crc: VerifyCrc = True,
     skip_unreadable: SkipUnreadable = False,
+    metrics_listener: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-listener",
+            metavar="HOST:PORT",
+            help="Serve /metrics there: the lag, open problems and counts, as Prometheus reads "
+            "them. There is no authentication.",
+        ),
+    ] = None,
     storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
@@ -87,6 +101,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         subject=value_subject,
         drop_value=drop_value,
     )
+    listener = None if metrics_listener is None else _address(metrics_listener)
     directories, place = log_directories(path), place_of(processes, master, conf)
     from .running import run_job
 
@@ -103,18 +118,31 @@ def command(  # noqa: PLR0913 - one parameter per option
             verify_crc=verify_crc,
             skip_unreadable=skip_unreadable,
         )
-        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every))
+        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every), listener)
 
     run_job(job)
 
 
-def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
+def _address(text: str) -> tuple[str, int]:
+    """Parse HOST:PORT. Raises BadParameter."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise typer.BadParameter(f"{text} is not HOST:PORT", param_hint="--metrics-listener")
+    return host, int(port)
+
+
+def _follow(
+    settings: "ArchiveSettings", place: Place, pace: "Pace", listener: tuple[str, int] | None
+) -> int:
     from odradek.pipeline.jobs.archive.following import FollowingArchive
 
     from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS, runner_for
+    from .tables_metrics import TablesMetrics, listening
 
-    report = _Report()
+    metrics = TablesMetrics()
+    report = _Report(metrics)
     with (
+        nullcontext() if listener is None else listening(listener, metrics),
         runner_for("tables", place) as runner,
         runner_for("tables", place.with_one_process()) as merging_runner,
     ):
@@ -143,7 +171,8 @@ def _stopped_by_signals() -> threading.Event:
 class _Report:
     """Prints a line for each round that has archived something, and problems when they are new."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: "TablesMetrics") -> None:
+        self._metrics = metrics
         self.records = 0
         self.lost = False
         self.has_problems = False
@@ -156,8 +185,10 @@ class _Report:
         summary, total = done.summary, done.summary.total()
         self.records += total.records + total.dead_letters
         self.lost = self.lost or bool(summary.lost or summary.skipped)
-        lines = [f"problem: {each}" for each in (*summary.problems, *filter(None, [done.error]))]
-        self.has_problems = bool(lines)
+        problems = [*summary.problems, *filter(None, [done.error])]
+        self.has_problems = bool(problems)
+        self._metrics.add(done, problems)
+        lines = [f"problem: {each}" for each in problems]
         lines += [f"note: {each}" for each in summary.notes]
         for each in lines:
             if each not in self._told:
