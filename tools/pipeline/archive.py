@@ -131,9 +131,9 @@ def _planned(settings: "ArchiveSettings") -> int:
 
 def _run(settings: "ArchiveSettings", place: Place) -> int:
     from odradek.pipeline.jobs.archive.job import run_archive
+    from odradek.pipeline.jobs.progress import progress_bar
 
     from .archive_report import show_summary
-    from .progress import progress_bar
     from .running import runner_for
 
     started = time.monotonic()

@@ -212,16 +212,13 @@ def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
 
     Raises BadParameter.
     """
+    from odradek.pipeline.jobs import JobError
     from odradek.pipeline.jobs.archive.storage import ArchiveLocation
 
-    options = settings_of(storage, "--storage")
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme != "file":
-        return ArchiveLocation(text.rstrip("/"), options)
-    if options:
-        raise typer.BadParameter(f"{text} is no object store", param_hint="--storage")
-    path = f"/{rest.lstrip('/')}" if separator else text.removeprefix("file:")
-    return ArchiveLocation(str(Path(path).absolute()))
+    try:
+        return ArchiveLocation.named(text, settings_of(storage, "--storage"))
+    except JobError as error:
+        raise typer.BadParameter(str(error), param_hint="--storage") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

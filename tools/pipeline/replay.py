@@ -135,7 +135,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.replay.job import ReplaySettings
+        from odradek.pipeline.jobs.replay.job import ReplaySettings, new_job_id
         from odradek.pipeline.jobs.replay.selection import Selection
         from odradek.pipeline.jobs.topic_choice import TopicChoice
         from odradek.pipeline.sink.write_options import Delivery
@@ -144,7 +144,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         settings = ReplaySettings(
             archive=archive_location(archive, storage),
             client={**client_settings(bootstrap, config), **more_client_settings},
-            job_id=job_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}",
+            job_id=job_id or new_job_id(),
             continues=job_id is not None,
             topics=TopicChoice(names=topic or (), pattern=topics),
             to_topic=to_topic,
@@ -214,9 +214,9 @@ def _planned(settings: "ReplaySettings") -> int:
 
 
 def _run(settings: "ReplaySettings", place: Place) -> int:
+    from odradek.pipeline.jobs.progress import progress_bar
     from odradek.pipeline.jobs.replay.job import run_replay
 
-    from .progress import progress_bar
     from .replay_report import show_summary
     from .running import runner_for
 

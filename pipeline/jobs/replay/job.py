@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,13 @@ from odradek.pipeline.sink.write_options import Delivery
 from odradek.storage.files import Files
 
 from .archived import ArchivedPartition, read_archive
-from .progress import ID_PREFIX, PartitionProgress, check_same_job, first_marks, read_progress
+from .partition_progress import (
+    ID_PREFIX,
+    PartitionProgress,
+    check_same_job,
+    first_marks,
+    read_progress,
+)
 from .selection import Selection
 from .sending import PartitionReplay, ReplayResult, SendingWork
 
@@ -67,10 +74,20 @@ class ReplayPlan(NamedTuple):
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """The result of a run; `notes` are warnings about the target topics."""
+    """The result of a run. `notes` are warnings about the archive and the target topics."""
 
     results: list[ReplayResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """How many records this run has sent."""
+        return sum(each.progress.records - each.before.records for each in self.results)
+
+
+def new_job_id() -> str:
+    """Return an id for a job that begins now."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
 
 
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:

@@ -20,7 +20,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .archived import ArchivedPartition
 from .pace import Pace
-from .progress import ID_PREFIX, PartitionProgress, read_progress
+from .partition_progress import ID_PREFIX, PartitionProgress, read_progress
 from .selection import Selection
 
 # A part is committed when it has so many bytes, or took so long: until then, nobody sees it.

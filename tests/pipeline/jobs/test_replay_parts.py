@@ -14,7 +14,7 @@ from odradek.pipeline.jobs.archive.table import ArchiveTable
 from odradek.pipeline.jobs.archive.table_format import create_table
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.pace import Pace
-from odradek.pipeline.jobs.replay.progress import PartitionProgress, check_same_job
+from odradek.pipeline.jobs.replay.partition_progress import PartitionProgress, check_same_job
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.sending import _changed_timestamps, _rows
 from odradek.pipeline.jobs.topic_choice import TopicChoice
