@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.table import TableAlterer
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.archive import table
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
 from odradek.pipeline.jobs.archive.merging import MergedFile, MergingWork, files_to_merge
@@ -144,7 +144,7 @@ def test_of_two_runs_at_once_one_archives_and_the_other_says_so(
         commit(*arguments, **options)
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", second)
-    with pytest.raises(JobError, match="another process has archived orders-0, offsets 0 to"):
+    with pytest.raises(OvertakenError, match="it has archived orders-0, offsets 0 to"):
         archive_here(settings, QUICK)
     assert rows_of(seen(settings.archive)) == logged(box.directory)
 
