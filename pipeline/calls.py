@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from .jobs import JobError
 from .jobs.archive.job import ArchiveSettings, run_archive
-from .jobs.archive.json_schema import parse_json_schema
-from .jobs.archive.storage import ArchiveLocation
+from .jobs.archive.parquet.storage import ArchiveLocation
+from .jobs.archive.splitting.json_schema import parse_json_schema
+from .jobs.archive.splitting.topic_schemas import RegistryChoice
 from .jobs.archive.summary import ArchiveSummary
-from .jobs.archive.topic_schemas import RegistryChoice
 from .jobs.process_tasks import ProcessTasks
 from .jobs.progress import progress_bar
 from .jobs.replay.job import ReplaySettings, ReplaySummary, new_job_id, run_replay

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.protocol.record import Record

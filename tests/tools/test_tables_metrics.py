@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.following import Round
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
+from odradek.pipeline.jobs.following import Round
 from odradek.tools.pipeline.tables_metrics import TablesMetrics, listening
 from tests.support.metrics import Series, get
 

@@ -11,7 +11,7 @@ from odradek.pipeline.registry.formats import RegistryFormat
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+    from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 
 _WHERE = "Where it runs"
 _REGISTRY_CONF = "--registry-conf"
@@ -213,7 +213,7 @@ def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
     Raises BadParameter.
     """
     from odradek.pipeline.jobs import JobError
-    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+    from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 
     try:
         return ArchiveLocation.named(text, settings_of(storage, "--storage"))
@@ -265,8 +265,8 @@ def archive_settings(
 ) -> "ArchiveSettings":
     """Return what to archive. Raises JobError if the schema cannot be read."""
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.archive.json_schema import read_json_schema
-    from odradek.pipeline.jobs.archive.topic_schemas import RegistryChoice
+    from odradek.pipeline.jobs.archive.splitting.json_schema import read_json_schema
+    from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 
     registry = None

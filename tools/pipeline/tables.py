@@ -35,8 +35,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from odradek.pipeline.jobs.archive.following import Pace, Round
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
+    from odradek.pipeline.jobs.following import Pace, Round
 
     from .tables_metrics import TablesMetrics
 
@@ -106,7 +106,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.archive.following import Pace
+        from odradek.pipeline.jobs.following import Pace
 
         settings = archive_settings(
             archive_location(archive, storage),
@@ -134,7 +134,7 @@ def _address(text: str) -> tuple[str, int]:
 def _follow(
     settings: "ArchiveSettings", place: Place, pace: "Pace", listener: tuple[str, int] | None
 ) -> int:
-    from odradek.pipeline.jobs.archive.following import FollowingArchive
+    from odradek.pipeline.jobs.following import FollowingArchive
 
     from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS, runner_for
     from .tables_metrics import TablesMetrics, listening

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from odradek.pipeline.jobs import JobError
 
 if TYPE_CHECKING:
-    from odradek.pipeline.jobs.archive.following import Round
+    from odradek.pipeline.jobs.following import Round
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "odradek_tables_"

@@ -13,6 +13,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice, TopicSchemas
+from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.data_files import DataFile
+from odradek.pipeline.jobs.archive.table.merging import MergingWork, files_to_merge
+from odradek.pipeline.jobs.archive.table.state import ArchiveState
+from odradek.pipeline.jobs.archive.table.table_format import create_table, is_archive
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -22,24 +30,16 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
-from .merging import MergingWork, files_to_merge
-from .plan import (
+from .planner import (
     MAX_PART_BYTES,
     PartitionPlan,
     Planner,
     divide_into_tasks,
     part_size_bytes,
 )
-from .reading import DataFile
 from .repair import Repair
 from .stable_offsets import StableOffsets
-from .state import ArchiveState
-from .storage import ArchiveLocation
 from .summary import ArchiveSummary
-from .table import ArchiveTable
-from .table_format import create_table, is_archive
-from .topic_schemas import RegistryChoice, TopicSchemas
-from .value_schema import ValueSchema
 from .writing import WritingWork, WrittenRange
 
 _COMMIT_EVERY_S = 5.0
@@ -72,7 +72,7 @@ class ArchiveSettings:
 
     def schemas(self) -> TopicSchemas:
         """Return what finds the schemas of values. Raises JobError if that of JSON is invalid."""
-        given = None if self.values is None else ValueSchema(self.values, self.keep_value)
+        given = None if self.values is None else ValueColumns(self.values, self.keep_value)
         return TopicSchemas(given, self.registry, keep_value=self.keep_value)
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.storage.topic_partition import TopicPartition
 
-from .dated_files import WrittenFile
-from .plan import PartitionPlan
+from .planner import PartitionPlan
 from .writing import WrittenRange
 
 

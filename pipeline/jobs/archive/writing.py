@@ -15,6 +15,12 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, WrittenFile
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_COLUMNS
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
+from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
+from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.index_lookup import position_before
 from odradek.pipeline.reading.partitions import LogDirectories
@@ -23,13 +29,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 
 from .batch_marks import mark_before
-from .dated_files import DatedFiles, WrittenFile
-from .parquet_format import RECORD_COLUMNS
-from .plan import partition_key
-from .state import ArchivedRange
-from .storage import ArchiveFiles, ArchiveLocation
-from .value_schema import ValueSchema
-from .value_splitting import splitter_for
+from .planner import partition_key
 
 
 class WrittenRange(NamedTuple):
@@ -55,7 +55,7 @@ class WritingWork:
 
     log_directories: tuple[Path, ...]
     location: ArchiveLocation
-    value_schemas: Mapping[str, ValueSchema] = field(default_factory=dict)  # by topic
+    value_schemas: Mapping[str, ValueColumns] = field(default_factory=dict)  # by topic
     verify_crc: bool = True
     skip_unreadable: bool = False
     files: Files = field(default_factory=Files)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.reading import DataFile, PartitionRows, read_by_offset
-from odradek.pipeline.jobs.archive.state import PartitionState
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
-from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.data_files import DataFile, PartitionRows, read_by_offset
+from odradek.pipeline.jobs.archive.table.state import PartitionState
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition

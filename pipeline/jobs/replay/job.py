@@ -12,7 +12,7 @@ import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice

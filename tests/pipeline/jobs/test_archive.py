@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
-from odradek.pipeline.jobs.archive.state import ArchiveState
-from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.state import ArchiveState
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.selection import Selection

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.pipeline.jobs.archive.reading import PartitionRows, read_by_offset
-from odradek.pipeline.jobs.archive.state import PartitionKey, PartitionState
+from odradek.pipeline.jobs.archive.table.data_files import PartitionRows, read_by_offset
+from odradek.pipeline.jobs.archive.table.state import PartitionKey, PartitionState
 
 KEY = PartitionKey(topic="orders", topic_id="aa", partition=1)
 

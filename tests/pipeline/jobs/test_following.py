@@ -11,11 +11,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive import stable_offsets, table
-from odradek.pipeline.jobs.archive.following import FollowingArchive, Pace, Round
+from odradek.pipeline.jobs.archive import stable_offsets
 from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
 from odradek.pipeline.jobs.archive.stable_offsets import StableOffsets
-from odradek.pipeline.jobs.archive.state import PartitionKey
+from odradek.pipeline.jobs.archive.table import archive_table
+from odradek.pipeline.jobs.archive.table.state import PartitionKey
+from odradek.pipeline.jobs.following import FollowingArchive, Pace, Round
 from odradek.pipeline.reading.isolation import last_stable_offset, open_transactions
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.log import PartitionLog
@@ -160,7 +161,7 @@ def test_a_round_that_fails_is_tried_again_after_growing_pauses(
 
     def break_off() -> None:
         put(log, b"3")
-        monkeypatch.setattr(table, "_RETRY_S", 0)
+        monkeypatch.setattr(archive_table, "_RETRY_S", 0)
         monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse)
 
     put(log, b"1", b"2")

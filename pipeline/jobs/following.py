@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
+from odradek.pipeline.jobs.archive.summary import ArchiveSummary
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.storage.files import Files
-
-from .job import ArchiveRun, ArchiveSettings
-from .summary import ArchiveSummary
 
 _MAX_PAUSE_S = 60.0
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import NamedTuple
 
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange, ArchiveState, PartitionKey
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
@@ -22,7 +23,6 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .batch_marks import has_diverged
 from .stable_offsets import StableOffsets
-from .state import ArchivedRange, ArchiveState, PartitionKey
 
 MAX_PART_BYTES = 128 << 20
 _MIN_PART_BYTES = 16 << 20

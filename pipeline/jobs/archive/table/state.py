@@ -4,7 +4,7 @@ Offsets alone do not identify records. After a power cut a broker may lose the e
 give the same offsets to other records. So for the newest ranges the leader epoch and the checksum
 of the last batch are kept (BatchMark), and the next run compares them with the log.
 
-The state is stored in a file of JSON, which each commit of the table names (see table.py).
+The state is stored in a file of JSON, which each commit of the table names (see archive_table.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

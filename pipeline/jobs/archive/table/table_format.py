@@ -19,10 +19,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.jobs import JobError
-
-from .dated_files import WrittenFile
-from .parquet_format import RECORD_SCHEMA
-from .storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 
 PARTITION_COLUMNS = ("topic", "date")
 TABLE_SCHEMA = pa.schema(

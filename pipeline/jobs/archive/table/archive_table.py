@@ -37,15 +37,19 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile, dates_of
+from odradek.pipeline.jobs.archive.parquet.parquet_format import ZSTD_LEVEL
+from odradek.pipeline.jobs.archive.parquet.storage import (
+    INTERNAL_DIRECTORY,
+    ArchiveFiles,
+    ArchiveLocation,
+)
 from odradek.storage.files import Files
 
-from .dated_files import WrittenFile, dates_of
+from .data_files import DataFile, PartitionRows, read_by_offset
 from .merging import MergedFile
 from .other_writers import LOG_DIRECTORY, Change, UnknownChangesError, find_changes
-from .parquet_format import ZSTD_LEVEL
-from .reading import DataFile, PartitionRows, read_by_offset
 from .state import ArchiveState
-from .storage import INTERNAL_DIRECTORY, ArchiveFiles, ArchiveLocation
 from .table_format import PARTITION_COLUMNS, add_action, remove_action, type_name
 
 _LAST_CHECKPOINT = "_last_checkpoint"
