@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -56,8 +57,15 @@ class ArchivedPartition:
         rows = PartitionRows(self.state, start_offset)
         return read_by_offset(self.archive.filesystem(), paths, rows, COLUMNS)
 
-    def check(self) -> None:
-        """Raise JobError if the records are not complete."""
+    def check(self, selection: Selection) -> None:
+        """Raise JobError if the archive does not have all of the records, and may get them."""
+        for before, after in pairwise(self.state.covered):
+            if selection.may_select_offsets(before.end, after.start - 1):
+                raise JobError(
+                    f"{self.of} cannot be replayed: offsets {before.end} to {after.start - 1} are "
+                    f"not archived yet. Run archive again; if it cannot read them, use "
+                    f"--skip-unreadable, or replay up to there (--to-offset)"
+                )
         if self.state.dropped_values:
             raise JobError(f"{self.of} cannot be replayed: values were not archived")
 
@@ -90,9 +98,13 @@ def _differences(table: ArchiveTable, topics: Iterable[str]) -> Iterator[str]:
     for each in table.state.accepted_changes:
         yield f"another writer has changed records of the archive: {each}"
     for partition in (partition for topic in topics for partition in table.state.newest(topic)):
-        for start, end in partition.skipped:
-            place = f"{partition.of.without_id}: offsets {start} to {end - 1}"
-            yield f"{place} are left out: archive could not read them"
+        for spans, why in (
+            (partition.skipped, "archive could not read them"),
+            (partition.lost, "they were deleted before they could be archived"),
+        ):
+            for start, end in spans:
+                place = f"{partition.of.without_id}: offsets {start} to {end - 1}"
+                yield f"{place} are left out: {why}"
 
 
 def _selected(table: ArchiveTable, topic: str, selection: Selection) -> Iterator[ArchivedPartition]:

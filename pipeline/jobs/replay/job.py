@@ -103,6 +103,8 @@ def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayP
         for topic, partitions in archived.topics.items()
         for each in partitions
     }
+    for source in sources.values():
+        source.check(settings.selection)
     needed = {targets[topic]: count for topic, count in archived.partition_counts.items()}
     topic_ids = sorted({(each.of.topic, each.topic_id) for each in sources.values()})
     job = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
@@ -121,8 +123,6 @@ def run_replay(
     Raises JobError, OSError.
     """
     plan = plan_replay(settings, files)
-    for source in plan.sources.values():
-        source.check()
     summary = ReplaySummary(notes=list(plan.notes))
     if not plan.sources:
         return summary

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.state import ArchiveState
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.replay.archived import read_archive
+from odradek.pipeline.jobs.replay.job import ReplaySettings, plan_replay
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
@@ -239,6 +241,8 @@ def test_records_deleted_between_runs_are_reported_once(tmp_path: Path) -> None:
     assert summary.lost == [f"orders-0: offsets {end} to {log.log_start_offset - 1}"]
     assert archived(settings) == first + logged(box.directory)
     assert archive_here(settings, QUICK).lost == []
+    (note,) = read_archive(settings.archive, TopicChoice(), Selection(), QUICK).notes
+    assert note.startswith(f"orders-0: offsets {end} to {log.log_start_offset - 1} are left out")
 
 
 def test_records_deleted_before_the_first_run_are_not_lost(tmp_path: Path) -> None:
@@ -332,6 +336,11 @@ def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
     assert "stored CRC" in summary.problems[0]
     assert 0 < len(archived(settings)) < len(expected)
     assert set(archived(settings)) < set(expected)
+    gap, after = (state_of(settings).newest("orders")[0].covered[number] for number in (0, 1))
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    with pytest.raises(JobError, match=f"offsets {gap.end} to {after.start - 1} are not archived"):
+        plan_replay(replayed)
+    plan_replay(replace(replayed, selection=Selection(to_offset=gap.end)))
     path.write_bytes(sound)
     assert archive_here(settings, QUICK).problems == []
     assert archived(settings) == expected

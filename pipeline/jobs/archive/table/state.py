@@ -69,7 +69,8 @@ class ArchivedRange(NamedTuple):
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is archived of a partition. `marks` are the newest, in order of offset.
 
-    Offsets that are `skipped` could not be read; they are covered, too.
+    Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
+    are covered, too.
     If some rows' values were dropped, a null does not say so.
     """
 
@@ -77,6 +78,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     covered: tuple[Span, ...] = ()
     marks: tuple[BatchMark, ...] = ()
     skipped: tuple[Span, ...] = ()
+    lost: tuple[Span, ...] = ()
     dropped_values: bool = False
 
     @property
@@ -108,16 +110,19 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             covered=covered,
             marks=tuple(newest),
             skipped=tuple(merge_spans([*self.skipped, *archived.skipped])),
+            lost=tuple(merge_spans([*self.lost, *archived.lost])),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
 
     def before(self, offset: int, marks: Iterable[BatchMark]) -> Self:
         """Return the state without the offsets from this one on, and with these marks."""
-        covered, skipped = (
+        covered, skipped, lost = (
             tuple(merge_spans(Span(span.start, min(span.end, offset)) for span in spans))
-            for spans in (self.covered, self.skipped)
+            for spans in (self.covered, self.skipped, self.lost)
         )
-        return msgspec.structs.replace(self, covered=covered, skipped=skipped, marks=tuple(marks))
+        return msgspec.structs.replace(
+            self, covered=covered, skipped=skipped, lost=lost, marks=tuple(marks)
+        )
 
     def missing(self, wanted: Span) -> list[Span]:
         """Return the wanted offsets that are not archived."""
