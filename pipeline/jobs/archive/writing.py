@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.decoding.decoder import RecordDecoder
-from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, WrittenFile
+from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, WrittenFile, have_no_date
 from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_COLUMNS
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
@@ -117,10 +118,14 @@ class RangeReading:
         splitter = None if self._schema is None else splitter_for(self._schema)
         try:
             for batch in self._batches():
-                valid, invalid = batch, None
-                if splitter is not None:
-                    valid, invalid = splitter.split(batch)
-                yield self._with_id(valid), None if invalid is None else self._with_id(invalid)
+                for part, times_ms in _by_range_of_time(batch):
+                    valid, invalid = part, None
+                    if splitter is not None:
+                        valid, invalid = splitter.split(part)
+                    yield (
+                        self._completed(valid, times_ms),
+                        None if invalid is None else self._completed(invalid, times_ms),
+                    )
         except CorruptRecordError as error:
             self._end, self.error = self._next_offset, str(error)
 
@@ -142,7 +147,11 @@ class RangeReading:
             dropped_values=schema is not None and not schema.keep_value,
         )
 
-    def _with_id(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _completed(self, batch: pa.RecordBatch, times_ms: Mapping[int, int]) -> pa.RecordBatch:
+        """Add the columns that are not a record's. `times_ms` are by offset, if they are kept."""
+        if times_ms:
+            kept = pa.array([times_ms[each] for each in batch["offset"].to_pylist()], pa.int64())
+            batch = batch.append_column(TIMESTAMP_MS, kept)
         if self._wanted.topic_id is None:
             return batch
         ids = pa.repeat(pa.scalar(self._wanted.topic_id.hex()), batch.num_rows)
@@ -212,7 +221,7 @@ class RangeReading:
         reader = RangeReader(
             self._directories,
             replace(self._wanted, start=start, end=end),
-            RecordDecoder(topic, partition, RECORD_COLUMNS),
+            RecordDecoder(topic, partition, (*RECORD_COLUMNS, TIMESTAMP_MS)),
             verify_crc=self._work.verify_crc,
             is_exact=is_exact,
         )
@@ -233,3 +242,19 @@ class RangeReading:
         self._lost.append(Span(error.start, error.resumes_at))
         self._next_offset = error.resumes_at
         return error.resumes_at
+
+
+def _by_range_of_time(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
+    """Yield the records that have a date, and those that have none with their times by offset.
+
+    A timestamp of theirs may not fit into the column `timestamp`, so it is kept as it is.
+    """
+    times_ms = batch[TIMESTAMP_MS].to_numpy()
+    records = batch.drop_columns([TIMESTAMP_MS])
+    outside = have_no_date(times_ms)
+    if not outside.any():
+        yield records, {}
+        return
+    yield records.filter(pa.array(~outside)), {}
+    odd = records.filter(pa.array(outside))
+    yield odd, dict(zip(odd["offset"].to_pylist(), times_ms[outside].tolist(), strict=True))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
@@ -18,7 +19,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .selection import Selection
 
-COLUMNS = ("key", "value", "offset", "timestamp", "headers")
+COLUMNS = ("key", "value", "offset", "timestamp", "headers", TIMESTAMP_MS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.state import ArchiveState
 from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.jobs.replay import sending
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.job import ReplaySettings, plan_replay
 from odradek.pipeline.jobs.replay.selection import Selection
@@ -185,6 +187,21 @@ def test_records_lie_by_the_utc_date_of_their_timestamp(tmp_path: Path) -> None:
         "date=1970-01-01": [b"0"],
         "date=__HIVE_DEFAULT_PARTITION__": [b"%d" % (1 << 60)],
     }
+
+
+@pytest.mark.parametrize("schema", [None, parse_json_schema('{"id": "long"}')])
+def test_timestamps_that_no_column_can_hold_are_kept(tmp_path: Path, schema: Any) -> None:
+    box = box_at(tmp_path / "log", segment_bytes=1 << 20, **ANY_TIME)
+    stamps = [NOW_MS, NOW_MS * 1_000_000, (1 << 63) - 1, NOW_MS, 300_000 * 365 * DAY_MS]
+    put(box.open(), b'{"id": 1}', b"bad", b'{"id": 2}', b"bad", b"bad", timestamps=stamps)
+    settings = settings_for(tmp_path, values=schema, compact=True)
+    archive_here(settings, QUICK)
+    kept = seen(settings.archive).sort_by("offset")["timestampMs"].to_pylist()
+    assert kept == [None, stamps[1], stamps[2], None, stamps[4]]
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    (source,) = plan_replay(replayed).sources.values()
+    sent = [row[4] for table in source.tables(0) for row in sending._rows(table, "t", 0)]
+    assert sent == stamps
 
 
 # -- kills, and second attempts --------------------------------------------------------------------

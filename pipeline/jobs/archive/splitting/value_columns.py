@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 DEAD_LETTER_SCHEMA = RECORD_SCHEMA.append(pa.field("error", pa.string()))
 _RESERVED = frozenset(
-    name.lower() for name in (*RECORD_SCHEMA.names, "topic", "date", "topicId", "error")
+    name.lower()
+    for name in (*RECORD_SCHEMA.names, "topic", "date", "topicId", "error", TIMESTAMP_MS)
 )
 _NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # Parquet files of a Delta table
 
