@@ -5,9 +5,10 @@
     summary = archive("ARCHIVE", "data", topics=["orders"], until_end=True)
     summary.total().records, summary.problems
 
-They run in processes of this machine, or on Spark if a session is given. A script must call them
-below `if __name__ == "__main__":`, because the processes import its file. In a terminal and in a
-notebook with ipywidgets they show a progress bar. They raise JobError and OSError.
+They run in processes of this machine, archive and replay on Spark if a session is given. A script
+must call them below `if __name__ == "__main__":`, because the processes import its file. In a
+terminal and in a notebook with ipywidgets they show a progress bar. They raise JobError and
+OSError.
 """
 
 import json
@@ -140,13 +141,12 @@ def stats(
     topics: Sequence[str] = (),
     pattern: str | None = None,
     processes: int | None = None,
-    spark: "SparkSession | None" = None,
 ) -> StatsReport:
     """Count the records of topics, and find the lag of groups, as the command does."""
     settings = StatsSettings(
         log_directories=_paths(path), topics=TopicChoice(names=topics, pattern=pattern)
     )
-    with _runner(processes, spark) as runner, progress_bar("tasks") as bar:
+    with ProcessTasks(processes) as runner, progress_bar("tasks") as bar:
         return run_stats(runner, settings, bar)
 
 
