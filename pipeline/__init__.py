@@ -7,6 +7,8 @@
     register(spark)
     spark.read.format("odradek").option("path", "/var/lib/odradek").option("subscribe", "orders")
 
+The jobs are also Python calls: `from odradek.pipeline.calls import archive`.
+
 Importing this package imports neither pyspark nor pyarrow: a broker runs without them.
 """
 

@@ -28,8 +28,11 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
     "headers": pa.list_(pa.field("element", HEADER_TYPE)),
 }
 ALL_COLUMNS = tuple(COLUMN_TYPES)
+# Not a column of the source: the timestamp as it is stored, which may not fit into microseconds.
+TIMESTAMP_MS = "timestampMs"
+_TYPES = {**COLUMN_TYPES, TIMESTAMP_MS: pa.int64()}
 
 
 def schema_of(columns: Iterable[str]) -> pa.Schema:
     """Return the Arrow schema of these columns. Raises KeyError for an unknown name."""
-    return pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in columns])
+    return pa.schema([pa.field(name, _TYPES[name]) for name in columns])

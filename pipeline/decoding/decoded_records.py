@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrow_arrays import binary_array, constant, list_array, string_array
-from .columns import COLUMN_TYPES, HEADER_TYPE, schema_of
+from .columns import COLUMN_TYPES, HEADER_TYPE, TIMESTAMP_MS, schema_of
 from .record_fields import HeaderFields, RecordFields
 from .varints import Bools, Ints
 
@@ -98,5 +98,6 @@ _COLUMNS: Mapping[str, Callable[[DecodedRecords], pa.Array]] = {
     "offset": lambda records: pa.array(records.offset),
     "timestamp": lambda records: timestamps(records.timestamp_ms),
     "timestampType": lambda records: pa.array(records.timestamp_type.astype(np.int32)),
+    TIMESTAMP_MS: lambda records: pa.array(records.timestamp_ms),
     "headers": _headers,
 }

@@ -4,7 +4,8 @@ task_runner      what runs the parts of a job, and returns each result as soon a
 process_tasks      in processes on this machine
 spark_tasks        on Spark
 topic_choice     which partitions a job works on
-archive/         closed segments -> Parquet, each record exactly once
+archive/         closed segments -> a Delta table, each record exactly once
+following        the same, every few seconds
 replay/          that Parquet -> a topic
 stats/           records and bytes in topics by hour, and the lag of groups
 etl/             topics -> SQL -> a topic, as a stream, from one YAML file
@@ -13,3 +14,7 @@ etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 
 class JobError(Exception):
     """A job cannot begin or finish; the message says why, and what to do."""
+
+
+class OvertakenError(JobError):
+    """Another process did the same work at the same time. What it did is complete."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from odradek.storage.checkpoints import read_offsets
+from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
@@ -20,7 +20,7 @@ class CheckpointCache:
         self._read: dict[Path, tuple[tuple[int, int, int], Mapping[TopicPartition, int]]] = {}
 
     def offsets(self, path: Path) -> Mapping[TopicPartition, int] | None:
-        """Return the offsets; None without a file. Raises CheckpointError, OSError."""
+        """Return the offsets; None without a file. Raises OSError, also if it is damaged."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -28,5 +28,13 @@ class CheckpointCache:
         identity = status.st_ino, status.st_mtime_ns, status.st_size
         known = self._read.get(path)
         if known is None or known[0] != identity:
-            known = self._read[path] = identity, read_offsets(self._files, path)
+            known = self._read[path] = identity, self._offsets(path)
         return known[1]
+
+    def _offsets(self, path: Path) -> Mapping[TopicPartition, int]:
+        try:
+            return read_offsets(self._files, path)
+        except CheckpointError as error:
+            raise OSError(
+                f"{error}. The broker that uses the directory replaces the file within a minute"
+            ) from error

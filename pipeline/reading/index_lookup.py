@@ -85,6 +85,21 @@ def position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int
     )
 
 
+def exact_position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int]:
+    """Return the positions of the batches with the offsets [start, end), and of no others.
+
+    No batch after them is looked at. Raises CorruptRecordError.
+    """
+    first = None
+    last = position_before(segment, start)
+    for position, header in segment.headers(last):
+        if header.last_offset >= start:
+            first, last = first if first is not None else position, position + header.size_bytes
+            if header.last_offset >= end - 1:
+                break
+    return (segment.size_bytes, segment.size_bytes) if first is None else (first, last)
+
+
 def _position_before(segment: OpenSegment, entries: IndexEntries, offset: int) -> int:
     number = int(np.searchsorted(entries.last_offset, offset, "right")) - 1
     if number < 0:

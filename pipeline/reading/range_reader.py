@@ -22,7 +22,7 @@ from odradek.storage.log_reader import LogReader, OpenSegment, SegmentFile
 from odradek.storage.topic_partition import TopicPartition
 
 from .committed_batches import CommittedBatches
-from .index_lookup import position_range
+from .index_lookup import exact_position_range, position_range
 from .isolation import has_records
 from .partitions import LogDirectories
 from .pieces import Piece, read_pieces
@@ -81,13 +81,18 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RangeReader:
-    """Reads one range with a decoder. `wait` sleeps, in seconds, before another attempt."""
+    """Reads one range with a decoder. `wait` sleeps, in seconds, before another attempt.
+
+    With `is_exact`, batches beside the range are not checked. Else some of them may be, because the
+    range is found by the offset index.
+    """
 
     directories: LogDirectories
     wanted: OffsetRange
     decoder: Decoder
     verify_crc: bool = True
     fail_on_data_loss: bool = True
+    is_exact: bool = False
     wait: Callable[[float], None] = time.sleep
 
     def read(self) -> Iterator[pa.RecordBatch]:
@@ -108,7 +113,8 @@ class RangeReader:
             if segment is None:
                 return
             offset = max(offset, segment.base_offset)
-            position, end_position = position_range(segment, offset, end)
+            positions = exact_position_range if self.is_exact else position_range
+            position, end_position = positions(segment, offset, end)
             committed.enter(segment, position)
             for piece in read_pieces(segment, position, end_position, verify_crc=self.verify_crc):
                 yield from self._decoded(piece, offset, committed)

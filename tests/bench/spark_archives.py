@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def by_odradek(spark: "SparkSession", data: str, topic: str, archive: str) -> tuple[float, None]:
     """Seconds that the job takes for the closed segments of a topic."""
     from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
-    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+    from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
     from odradek.pipeline.jobs.spark_tasks import SparkTasks
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 

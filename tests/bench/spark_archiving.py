@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.pipeline.jobs.archive.parquet_format import ZSTD_LEVEL
+from odradek.pipeline.jobs.archive.parquet.parquet_format import ZSTD_LEVEL
 from tests.bench.spark_archives import by_connector, by_odradek
 from tests.bench.spark_costs import (
     MASTERS,

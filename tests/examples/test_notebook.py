@@ -31,7 +31,7 @@ def test_the_notebook_runs_from_a_topic_to_a_plot(
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=LIMIT_SECONDS, resources=where).execute()
     summary, first_rows, plot = outputs_of(notebook)
-    assert "5,000" in summary["text/plain"]
+    assert "records=5000" in summary["text/plain"]
     assert "Lima" in first_rows["text/plain"]
     assert all(city in plot["image/svg+xml"] for city in ("Lima", "Oslo", "Rome"))
 

@@ -1,6 +1,5 @@
 """Archives that are made without Spark, and what a reader sees in them."""
 
-import tarfile
 from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.protocol.record import Record
@@ -24,7 +23,6 @@ from tests.support.log_box import LogBox
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Row = tuple[Any, ...]
-OLD_ARCHIVE = Path(__file__).parents[1] / "golden" / "archives" / "version-0.1.tar.gz"
 
 
 class InThisProcess:
@@ -59,13 +57,6 @@ def small_segments(root: Path) -> LogBox:
 def write_more(log: PartitionLog, batches: int) -> None:
     """Append so many batches, of no idempotent producer."""
     Writer(log.log_end_offset, producers=False).write(log, batches)
-
-
-def archive_of_version_0_1(directory: Path) -> ArchiveLocation:
-    """Unpack an archive that version 0.1 has made."""
-    with tarfile.open(OLD_ARCHIVE) as packed:
-        packed.extractall(directory, filter="data")
-    return at(directory)
 
 
 def archive_here(

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from tests.support.failing_proxy import CONTROL
 
 BUCKET = "archives"

@@ -3,21 +3,26 @@
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from odradek.pipeline.jobs.archive.job import ArchiveRun
+from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import MetaProperties, write_meta_properties
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.tools.app import app
+from odradek.tools.pipeline import tables
 from odradek.tools.pipeline.group import JOBS
 from odradek.tools.pipeline.replay import _time_ms
 from odradek.tools.tables import number, size
-from tests.support.archives import archive_of_version_0_1, at, data_files
+from tests.support.archives import at, data_files
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox
@@ -83,14 +88,6 @@ def test_an_archive_is_made_and_summed_up(tmp_path: Path, log: PartitionLog) -> 
     plan = run("replay", tmp_path / "to", "--bootstrap", "h:1", "--topics", ".*", "--dry-run")
     assert "would be replayed (nothing was sent)" in plan
     assert "orders-0" in plan
-
-
-def test_an_archive_of_version_0_1_is_migrated(tmp_path: Path) -> None:
-    archive_of_version_0_1(tmp_path / "old")
-    shown = run("migrate-archive", tmp_path / "old")
-    assert "is a Delta table of 12 records in 7 files; 2 files were written again" in shown
-    shown = run("migrate-archive", tmp_path / "old", code=1)
-    assert "is not an archive of version 0.1" in " ".join(shown.split())
 
 
 def test_what_was_lost_has_an_exit_code_of_its_own(tmp_path: Path, log: PartitionLog) -> None:
@@ -163,6 +160,10 @@ def test_a_package_that_is_missing_is_named(
     assert f"pip install 'odradek[{extra}]'" in done.stderr
 
 
+TWICE = ("--client-config", "a=2")
+AVRO = ("--value-format", "avro", "--registry", "http://a")
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -174,8 +175,26 @@ def test_a_package_that_is_missing_is_named(
         (["archive", "to", "--path", ".", "--drop-value"], "needs --schema"),
         (["replay", "to", "--bootstrap", "h:1"], "name a topic"),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--job-id", "../x"], "only"),
-        (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--delivery", "x"], "exactly-once"),
+        (
+            ["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--delivery", "x"],
+            "at-least-once",
+        ),
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a", "--to-time", "x"], "isoformat"),
+        (
+            ["replay", "to", "--topic", "a", "--from-offset", "2", "--to-offset", "2"],
+            "is not after",
+        ),
+        (["replay", "to", "--topic", "a", "--from-time", "2", "--to-time", "1"], "is not after"),
+        (["replay", "to", "--topic", "a", "--topic-config", "a=b"], "needs --create"),
+        (["replay", "to", "--topic", "a", "--client-config", "bootstrap.servers=b"], "--bootstrap"),
+        (["replay", "to", "--topic", "a", "--client-config", "a=1", *TWICE], "has two values"),
+        (["replay", "to", "--topic", "a", "--storage", "a=b"], "is no object store"),
+        (["archive", "to", "--path", ".", "--storage", "a=b"], "is no object store"),
+        (["tables", "to", "--path", ".", "--value-subject", "a"], "needs --value-format"),
+        (["tables", "to", "--path", ".", *AVRO, "--registry-conf", "url=b"], "by --registry"),
+        (["tables", "to", "--path", ".", *AVRO, "--schema", "a"], "excludes --value-format"),
+        (["tables", "to", "--path", ".", "--metrics-listener", "9404"], "is not HOST:PORT"),
+        (["stats", "--path", ".", "--master", "x", "--conf", "spark.master=y"], "of --master"),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:
@@ -187,6 +206,7 @@ def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:
     ("arguments", "reason"),
     [
         (["replay", "to", "--bootstrap", "h:1", "--topic", "a"], "is not an archive"),
+        (["replay", "to", "--config", "no", "--topic", "a"], "no cannot be read"),
         (["archive", "to", "--path", ".", "--topic", "a"], "no topic a in"),
         (["archive", "to", "--path", ".", "--topics", "("], "invalid pattern"),
         (["archive", "to", "--path", ".", "--schema", "no"], "cannot read the schema"),
@@ -199,6 +219,73 @@ def test_what_cannot_be_done_is_said_in_a_line(
     shown = run(*arguments, code=1)
     assert shown.startswith("error: ")
     assert reason in shown
+
+
+def test_a_second_archive_at_once_has_an_exit_code_of_its_own(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    plans = ArchiveRun._plans
+
+    def overtaken(self: ArchiveRun) -> object:
+        found = plans(self)
+        monkeypatch.undo()
+        run(*first)
+        return found
+
+    monkeypatch.setattr(ArchiveRun, "_plans", overtaken)
+    shown = " ".join(run(*first, code=4).split())
+    assert "another process is archiving to the same table: it has archived orders-0" in shown
+    run(*first)
+
+
+def damaged(log: PartitionLog) -> Path:
+    """Damage the last bytes of a closed segment; return its path."""
+    path = sorted(log.directory.glob("*.log"))[1]
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 0xFF
+    path.write_bytes(data)
+    return path
+
+
+def test_what_is_skipped_is_named_and_has_an_exit_code(tmp_path: Path, log: PartitionLog) -> None:
+    log.close(NOW_MS)
+    path = damaged(log)
+    arguments = ("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    assert f"problem: orders-0: {path}" in run(*arguments, code=1)
+    shown = run(*arguments, "--skip-unreadable", code=3)
+    assert "skipped, because it cannot be read: orders-0: offsets" in shown
+    run(*arguments)
+
+
+def test_tables_with_open_problems_exits_with_1(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.close(NOW_MS)
+    damaged(log)
+
+    def stopped_after_a_round() -> threading.Event:
+        stop = threading.Event()
+        monkeypatch.setattr(stop, "wait", lambda _: stop.set())
+        return stop
+
+    monkeypatch.setattr(tables, "_stopped_by_signals", stopped_after_a_round)
+    arguments = ("tables", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    shown = run(*arguments, "--metrics-listener", "127.0.0.1:0", code=1)
+    assert "problem: orders-0: " in shown
+    assert "skipped: orders-0: offsets" in run(*arguments, "--skip-unreadable", code=3)
+    run(*arguments)
+
+
+@pytest.mark.parametrize("job", [("archive", "to"), ("archive", "to", "--dry-run"), ("stats",)])
+def test_a_damaged_checkpoint_is_an_error_in_a_line(
+    job: tuple[str, ...], tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 x\n")
+    shown = run(*job, "--path", tmp_path / "log", code=1)
+    assert shown.startswith(f"error: {tmp_path / 'log' / 'log-start-offset-checkpoint'}, line 3: ")
+    assert shown.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -222,4 +309,31 @@ def test_numbers_and_sizes_are_for_people() -> None:
         "2.0 KiB",
         "3.0 GiB",
         "5.0 TiB",
+    ]
+
+
+def test_replay_finds_its_broker_as_the_other_commands_do(
+    tmp_path: Path, log: PartitionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.close(NOW_MS)
+    run("archive", tmp_path / "to", "--path", tmp_path / "log", "--processes", 1)
+    clients: list[Mapping[str, str]] = []
+
+    def replayed(_: object, settings: ReplaySettings, *__: object, **___: object) -> ReplaySummary:
+        clients.append(settings.client)
+        return ReplaySummary()
+
+    monkeypatch.setattr("odradek.pipeline.jobs.replay.job.run_replay", replayed)
+    (tmp_path / "client").write_text("bootstrap.servers=file:1\nsasl.username=u\n")
+    command = ("replay", tmp_path / "to", "--topic", "orders")
+    run(*command)
+    run(*command, "--config", tmp_path / "client", "--client-config", "linger.ms=1")
+    monkeypatch.setenv("ODRADEK_BOOTSTRAP", "variable:1")
+    run(*command, "--config", tmp_path / "client")
+    run(*command, "--bootstrap", "option:1")
+    assert clients == [
+        {"bootstrap.servers": "localhost:9092"},
+        {"bootstrap.servers": "file:1", "sasl.username": "u", "linger.ms": "1"},
+        {"bootstrap.servers": "variable:1", "sasl.username": "u"},
+        {"bootstrap.servers": "option:1"},
     ]

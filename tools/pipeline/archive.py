@@ -19,6 +19,7 @@ from .options import (
     Registry,
     RegistryConf,
     Schema,
+    SkipUnreadable,
     Storage,
     Topic,
     Topics,
@@ -59,7 +60,16 @@ def command(  # noqa: PLR0913 - one parameter per option
             help="Afterwards merge small files, and delete files that were replaced a week ago.",
         ),
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Take the table as it is if another writer has changed its records (DELETE, "
+            "RESTORE, …). What is not there is not archived again.",
+        ),
+    ] = False,
     verify_crc: VerifyCrc = True,
+    skip_unreadable: SkipUnreadable = False,
     storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
@@ -92,9 +102,11 @@ def command(  # noqa: PLR0913 - one parameter per option
                 topics=topics,
                 isolation=isolation,
                 verify_crc=verify_crc,
+                skip_unreadable=skip_unreadable,
             ),
             until_end=until_end,
             compact=compact,
+            accept_changes=accept_changes,
         )
         return _planned(settings) if dry_run else _run(settings, place)
 
@@ -119,9 +131,9 @@ def _planned(settings: "ArchiveSettings") -> int:
 
 def _run(settings: "ArchiveSettings", place: Place) -> int:
     from odradek.pipeline.jobs.archive.job import run_archive
+    from odradek.pipeline.jobs.progress import progress_bar
 
     from .archive_report import show_summary
-    from .progress import progress_bar
     from .running import runner_for
 
     started = time.monotonic()

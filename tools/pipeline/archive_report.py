@@ -15,6 +15,7 @@ _HEADER = (
     "dead letters",
     "no record",
     "lost",
+    "skipped",
     "waiting",
 )
 _FIXED_COLUMNS = 5  # these are always shown, the others only if a total is not 0
@@ -31,10 +32,11 @@ def show_summary(summary: ArchiveSummary, title: str) -> int:
     print_each("repaired", summary.repaired)
     print_each("note", summary.notes)
     print_each(_LOST, summary.lost)
+    print_each("skipped, because it cannot be read", summary.skipped)
     print_each("problem", summary.problems)
     if summary.problems:
         return EXIT_PROBLEMS
-    return EXIT_LOST if summary.lost else EXIT_DONE
+    return EXIT_LOST if summary.lost or summary.skipped else EXIT_DONE
 
 
 def _cells(topic: TopicSummary) -> tuple[str, ...]:
@@ -47,6 +49,7 @@ def _cells(topic: TopicSummary) -> tuple[str, ...]:
         number(topic.dead_letters),
         number(topic.absent),
         number(topic.lost),
+        number(topic.skipped),
         number(topic.waiting),
     )
 

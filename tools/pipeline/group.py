@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JOBS = ("archive", "tables", "migrate-archive", "replay", "verify", "stats", "etl")
+JOBS = ("archive", "tables", "replay", "verify", "stats", "etl")
 
 
 class JobGroup(TyperGroup):
@@ -26,7 +26,7 @@ class JobGroup(TyperGroup):
         """The command of that name; None if there is none."""
         if cmd_name not in JOBS:
             return None
-        module = import_module(f".{cmd_name.replace('-', '_')}", __package__)
+        module = import_module(f".{cmd_name}", __package__)
         app = typer.Typer(add_completion=False)
         app.command(cmd_name)(module.command)
         command = typer.main.get_command(app)

@@ -11,7 +11,7 @@ from odradek.pipeline.registry.formats import RegistryFormat
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+    from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 
 _WHERE = "Where it runs"
 _REGISTRY_CONF = "--registry-conf"
@@ -120,6 +120,14 @@ DropValue = Annotated[
         help="With --schema or --value-format: do not keep the original value.",
     ),
 ]
+SkipUnreadable = Annotated[
+    bool,
+    typer.Option(
+        "--skip-unreadable",
+        help="Leave out for good what cannot be read, like a damaged batch, and go on after it. "
+        "Else what comes after it waits.",
+    ),
+]
 VerifyCrc = Annotated[
     bool, typer.Option("--verify-crc/--no-verify-crc", help="Check each batch's checksum.")
 ]
@@ -163,7 +171,8 @@ def settings_of(pairs: list[str] | None, hint: str = "--conf") -> dict[str, str]
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint=hint)
-        settings[key.strip()] = value
+        if settings.setdefault(key.strip(), value) != value:
+            raise typer.BadParameter(f"{key.strip()} has two values", param_hint=hint)
     return settings
 
 
@@ -193,19 +202,23 @@ def place_of(processes: int | None, master: str | None, conf: list[str] | None) 
         )
     if settings and not is_spark:
         raise typer.BadParameter("needs --master, e.g. local[*]", param_hint="--conf")
+    if master is not None and settings.get("spark.master", master) != master:
+        raise typer.BadParameter("spark.master is not that of --master", param_hint="--conf")
     return Place(processes=processes, is_spark=is_spark, master=master, conf=settings)
 
 
 def archive_location(text: str, storage: list[str] | None) -> "ArchiveLocation":
-    """Return where an archive is: a path, a file: URI, or the URL of an object store."""
-    from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+    """Return where an archive is: a path, a file: URI, or the URL of an object store.
 
-    options = settings_of(storage, "--storage")
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme != "file":
-        return ArchiveLocation(text.rstrip("/"), options)
-    path = f"/{rest.lstrip('/')}" if separator else text.removeprefix("file:")
-    return ArchiveLocation(str(Path(path).absolute()))
+    Raises BadParameter.
+    """
+    from odradek.pipeline.jobs import JobError
+    from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+
+    try:
+        return ArchiveLocation.named(text, settings_of(storage, "--storage"))
+    except JobError as error:
+        raise typer.BadParameter(str(error), param_hint="--storage") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,8 +236,16 @@ class ValueOptions:
         """Raise BadParameter if options contradict each other, or one needs another."""
         if self.drop_value and self.schema is None and self.format is None:
             raise typer.BadParameter("needs --schema or --value-format", param_hint="--drop-value")
-        if self.format is None and (self.registry or self.registry_conf or self.subject):
-            raise typer.BadParameter("needs --value-format", param_hint="--registry")
+        of_registry = {
+            "--registry": self.registry,
+            _REGISTRY_CONF: self.registry_conf,
+            "--value-subject": self.subject,
+        }
+        for hint, given in of_registry.items():
+            if self.format is None and given:
+                raise typer.BadParameter("needs --value-format", param_hint=hint)
+        if "url" in settings_of(self.registry_conf, _REGISTRY_CONF):
+            raise typer.BadParameter("name the URL by --registry", param_hint=_REGISTRY_CONF)
         if self.format is not None and self.registry is None:
             raise typer.BadParameter("needs --registry", param_hint="--value-format")
         if self.format is not None and self.schema is not None:
@@ -240,11 +261,12 @@ def archive_settings(
     topics: str | None,
     isolation: str,
     verify_crc: bool,
+    skip_unreadable: bool,
 ) -> "ArchiveSettings":
     """Return what to archive. Raises JobError if the schema cannot be read."""
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.archive.json_schema import read_json_schema
-    from odradek.pipeline.jobs.archive.topic_schemas import RegistryChoice
+    from odradek.pipeline.jobs.archive.splitting.json_schema import read_json_schema
+    from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice
     from odradek.pipeline.jobs.topic_choice import TopicChoice
 
     registry = None
@@ -260,4 +282,5 @@ def archive_settings(
         registry=registry,
         keep_value=not values.drop_value,
         verify_crc=verify_crc,
+        skip_unreadable=skip_unreadable,
     )

@@ -2,9 +2,11 @@
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from odradek.tools.client.options import Bootstrap, ConfigFile
 
 from .options import (
     Conf,
@@ -14,7 +16,6 @@ from .options import (
     Processes,
     Storage,
     Topic,
-    Topics,
     archive_location,
     place_of,
     settings_of,
@@ -23,19 +24,24 @@ from .options import (
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.replay.job import ReplaySettings
 
-_DELIVERIES = ("exactly-once", "at-least-once")
-
 
 def command(  # noqa: PLR0913 - one parameter per option
     *,
     archive: Annotated[
         str, typer.Argument(metavar="ARCHIVE", help="The directory or URL of an archive.")
     ],
-    bootstrap: Annotated[
-        str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The broker to send to.")
-    ],
+    bootstrap: Bootstrap = None,
+    config: ConfigFile = None,
     topic: Topic = None,
-    topics: Topics = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            "--topics",
+            metavar="PATTERN",
+            help="Topics whose whole name matches this regular expression; an internal topic must "
+            "be named by --topic. One of the two options is needed.",
+        ),
+    ] = None,
     to_topic: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +76,11 @@ def command(  # noqa: PLR0913 - one parameter per option
     ] = False,
     topic_config: Annotated[
         list[str] | None,
-        typer.Option("--topic-config", metavar="KEY=VALUE", help="A setting of a created topic."),
+        typer.Option(
+            "--topic-config",
+            metavar="KEY=VALUE",
+            help="With --create: a setting of the new topics; may be given several times.",
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option("--rate", min=0.001, help="Records per second, at most.")
@@ -84,17 +94,18 @@ def command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     delivery: Annotated[
-        str,
+        Literal["exactly-once", "at-least-once"],
         typer.Option(
             "--delivery",
-            metavar="GUARANTEE",
             help="exactly-once, or at-least-once for brokers without transactions.",
         ),
     ] = "exactly-once",
     client_config: Annotated[
         list[str] | None,
         typer.Option(
-            "--client-config", metavar="KEY=VALUE", help="A librdkafka setting: TLS, SASL, …"
+            "--client-config",
+            metavar="KEY=VALUE",
+            help="A librdkafka setting beside those of --config; may be given several times.",
         ),
     ] = None,
     storage: Storage = None,
@@ -111,24 +122,29 @@ def command(  # noqa: PLR0913 - one parameter per option
     if not topic and topics is None:
         raise typer.BadParameter("name a topic, or a pattern by --topics", param_hint="--topic")
     _check_job_id(job_id)
-    if delivery not in _DELIVERIES:
-        raise typer.BadParameter(f"one of {', '.join(_DELIVERIES)}", param_hint="--delivery")
     bounds_ms = (_time_ms(from_time, "--from-time"), _time_ms(to_time, "--to-time"))
-    client = {**settings_of(client_config, "--client-config"), "bootstrap.servers": bootstrap}
+    _check_order(bounds_ms, "--to-time")
+    _check_order((from_offset, to_offset), "--to-offset")
+    more_client_settings = settings_of(client_config, "--client-config")
+    if "bootstrap.servers" in more_client_settings:
+        raise typer.BadParameter("name the broker by --bootstrap", param_hint="--client-config")
     topic_settings = settings_of(topic_config, "--topic-config")
+    if topic_settings and not create:
+        raise typer.BadParameter("needs --create", param_hint="--topic-config")
     place = place_of(processes, master, conf)
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.replay.job import ReplaySettings
+        from odradek.pipeline.jobs.replay.job import ReplaySettings, new_job_id
         from odradek.pipeline.jobs.replay.selection import Selection
         from odradek.pipeline.jobs.topic_choice import TopicChoice
         from odradek.pipeline.sink.write_options import Delivery
+        from odradek.tools.client.client_config import client_settings
 
         settings = ReplaySettings(
             archive=archive_location(archive, storage),
-            client=client,
-            job_id=job_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}",
+            client={**client_settings(bootstrap, config), **more_client_settings},
+            job_id=job_id or new_job_id(),
             continues=job_id is not None,
             topics=TopicChoice(names=topic or (), pattern=topics),
             to_topic=to_topic,
@@ -155,6 +171,13 @@ def _check_job_id(job_id: str | None) -> None:
         raise typer.BadParameter("letters, digits, - and _ only", param_hint="--job-id")
 
 
+def _check_order(bounds: tuple[int | None, int | None], hint: str) -> None:
+    """Raise BadParameter if nothing is between the bounds."""
+    start, end = bounds
+    if start is not None and end is not None and start >= end:
+        raise typer.BadParameter("is not after the start", param_hint=hint)
+
+
 def _time_ms(text: str | None, hint: str) -> int | None:
     """Parse a time to milliseconds since 1970; without a zone it is UTC. Raises BadParameter."""
     if text is None:
@@ -171,7 +194,7 @@ def _time_ms(text: str | None, hint: str) -> int | None:
 
 def _planned(settings: "ReplaySettings") -> int:
     from odradek.pipeline.jobs.replay.job import plan_replay
-    from odradek.tools.tables import number, show_table, size
+    from odradek.tools.tables import number, print_each, show_table, size
 
     plan = plan_replay(settings)
     rows = [
@@ -186,13 +209,14 @@ def _planned(settings: "ReplaySettings") -> int:
     ]
     header = ("partition", "to topic", "files", "records, at most", "size")
     show_table("would be replayed (nothing was sent)", header, rows)
+    print_each("note", plan.notes)
     return 0
 
 
 def _run(settings: "ReplaySettings", place: Place) -> int:
+    from odradek.pipeline.jobs.progress import progress_bar
     from odradek.pipeline.jobs.replay.job import run_replay
 
-    from .progress import progress_bar
     from .replay_report import show_summary
     from .running import runner_for
 

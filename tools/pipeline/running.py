@@ -3,7 +3,8 @@
 0    done
 1    failed, or done in part; the reason is printed
 2    not started: wrong usage, a package or Java is missing
-3    done, but some records had been deleted before they could be read
+3    done, but some records had been deleted before they could be read, or were skipped
+4    another process did the same work at the same time, and what it did is complete
 130  interrupted
 """
 
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import typer
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.session import NoSparkError, make_session
 from odradek.tools.broken_pipe import handle_broken_pipe
+from odradek.tools.client.failure import CommandError
 
 from .options import Place
 from .quiet_spark import quiet_settings, start_interruptible
@@ -34,6 +36,7 @@ EXIT_DONE = 0
 EXIT_PROBLEMS = 1
 EXIT_USAGE = 2
 EXIT_LOST = 3
+EXIT_ANOTHER = 4
 EXIT_INTERRUPTED = 130
 _EXTRAS = {
     **dict.fromkeys(
@@ -67,7 +70,10 @@ def _exit_code_of(job: Callable[[], int]) -> int:
     except NoSparkError as error:
         print_error(str(error))
         return EXIT_USAGE
-    except (JobError, OSError) as error:
+    except OvertakenError as error:
+        print_error(str(error))
+        return EXIT_ANOTHER
+    except (JobError, OSError, CommandError) as error:
         print_error(str(error))
         return EXIT_PROBLEMS
     return code

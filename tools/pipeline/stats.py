@@ -99,9 +99,9 @@ def _planned(settings: "StatsSettings", *, as_json: bool) -> int:
 
 
 def _run(settings: "StatsSettings", place: Place) -> "tuple[StatsReport, float]":
+    from odradek.pipeline.jobs.progress import progress_bar
     from odradek.pipeline.jobs.stats.job import run_stats
 
-    from .progress import progress_bar
     from .running import runner_for
 
     started = time.monotonic()

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from .options import (
     Registry,
     RegistryConf,
     Schema,
+    SkipUnreadable,
     Storage,
     Topic,
     Topics,
@@ -33,8 +35,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from odradek.pipeline.jobs.archive.following import Pace, Round
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
+    from odradek.pipeline.jobs.following import Pace, Round
+
+    from .tables_metrics import TablesMetrics
+
+_LAST_PORT = 65_535
 
 
 def command(  # noqa: PLR0913 - one parameter per option
@@ -64,6 +70,16 @@ def command(  # noqa: PLR0913 - one parameter per option
     value_subject: ValueSubject = "",
     drop_value: DropValue = False,
     verify_crc: VerifyCrc = True,
+    skip_unreadable: SkipUnreadable = False,
+    metrics_listener: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-listener",
+            metavar="HOST:PORT",
+            help="Serve /metrics there: the lag, open problems and counts, as Prometheus reads "
+            "them. There is no authentication.",
+        ),
+    ] = None,
     storage: Storage = None,
     processes: Processes = None,
     master: Master = None,
@@ -74,7 +90,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     Archives what is written to topics, as `archive --until-end` does, again and again until it is
     stopped (Control-C or SIGTERM). Each record is in the table exactly once, however often the
     command is killed and started again. An error, like a store that cannot be reached, is printed
-    and tried again.
+    and tried again. The exit code is 1 if there are problems when it is stopped, and 3 if records
+    were lost or skipped.
     """
     values = ValueOptions(
         schema=schema,
@@ -84,11 +101,12 @@ def command(  # noqa: PLR0913 - one parameter per option
         subject=value_subject,
         drop_value=drop_value,
     )
+    listener = None if metrics_listener is None else _address(metrics_listener)
     directories, place = log_directories(path), place_of(processes, master, conf)
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.archive.following import Pace
+        from odradek.pipeline.jobs.following import Pace
 
         settings = archive_settings(
             archive_location(archive, storage),
@@ -98,19 +116,33 @@ def command(  # noqa: PLR0913 - one parameter per option
             topics=topics,
             isolation=isolation,
             verify_crc=verify_crc,
+            skip_unreadable=skip_unreadable,
         )
-        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every))
+        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every), listener)
 
     run_job(job)
 
 
-def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
-    from odradek.pipeline.jobs.archive.following import FollowingArchive
+def _address(text: str) -> tuple[str, int]:
+    """Parse HOST:PORT. Raises BadParameter."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise typer.BadParameter(f"{text} is not HOST:PORT", param_hint="--metrics-listener")
+    return host, int(port)
 
-    from .running import EXIT_DONE, EXIT_LOST, runner_for
 
-    report = _Report()
+def _follow(
+    settings: "ArchiveSettings", place: Place, pace: "Pace", listener: tuple[str, int] | None
+) -> int:
+    from odradek.pipeline.jobs.following import FollowingArchive
+
+    from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS, runner_for
+    from .tables_metrics import TablesMetrics, listening
+
+    metrics = TablesMetrics()
+    report = _Report(metrics)
     with (
+        nullcontext() if listener is None else listening(listener, metrics),
         runner_for("tables", place) as runner,
         runner_for("tables", place.with_one_process()) as merging_runner,
     ):
@@ -118,6 +150,8 @@ def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
         typer.echo(f"archiving into {settings.archive}")
         following.run(_stopped_by_signals())
     typer.echo(f"stopped; {report.records:,} records were archived")
+    if report.has_problems:
+        return EXIT_PROBLEMS
     return EXIT_LOST if report.lost else EXIT_DONE
 
 
@@ -137,9 +171,11 @@ def _stopped_by_signals() -> threading.Event:
 class _Report:
     """Prints a line for each round that has archived something, and problems when they are new."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: "TablesMetrics") -> None:
+        self._metrics = metrics
         self.records = 0
         self.lost = False
+        self.has_problems = False
         self._told: set[str] = set()
 
     def show(self, done: "Round") -> None:
@@ -148,14 +184,18 @@ class _Report:
 
         summary, total = done.summary, done.summary.total()
         self.records += total.records + total.dead_letters
-        self.lost = self.lost or bool(summary.lost)
-        lines = [f"problem: {each}" for each in (*summary.problems, *filter(None, [done.error]))]
+        self.lost = self.lost or bool(summary.lost or summary.skipped)
+        problems = [*summary.problems, *filter(None, [done.error])]
+        self.has_problems = bool(problems)
+        self._metrics.add(done, problems)
+        lines = [f"problem: {each}" for each in problems]
+        lines += [f"note: {each}" for each in summary.notes]
         for each in lines:
             if each not in self._told:
                 _say(each)
         self._told = set(lines)
-        for kind, messages in (("repaired", summary.repaired), ("lost", summary.lost)):
-            for each in messages:
+        for kind in ("repaired", "lost", "skipped"):
+            for each in getattr(summary, kind):
                 _say(f"{kind}: {each}")
         if total.files:
             _say(

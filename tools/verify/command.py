@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from odradek.pipeline.jobs.progress import progress_bar
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.tools.pipeline.options import Place
-from odradek.tools.pipeline.progress import progress_bar
 from odradek.tools.pipeline.running import EXIT_DONE, EXIT_PROBLEMS, runner_for
 
 from .job import VerifySettings, plan_verify, run_verify

@@ -11,13 +11,12 @@ while the log continues: then only the epoch tells.
 from bisect import bisect_right
 from typing import NamedTuple
 
+from odradek.pipeline.jobs.archive.table.state import BatchMark, PartitionState
 from odradek.pipeline.reading.index_lookup import position_before
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
 from odradek.storage.log_reader import LogReader
 from odradek.storage.topic_partition import TopicPartition
-
-from .state import BatchMark, PartitionState
 
 
 class _Place(NamedTuple):

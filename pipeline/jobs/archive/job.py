@@ -12,7 +12,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice, TopicSchemas
+from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.data_files import DataFile
+from odradek.pipeline.jobs.archive.table.merging import MergingWork, files_to_merge
+from odradek.pipeline.jobs.archive.table.state import ArchiveState
+from odradek.pipeline.jobs.archive.table.table_format import create_table, is_archive
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -22,25 +30,16 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
-from .merging import MergingWork, files_to_merge
-from .migration import refuse_manifest
-from .plan import (
+from .planner import (
     MAX_PART_BYTES,
     PartitionPlan,
     Planner,
     divide_into_tasks,
     part_size_bytes,
 )
-from .reading import DataFile
 from .repair import Repair
 from .stable_offsets import StableOffsets
-from .state import ArchiveState
-from .storage import ArchiveLocation
 from .summary import ArchiveSummary
-from .table import ArchiveTable
-from .table_format import create_table, is_archive
-from .topic_schemas import RegistryChoice, TopicSchemas
-from .value_schema import ValueSchema
 from .writing import WritingWork, WrittenRange
 
 _COMMIT_EVERY_S = 5.0
@@ -52,8 +51,9 @@ class ArchiveSettings:
 
     `until_end`: the active segment too. `values` is the schema of values that are JSON objects,
     `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
-    values are not archived. `max_split_bytes` is the size
-    of the part of a log that goes into one file, at most.
+    values are not archived. `accept_changes`: records that other writers of the table have changed
+    stay so. `skip_unreadable`: batches that cannot be read are left out for good.
+    `max_split_bytes` is the size of the part of a log that goes into one file, at most.
     """
 
     log_directories: Sequence[Path]
@@ -65,12 +65,14 @@ class ArchiveSettings:
     registry: RegistryChoice | None = None
     keep_value: bool = True
     compact: bool = False
+    accept_changes: bool = False
+    skip_unreadable: bool = False
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
 
     def schemas(self) -> TopicSchemas:
         """Return what finds the schemas of values. Raises JobError if that of JSON is invalid."""
-        given = None if self.values is None else ValueSchema(self.values, self.keep_value)
+        given = None if self.values is None else ValueColumns(self.values, self.keep_value)
         return TopicSchemas(given, self.registry, keep_value=self.keep_value)
 
 
@@ -78,7 +80,6 @@ def plan_archive(settings: ArchiveSettings, files: Files | None = None) -> list[
     """Return what a run would do now; write nothing. Raises JobError, OSError."""
     files = files or Files()
     state = ArchiveState()
-    refuse_manifest(settings.archive)
     if is_archive(settings.archive):
         state = ArchiveTable(settings.archive, files).state
     planner = _planner(settings, files, state, StableOffsets())
@@ -124,9 +125,10 @@ class ArchiveRun:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
         self._files = files or Files()
-        refuse_manifest(settings.archive)
         create_table(settings.archive)
-        self._table = ArchiveTable(settings.archive, self._files)
+        refuses = not settings.accept_changes
+        self._table = ArchiveTable(settings.archive, self._files, refuse_changes=refuses)
+        accepted = [] if refuses else self._table.accept_changes()
         if self._schemas.given is not None:
             self._table.add_columns(self._schemas.given.schema)
         self._runner = runner
@@ -134,7 +136,9 @@ class ArchiveRun:
         self._progress = progress
         self._stable_offsets = StableOffsets()
         self._written: list[WrittenRange] = []
-        self.summary = ArchiveSummary()
+        self.summary = ArchiveSummary(
+            notes=[f"what another writer has changed is accepted: {each}" for each in accepted]
+        )
 
     def read_again(self) -> ArchiveSummary:
         """Read what has been missing since the last time; return what was done this time.
@@ -213,6 +217,8 @@ class ArchiveRun:
         repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
         try:
             self.summary.repaired.append(f"{partition}: {repair.repair(partition)}")
+        except OvertakenError:
+            raise
         except (JobError, CorruptRecordError) as error:
             return PartitionPlan(partition, problem=str(error))
         return replace(planner, state=self._table.state).plan(partition)
@@ -245,6 +251,7 @@ class ArchiveRun:
             location=self._settings.archive,
             value_schemas=self._schemas.known,
             verify_crc=self._settings.verify_crc,
+            skip_unreadable=self._settings.skip_unreadable,
             files=self._files,
         )
 

@@ -12,16 +12,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.data_files import PartitionRows
+from odradek.pipeline.jobs.archive.table.state import (
+    ArchivedRange,
+    ArchiveState,
+    BatchMark,
+    PartitionState,
+)
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
 
 from .batch_marks import is_cleaned, is_unchanged, mark_before
-from .plan import Planner, partition_key
-from .reading import PartitionRows
-from .state import ArchivedRange, ArchiveState, BatchMark, PartitionState
-from .table import ArchiveTable
+from .planner import Planner, partition_key
 from .writing import RangeReading, WritingWork
 
 Row = tuple[Any, ...]
@@ -93,7 +98,10 @@ class Repair:
 
         def change(state: ArchiveState) -> ArchiveState:
             if state.of(archived.of) != archived:
-                raise JobError("another process has changed the archive at the same time")
+                raise OvertakenError(
+                    f"another process has changed what is archived of {partition} at the same "
+                    f"time; run this again when it has ended"
+                )
             return state.with_partition(left).with_ranges(ranges)
 
         if not removed and records is None:

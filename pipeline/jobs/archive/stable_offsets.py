@@ -6,13 +6,13 @@ remembered of a log holds as long as the log has the last batch that was read.
 
 from typing import NamedTuple
 
+from odradek.pipeline.jobs.archive.table.state import BatchMark, PartitionKey
 from odradek.pipeline.reading.isolation import open_transactions
 from odradek.pipeline.reading.open_transactions import NONE_OPEN, OpenTransactions
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_partition import TopicPartition
 
 from .batch_marks import is_unchanged, mark_before
-from .state import BatchMark, PartitionKey
 
 
 class _Known(NamedTuple):

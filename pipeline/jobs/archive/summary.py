@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.storage.topic_partition import TopicPartition
 
-from .dated_files import WrittenFile
-from .plan import PartitionPlan
+from .planner import PartitionPlan
 from .writing import WrittenRange
 
 
 @dataclass(slots=True)
 class TopicSummary:
-    """`waiting` and `lost` count offsets; `log_bytes` is the approximate planned size."""
+    """`waiting`, `lost`, `skipped` count offsets; `log_bytes` is the approximate planned size."""
 
     partitions: int = 0
     records: int = 0
@@ -23,16 +23,18 @@ class TopicSummary:
     dead_letters: int = 0
     absent: int = 0
     lost: int = 0
+    skipped: int = 0
     waiting: int = 0
     merged_files: int = 0
 
 
 @dataclass(slots=True)
 class ArchiveSummary:
-    """The result of a run; `lost`, `repaired`, `notes` and `problems` are messages."""
+    """The result of a run; all but `topics` are messages. `skipped`: it could not be read."""
 
     topics: dict[str, TopicSummary] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     repaired: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -57,7 +59,10 @@ class ArchiveSummary:
     def add_written(self, written: WrittenRange) -> None:
         """Count a range that is about to be committed."""
         partition = written.archived.of.without_id
-        self._topic(partition.topic).absent += written.archived.absent
+        topic = self._topic(partition.topic)
+        topic.absent += written.archived.absent
+        topic.skipped += sum(span.size for span in written.archived.skipped)
+        self.skipped += [f"{partition}: {each}" for each in written.skipped]
         self._add_lost(partition, written.archived.lost)
         if written.error:
             self.problems.append(f"{partition}: {written.error}")

@@ -6,51 +6,59 @@ are deleted by the table's vacuum.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.decoding.decoder import RecordDecoder
+from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, WrittenFile, have_no_date
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_COLUMNS
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
+from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
+from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange
 from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.reading.index_lookup import position_before
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 
 from .batch_marks import mark_before
-from .dated_files import DatedFiles, WrittenFile
-from .parquet_format import RECORD_COLUMNS
-from .plan import partition_key
-from .state import ArchivedRange
-from .storage import ArchiveFiles, ArchiveLocation
-from .value_schema import ValueSchema
-from .value_splitting import splitter_for
+from .planner import partition_key
 
 
 class WrittenRange(NamedTuple):
     """The result for a range, which the driver may commit.
 
     `archived` ends before the end of the range if a batch is damaged (`error`) or if the log ends
-    earlier (`note`). Another run reads the rest.
+    earlier (`note`). Another run reads the rest. `skipped` says what could not be read, and why.
     """
 
     archived: ArchivedRange
     files: tuple[WrittenFile, ...] = ()
     note: str = ""
     error: str = ""
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingWork:
-    """What the tasks of a run do. It is pickled and sent to them."""
+    """What the tasks of a run do. It is pickled and sent to them.
+
+    With `skip_unreadable`, batches that cannot be read are left out, and those after them are read.
+    """
 
     log_directories: tuple[Path, ...]
     location: ArchiveLocation
-    value_schemas: Mapping[str, ValueSchema] = field(default_factory=dict)  # by topic
+    value_schemas: Mapping[str, ValueColumns] = field(default_factory=dict)  # by topic
     verify_crc: bool = True
+    skip_unreadable: bool = False
     files: Files = field(default_factory=Files)
 
     def __call__(self, ranges: Iterable[OffsetRange]) -> Iterator[WrittenRange]:
@@ -71,7 +79,15 @@ class WritingWork:
                 dead.add(dead_letters)
         files, dead_files = valid.finish(), dead.finish()
         files += [each._replace(is_dead_letters=True) for each in dead_files]
-        return WrittenRange(reading.archived(files), tuple(files), reading.note, reading.error)
+        return WrittenRange(
+            reading.archived(files),
+            tuple(files),
+            reading.note,
+            reading.error,
+            tuple(
+                f"offsets {span.start} to {span.end - 1}: {why}" for span, why in reading.skipped
+            ),
+        )
 
     def reading(self, wanted: OffsetRange) -> "RangeReading":
         """Return the reading of one range."""
@@ -91,6 +107,7 @@ class RangeReading:
         self._next_offset = wanted.start
         self._end = wanted.end
         self._lost: list[Span] = []
+        self.skipped: list[tuple[Span, str]] = []
         self.note = self.error = ""
 
     def records(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
@@ -101,10 +118,14 @@ class RangeReading:
         splitter = None if self._schema is None else splitter_for(self._schema)
         try:
             for batch in self._batches():
-                valid, invalid = batch, None
-                if splitter is not None:
-                    valid, invalid = splitter.split(batch)
-                yield self._with_id(valid), None if invalid is None else self._with_id(invalid)
+                for part, times_ms in _by_range_of_time(batch):
+                    valid, invalid = part, None
+                    if splitter is not None:
+                        valid, invalid = splitter.split(part)
+                    yield (
+                        self._completed(valid, times_ms),
+                        None if invalid is None else self._completed(invalid, times_ms),
+                    )
         except CorruptRecordError as error:
             self._end, self.error = self._next_offset, str(error)
 
@@ -122,10 +143,15 @@ class RangeReading:
             records=records[False],
             dead_letters=records[True],
             lost=tuple(self._lost),
+            skipped=tuple(span for span, _ in self.skipped),
             dropped_values=schema is not None and not schema.keep_value,
         )
 
-    def _with_id(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _completed(self, batch: pa.RecordBatch, times_ms: Mapping[int, int]) -> pa.RecordBatch:
+        """Add the columns that are not a record's. `times_ms` are by offset, if they are kept."""
+        if times_ms:
+            kept = pa.array([times_ms[each] for each in batch["offset"].to_pylist()], pa.int64())
+            batch = batch.append_column(TIMESTAMP_MS, kept)
         if self._wanted.topic_id is None:
             return batch
         ids = pa.repeat(pa.scalar(self._wanted.topic_id.hex()), batch.num_rows)
@@ -134,20 +160,70 @@ class RangeReading:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all records that exist. Raises CorruptRecordError, OSError."""
         start: int | None = self._wanted.start
+        is_exact = False
+        failure: CorruptRecordError | None = None
         while start is not None and start < self._end:
             try:
-                yield from self._read(start)
-                return
+                if failure is None:
+                    yield from self._read(start, self._end, is_exact=is_exact)
+                    return
+                start = yield from self._skip_unreadable(start, failure)
+                failure = None
             except DataLostError as error:
-                start = self._skip_lost(error)
+                start, failure = self._skip_lost(error), None
+            except CorruptRecordError as error:
+                if failure is not None or not self._work.skip_unreadable:
+                    raise
+                start = max(start, self._next_offset)
+                failure = error if is_exact else None
+                is_exact = True  # a batch that was skipped is not to be read again
 
-    def _read(self, start: int) -> Iterator[pa.RecordBatch]:
+    def _skip_unreadable(
+        self, start: int, failure: CorruptRecordError
+    ) -> Generator[pa.RecordBatch, None, int]:
+        """Read batch by batch, skip the first that cannot be read, and return the offset after it.
+
+        If a header cannot be read, where the next batch begins is not known, and the rest of the
+        segment is skipped. Raises DataLostError, CorruptRecordError, OSError.
+        """
+        reader = self._directories.reader(self._wanted.partition)
+        segments = reader.segments()
+        number = bisect_right(segments, start, key=lambda segment: segment.base_offset)
+        opened = reader.open(segments[max(number - 1, 0)])
+        following = segments[number].base_offset if number < len(segments) else self._end
+        segment_end = min(following, self._end)
+        at = start
+        try:
+            for _, header in opened.headers(position_before(opened, start)):
+                end = min(header.next_offset, self._end)
+                if end <= at:
+                    continue
+                try:
+                    yield from self._read(at, end, is_exact=True)
+                except CorruptRecordError as error:
+                    return self._skip(max(at, self._next_offset), end, error)
+                at = end
+                if at == self._end:
+                    return at
+        except CorruptRecordError as error:
+            return self._skip(at, segment_end, error)
+        if at == start and segment_end == self._end:
+            raise failure
+        return max(at, segment_end)  # the failure is in a later segment
+
+    def _skip(self, start: int, end: int, error: CorruptRecordError) -> int:
+        self.skipped.append((Span(start, end), str(error)))
+        self._next_offset = end
+        return end
+
+    def _read(self, start: int, end: int, *, is_exact: bool) -> Iterator[pa.RecordBatch]:
         topic, partition = self._wanted.partition
         reader = RangeReader(
             self._directories,
-            replace(self._wanted, start=start),
-            RecordDecoder(topic, partition, RECORD_COLUMNS),
+            replace(self._wanted, start=start, end=end),
+            RecordDecoder(topic, partition, (*RECORD_COLUMNS, TIMESTAMP_MS)),
             verify_crc=self._work.verify_crc,
+            is_exact=is_exact,
         )
         for batch in reader.read():
             if batch.num_rows:
@@ -166,3 +242,19 @@ class RangeReading:
         self._lost.append(Span(error.start, error.resumes_at))
         self._next_offset = error.resumes_at
         return error.resumes_at
+
+
+def _by_range_of_time(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, dict[int, int]]]:
+    """Yield the records that have a date, and those that have none with their times by offset.
+
+    A timestamp of theirs may not fit into the column `timestamp`, so it is kept as it is.
+    """
+    times_ms = batch[TIMESTAMP_MS].to_numpy()
+    records = batch.drop_columns([TIMESTAMP_MS])
+    outside = have_no_date(times_ms)
+    if not outside.any():
+        yield records, {}
+        return
+    yield records.filter(pa.array(~outside)), {}
+    odd = records.filter(pa.array(outside))
+    yield odd, dict(zip(odd["offset"].to_pylist(), times_ms[outside].tolist(), strict=True))

@@ -3,7 +3,7 @@
     archived     what is in the archive, and its records; nothing else here reads it
     selection    which records are replayed
     target       creates the target topics, or checks those that exist
-    progress     how far each partition is: marks in a consumer group
+    partition_progress  how far each partition is: marks in a consumer group
     sending      sends one partition
     job          all of it
 

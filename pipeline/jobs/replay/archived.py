@@ -1,24 +1,25 @@
 """What an archive contains, and its records in order of offset."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.migration import refuse_manifest
-from odradek.pipeline.jobs.archive.reading import DataFile, PartitionRows, read_by_offset
-from odradek.pipeline.jobs.archive.state import PartitionState
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
-from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.data_files import DataFile, PartitionRows, read_by_offset
+from odradek.pipeline.jobs.archive.table.state import PartitionState
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
 from .selection import Selection
 
-COLUMNS = ("key", "value", "offset", "timestamp", "headers")
+COLUMNS = ("key", "value", "offset", "timestamp", "headers", TIMESTAMP_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +58,54 @@ class ArchivedPartition:
         rows = PartitionRows(self.state, start_offset)
         return read_by_offset(self.archive.filesystem(), paths, rows, COLUMNS)
 
-    def check(self) -> None:
-        """Raise JobError if the records are not complete."""
+    def check(self, selection: Selection) -> None:
+        """Raise JobError if the archive does not have all of the records, and may get them."""
+        for before, after in pairwise(self.state.covered):
+            if selection.may_select_offsets(before.end, after.start - 1):
+                raise JobError(
+                    f"{self.of} cannot be replayed: offsets {before.end} to {after.start - 1} are "
+                    f"not archived yet. Run archive again; if it cannot read them, use "
+                    f"--skip-unreadable, or replay up to there (--to-offset)"
+                )
         if self.state.dropped_values:
             raise JobError(f"{self.of} cannot be replayed: values were not archived")
 
 
 class Archived(NamedTuple):
-    """The selected partitions by topic, and how many partitions each topic has."""
+    """The selected partitions by topic, and how many partitions each topic has.
+
+    `notes` say in what the table may differ from the topics.
+    """
 
     topics: Mapping[str, tuple[ArchivedPartition, ...]]
     partition_counts: Mapping[str, int]
+    notes: Sequence[str] = ()
 
 
 def read_archive(
     archive: ArchiveLocation, topics: TopicChoice, selection: Selection, files: Files
 ) -> Archived:
     """Return what is selected, of the newest id of each topic. Raises JobError, OSError."""
-    refuse_manifest(archive)
     table = ArchiveTable(archive, files)
     chosen = topics.select(sorted({key.topic for key in table.state.partitions}))
     return Archived(
         {topic: tuple(_selected(table, topic, selection)) for topic in chosen},
         {topic: table.state.counts.get(topic, 1) for topic in chosen},
+        list(_differences(table, chosen)),
     )
+
+
+def _differences(table: ArchiveTable, topics: Iterable[str]) -> Iterator[str]:
+    for each in table.state.accepted_changes:
+        yield f"another writer has changed records of the archive: {each}"
+    for partition in (partition for topic in topics for partition in table.state.newest(topic)):
+        for spans, why in (
+            (partition.skipped, "archive could not read them"),
+            (partition.lost, "they were deleted before they could be archived"),
+        ):
+            for start, end in spans:
+                place = f"{partition.of.without_id}: offsets {start} to {end - 1}"
+                yield f"{place} are left out: {why}"
 
 
 def _selected(table: ArchiveTable, topic: str, selection: Selection) -> Iterator[ArchivedPartition]:

@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -23,7 +24,13 @@ from odradek.pipeline.sink.write_options import Delivery
 from odradek.storage.files import Files
 
 from .archived import ArchivedPartition, read_archive
-from .progress import ID_PREFIX, PartitionProgress, check_same_job, first_marks, read_progress
+from .partition_progress import (
+    ID_PREFIX,
+    PartitionProgress,
+    check_same_job,
+    first_marks,
+    read_progress,
+)
 from .selection import Selection
 from .sending import PartitionReplay, ReplayResult, SendingWork
 
@@ -54,19 +61,33 @@ class ReplaySettings:
 
 
 class ReplayPlan(NamedTuple):
-    """The partitions with their targets, and how many partitions each target needs."""
+    """The partitions with their targets, and how many partitions each target needs.
+
+    `notes` say in what the archive may differ from the topics that were archived.
+    """
 
     sources: Mapping[Place, ArchivedPartition]
     partitions: Mapping[str, int]
     job: str
+    notes: Sequence[str]
 
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """The result of a run; `notes` are warnings about the target topics."""
+    """The result of a run. `notes` are warnings about the archive and the target topics."""
 
     results: list[ReplayResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """How many records this run has sent."""
+        return sum(each.progress.records - each.before.records for each in self.results)
+
+
+def new_job_id() -> str:
+    """Return an id for a job that begins now."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
 
 
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:
@@ -82,10 +103,12 @@ def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayP
         for topic, partitions in archived.topics.items()
         for each in partitions
     }
+    for source in sources.values():
+        source.check(settings.selection)
     needed = {targets[topic]: count for topic, count in archived.partition_counts.items()}
     topic_ids = sorted({(each.of.topic, each.topic_id) for each in sources.values()})
     job = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
-    return ReplayPlan(sources, needed, job)
+    return ReplayPlan(sources, needed, job, archived.notes)
 
 
 def run_replay(
@@ -100,9 +123,7 @@ def run_replay(
     Raises JobError, OSError.
     """
     plan = plan_replay(settings, files)
-    for source in plan.sources.values():
-        source.check()
-    summary = ReplaySummary()
+    summary = ReplaySummary(notes=list(plan.notes))
     if not plan.sources:
         return summary
     summary.notes += _prepare_targets(settings, plan)

@@ -31,6 +31,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             and _overlap(offsets, self.from_offset, self.to_offset)
         )
 
+    def may_select_offsets(self, first: int, last: int) -> bool:
+        """Whether an offset in [first, last] may be selected."""
+        return _overlap((first, last), self.from_offset, self.to_offset)
+
     def filter(self, table: pa.Table) -> pa.Table:
         """Return the selected records of a table."""
         offset: Ints = table["offset"].to_numpy()

@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,21 @@ from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
-from odradek.pipeline.jobs.archive.state import ArchiveState
-from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.state import ArchiveState
 from odradek.pipeline.jobs.offset_spans import Span
+from odradek.pipeline.jobs.replay import sending
+from odradek.pipeline.jobs.replay.archived import read_archive
+from odradek.pipeline.jobs.replay.job import ReplaySettings, plan_replay
+from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.log import PartitionLog
+from odradek.storage.log_reader import LogReader
 from tests.support.archives import (
     InThisProcess,
     archive_here,
@@ -181,6 +189,21 @@ def test_records_lie_by_the_utc_date_of_their_timestamp(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("schema", [None, parse_json_schema('{"id": "long"}')])
+def test_timestamps_that_no_column_can_hold_are_kept(tmp_path: Path, schema: Any) -> None:
+    box = box_at(tmp_path / "log", segment_bytes=1 << 20, **ANY_TIME)
+    stamps = [NOW_MS, NOW_MS * 1_000_000, (1 << 63) - 1, NOW_MS, 300_000 * 365 * DAY_MS]
+    put(box.open(), b'{"id": 1}', b"bad", b'{"id": 2}', b"bad", b"bad", timestamps=stamps)
+    settings = settings_for(tmp_path, values=schema, compact=True)
+    archive_here(settings, QUICK)
+    kept = seen(settings.archive).sort_by("offset")["timestampMs"].to_pylist()
+    assert kept == [None, stamps[1], stamps[2], None, stamps[4]]
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    (source,) = plan_replay(replayed).sources.values()
+    sent = [row[4] for table in source.tables(0) for row in sending._rows(table, "t", 0)]
+    assert sent == stamps
+
+
 # -- kills, and second attempts --------------------------------------------------------------------
 
 
@@ -235,6 +258,8 @@ def test_records_deleted_between_runs_are_reported_once(tmp_path: Path) -> None:
     assert summary.lost == [f"orders-0: offsets {end} to {log.log_start_offset - 1}"]
     assert archived(settings) == first + logged(box.directory)
     assert archive_here(settings, QUICK).lost == []
+    (note,) = read_archive(settings.archive, TopicChoice(), Selection(), QUICK).notes
+    assert note.startswith(f"orders-0: offsets {end} to {log.log_start_offset - 1} are left out")
 
 
 def test_records_deleted_before_the_first_run_are_not_lost(tmp_path: Path) -> None:
@@ -269,6 +294,27 @@ def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     write_more(log, 60)
     archive_here(settings, QUICK)
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
+
+
+@pytest.mark.parametrize("damaged", [b"version: 0\ntopic_id: ?\n", None])
+def test_a_topic_whose_id_is_gone_is_not_archived_as_another(
+    tmp_path: Path, damaged: bytes | None
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    log.assign_topic_id(b"a" * 16)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    path = box.directory / "partition.metadata"
+    sound = path.read_bytes()
+    path.unlink()
+    if damaged is not None:
+        path.write_bytes(damaged)
+    write_more(log, 20)
+    (problem,) = archive_here(settings, QUICK).problems
+    assert problem.startswith("orders-0: partition.metadata is missing or damaged")
+    path.write_bytes(sound)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
 
 
 def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
@@ -307,9 +353,56 @@ def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
     assert "stored CRC" in summary.problems[0]
     assert 0 < len(archived(settings)) < len(expected)
     assert set(archived(settings)) < set(expected)
+    gap, after = (state_of(settings).newest("orders")[0].covered[number] for number in (0, 1))
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    with pytest.raises(JobError, match=f"offsets {gap.end} to {after.start - 1} are not archived"):
+        plan_replay(replayed)
+    plan_replay(replace(replayed, selection=Selection(to_offset=gap.end)))
     path.write_bytes(sound)
     assert archive_here(settings, QUICK).problems == []
     assert archived(settings) == expected
+
+
+def damage(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damages_headers", [False, True])
+def test_what_cannot_be_read_is_skipped_on_demand_and_named(
+    tmp_path: Path, damages_headers: bool
+) -> None:
+    """A batch whose header cannot be read takes the rest of its segment with it."""
+    box = box_at(tmp_path / "log")
+    log = box.open()
+    Writer(1, codecs=tuple(CompressionType), producers=not damages_headers).write(log, 90)
+    log.close(NOW_MS)
+    expected = logged(box.directory)
+    reader = LogReader(box.directory)
+    segments = reader.segments()
+    gone: list[Span] = []
+    for segment, following in pairwise(segments[1:5]):
+        batches = [each for each in reader.headers(segment) if not each[1].is_control]
+        position, header = batches[len(batches) // 2]
+        end = following.base_offset if damages_headers else header.next_offset
+        gone.append(Span(header.base_offset, end))
+        damage(segment.path, position + (8 if damages_headers else header.size_bytes - 1))
+    settings = settings_for(tmp_path, skip_unreadable=True, max_split_bytes=1 << 20)
+    summary = archive_here(settings, QUICK)
+    assert summary.problems == []
+    named = [each.split(": ")[1] for each in summary.skipped]
+    assert named == [f"offsets {start} to {end - 1}" for start, end in gone]
+    assert summary.total().skipped == sum(span.size for span in gone)
+    kept = [row for row in expected if not any(each.start <= row[2] < each.end for each in gone)]
+    assert archived(settings) == kept
+    (state,) = state_of(settings).partitions.values()
+    assert state.skipped == tuple(gone)
+    assert state.covered == (Span(0, log.log_end_offset),)
+    again = archive_here(settings, QUICK)
+    assert (again.skipped, again.total().records) == ([], 0)
+    notes = read_archive(settings.archive, TopicChoice(), Selection(), QUICK).notes
+    assert [each.split(" are")[0] for each in notes] == [f"orders-0: {each}" for each in named]
 
 
 # -- compaction of small files ---------------------------------------------------------------------
@@ -353,23 +446,28 @@ def test_a_plan_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "archive").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [(b"{}", "is not the state"), (b"not json", "is not the state"), (None, "has format 9")],
-)
-def test_a_state_that_cannot_be_read_is_named(
-    tmp_path: Path, content: bytes | None, reason: str
-) -> None:
+def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     written(tmp_path)
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK)
     (path,) = (tmp_path / "archive" / "_odradek").iterdir()
-    path.write_bytes(content or path.read_bytes().replace(b'"format":2', b'"format":9'))
-    with pytest.raises(JobError, match=f"{path.name} {reason}"):
+    path.write_bytes(path.read_bytes().replace(b'"end":', b'"ens":'))
+    with pytest.raises(JobError, match=f"{path.name} was changed or damaged"):
         plan_archive(settings)
     path.unlink()
     with pytest.raises(JobError, match=f"lacks _odradek/{path.name}"):
         archive_here(settings, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"{}", "is not the state"), (b"not json", "is not the state"), (b"9", "has format 9")],
+)
+def test_a_state_of_another_format_is_refused(content: bytes, reason: str) -> None:
+    if content == b"9":
+        content = ArchiveState().encoded("id", 0).replace(b'"format":3', b'"format":9')
+    with pytest.raises(JobError, match=f"PLACE {reason}"):
+        ArchiveState.decoded(content, "PLACE")
 
 
 def test_a_log_without_segments_has_lost_its_checkpointed_records(tmp_path: Path) -> None:

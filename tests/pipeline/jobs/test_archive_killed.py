@@ -15,11 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.table import TableAlterer
 
-from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive import table
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
-from odradek.pipeline.jobs.archive.merging import MergedFile, MergingWork, files_to_merge
-from odradek.pipeline.jobs.archive.table import ArchiveTable
+from odradek.pipeline.jobs.archive.table import archive_table
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.merging import MergedFile, MergingWork, files_to_merge
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
@@ -46,7 +46,7 @@ COMMITTING: tuple[tuple[Any, str], ...] = (
     (DeltaTable, "create_write_transaction"),
     (DeltaTable, "vacuum"),
     (TableAlterer, "add_columns"),
-    (table, "write_deltalake"),
+    (archive_table, "write_deltalake"),
 )
 
 
@@ -144,7 +144,7 @@ def test_of_two_runs_at_once_one_archives_and_the_other_says_so(
         commit(*arguments, **options)
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", second)
-    with pytest.raises(JobError, match="another process has archived orders-0, offsets 0 to"):
+    with pytest.raises(OvertakenError, match="it has archived orders-0, offsets 0 to"):
         archive_here(settings, QUICK)
     assert rows_of(seen(settings.archive)) == logged(box.directory)
 
@@ -237,7 +237,7 @@ def test_a_merge_and_a_repair_at_once_leave_each_record_once(
         return committed
 
     if repair_last:
-        monkeypatch.setattr(table, "write_deltalake", after_first(write_deltalake))
+        monkeypatch.setattr(archive_table, "write_deltalake", after_first(write_deltalake))
     else:
         monkeypatch.setattr(DeltaTable, "create_write_transaction", after_first(create))
     last()
@@ -276,7 +276,7 @@ def test_a_commit_that_fails_is_tried_again_a_few_times(
             raise failures.pop()
         commit(*arguments, **options)
 
-    monkeypatch.setattr(table, "_RETRY_S", 0)
+    monkeypatch.setattr(archive_table, "_RETRY_S", 0)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", failing)
     if times == 1:
         archive_here(settings, QUICK)

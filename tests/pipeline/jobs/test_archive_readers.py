@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from tests.support.archives import (
     archive_here,
     at,
@@ -44,7 +44,7 @@ RUN = """
 import json, sys
 from pathlib import Path
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from tests.pipeline.jobs.test_archive_readers import settings_for
 from tests.support.archives import archive_here
 

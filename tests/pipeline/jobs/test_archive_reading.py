@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.pipeline.jobs.archive.reading import PartitionRows, read_by_offset
-from odradek.pipeline.jobs.archive.state import PartitionKey, PartitionState
+from odradek.pipeline.jobs.archive.table.data_files import PartitionRows, read_by_offset
+from odradek.pipeline.jobs.archive.table.state import PartitionKey, PartitionState
 
 KEY = PartitionKey(topic="orders", topic_id="aa", partition=1)
 
@@ -50,11 +50,11 @@ def test_offsets_of_overlapping_files_rise_whatever_the_order_of_their_rows(
 
 
 @pytest.mark.parametrize(
-    ("topic_id", "migrated", "expected"),
-    [("aa", False, [0, 1]), ("bb", True, [2, 3, 4]), ("bb", False, [2]), ("", False, [3, 4])],
+    ("topic_id", "expected"),
+    [("aa", [0, 1]), ("bb", [2]), ("", [3, 4])],
 )
 def test_rows_of_another_topic_of_the_name_are_left_out(
-    tmp_path: Path, topic_id: str, migrated: bool, expected: list[int]
+    tmp_path: Path, topic_id: str, expected: list[int]
 ) -> None:
     columns = {"offset": [0, 1, 2, 3], "partition": pa.array([1] * 4, pa.int32())}
     ids = pa.array(["aa", "aa", "bb", None])
@@ -62,7 +62,7 @@ def test_rows_of_another_topic_of_the_name_are_left_out(
     without = pa.table({"offset": [4], "partition": pa.array([1], pa.int32())})
     pq.write_table(without, tmp_path / "without")
     key = PartitionKey(topic="orders", topic_id=topic_id, partition=1)
-    wanted = PartitionRows(PartitionState(of=key, migrated=migrated))
+    wanted = PartitionRows(PartitionState(of=key))
     filesystem = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
     tables = read_by_offset(filesystem, ["with", "without"], wanted, ["offset"])
     assert [offset for table in tables for offset in table["offset"].to_pylist()] == expected

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
-from odradek.pipeline.jobs.archive.topic_schemas import RegistryChoice
+from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice
 from odradek.storage.log import PartitionLog
 from tests.support.archives import archive_here, at, seen
 from tests.support.crashing_files import QuickFiles

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odradek.pipeline.jobs.archive import dated_files
-from odradek.pipeline.jobs.archive.dated_files import DatedFiles
-from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
-from odradek.pipeline.jobs.archive.storage import ArchiveFiles, ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet import dated_files
+from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from tests.support.crashing_files import QuickFiles
 
 DAY_MS = 86_400_000

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,25 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive import stable_offsets, table
-from odradek.pipeline.jobs.archive.following import FollowingArchive, Pace, Round
+from odradek.pipeline.jobs.archive import stable_offsets
 from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
 from odradek.pipeline.jobs.archive.stable_offsets import StableOffsets
-from odradek.pipeline.jobs.archive.state import PartitionKey
+from odradek.pipeline.jobs.archive.table import archive_table
+from odradek.pipeline.jobs.archive.table.state import PartitionKey
+from odradek.pipeline.jobs.following import FollowingArchive, Pace, Round
 from odradek.pipeline.reading.isolation import last_stable_offset, open_transactions
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
-from tests.support.archives import InThisProcess, at, data_files, logged, rows_of, seen
+from tests.support.archives import (
+    InThisProcess,
+    archive_here,
+    at,
+    data_files,
+    logged,
+    rows_of,
+    seen,
+)
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
@@ -151,7 +161,7 @@ def test_a_round_that_fails_is_tried_again_after_growing_pauses(
 
     def break_off() -> None:
         put(log, b"3")
-        monkeypatch.setattr(table, "_RETRY_S", 0)
+        monkeypatch.setattr(archive_table, "_RETRY_S", 0)
         monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse)
 
     put(log, b"1", b"2")
@@ -161,6 +171,47 @@ def test_a_round_that_fails_is_tried_again_after_growing_pauses(
     errors = [each.error for each in followed.rounds]
     assert errors[0] == errors[-1] == errors[-2] == ""
     assert all("no space left" in each for each in errors[1:-2])
+    assert followed.rows() == logged(box.directory)
+
+
+def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    checkpoint = tmp_path / "log" / "log-start-offset-checkpoint"
+    put(log, b"1")
+
+    def mend() -> None:
+        checkpoint.unlink()
+        put(log, b"2")
+
+    followed.follow(lambda: checkpoint.write_text("0\n1\nx\n"), lambda: None, mend)
+    errors = [each.error for each in followed.rounds]
+    assert [bool(each) for each in errors] == [False, True, True, False]
+    assert "log-start-offset-checkpoint, line 3: " in errors[1]
+    assert followed.rows() == logged(box.directory)
+
+
+def test_an_archive_at_the_same_time_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    plans = ArchiveRun._plans
+
+    def overtaken(run: ArchiveRun) -> object:
+        found = plans(run)
+        monkeypatch.undo()
+        archive_here(replace(followed.settings, until_end=True), QUICK)
+        return found
+
+    def write() -> None:
+        put(log, b"1")
+        monkeypatch.setattr(ArchiveRun, "_plans", overtaken)
+
+    pauses = followed.follow(write, lambda: put(log, b"2"))
+    assert pauses.lengths_s == [5, 5, 5]
+    (note,) = followed.rounds[1].summary.notes
+    assert note.startswith("another process is archiving to")
     assert followed.rows() == logged(box.directory)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
-from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.pipeline.jobs.topic_choice import TopicChoice

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.jobs.archive.dated_files import FileWriter
-from odradek.pipeline.jobs.archive.merging import MergingWork, files_to_merge
-from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
-from odradek.pipeline.jobs.archive.reading import DataFile
-from odradek.pipeline.jobs.archive.storage import ArchiveFiles
+from odradek.pipeline.jobs.archive.parquet.dated_files import FileWriter
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles
+from odradek.pipeline.jobs.archive.table.data_files import DataFile
+from odradek.pipeline.jobs.archive.table.merging import MergingWork, files_to_merge
 from tests.support.archives import at
 from tests.support.crashing_files import QuickFiles
 

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
-from odradek.pipeline.jobs.archive.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.progress import NO_PROGRESS
 from odradek.pipeline.jobs.replay import job, pace, sending, target
 from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary, run_replay

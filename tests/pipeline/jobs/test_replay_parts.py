@@ -6,15 +6,15 @@ import pyarrow as pa
 import pytest
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.dated_files import WrittenFile
-from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
-from odradek.pipeline.jobs.archive.state import ArchivedRange, PartitionKey
-from odradek.pipeline.jobs.archive.storage import ArchiveLocation
-from odradek.pipeline.jobs.archive.table import ArchiveTable
-from odradek.pipeline.jobs.archive.table_format import create_table
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange, PartitionKey
+from odradek.pipeline.jobs.archive.table.table_format import create_table
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.pace import Pace
-from odradek.pipeline.jobs.replay.progress import PartitionProgress, check_same_job
+from odradek.pipeline.jobs.replay.partition_progress import PartitionProgress, check_same_job
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.sending import _changed_timestamps, _rows
 from odradek.pipeline.jobs.topic_choice import TopicChoice

@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.jobs import JobError
-
-from .parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
 
 if TYPE_CHECKING:
-    from odradek.pipeline.registry.values import ValueSchema as RegistrySchema
+    from odradek.pipeline.registry.values import ValueSchema
 
 DEAD_LETTER_SCHEMA = RECORD_SCHEMA.append(pa.field("error", pa.string()))
 _RESERVED = frozenset(
-    name.lower() for name in (*RECORD_SCHEMA.names, "topic", "date", "topicId", "error")
+    name.lower()
+    for name in (*RECORD_SCHEMA.names, "topic", "date", "topicId", "error", TIMESTAMP_MS)
 )
 _NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # Parquet files of a Delta table
 
 
 @dataclass(frozen=True, slots=True)
-class ValueSchema:
+class ValueColumns:
     """Values become the columns of `kind`. They are JSON objects, or of a schema of a registry.
 
     Raises JobError for names of other columns.
@@ -29,7 +30,7 @@ class ValueSchema:
 
     kind: pa.StructType
     keep_value: bool = True
-    registry: "RegistrySchema | None" = None
+    registry: "ValueSchema | None" = None
 
     def __post_init__(self) -> None:
         names = [field.name.lower() for field in self.kind]  # columns differ in more than case

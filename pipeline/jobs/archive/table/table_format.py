@@ -3,6 +3,8 @@
 topic, date      the directories; the timestamp's date, null outside the years 1 to 9999
 key ... headers  as in a topic
 topicId          tells a topic from an earlier one of the same name
+timestampMs      the timestamp in milliseconds if it is outside the years 1 to 9999: `timestamp` is
+                 the nearest that fits into microseconds
 error            why the value does not match the schema that was given; null if it does
 (others)         the fields of values, if a schema was given
 """
@@ -17,12 +19,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from odradek.pipeline.decoding.columns import schema_of
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS, schema_of
 from odradek.pipeline.jobs import JobError
-
-from .dated_files import WrittenFile
-from .parquet_format import RECORD_SCHEMA
-from .storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 
 PARTITION_COLUMNS = ("topic", "date")
 TABLE_SCHEMA = pa.schema(
@@ -30,6 +31,7 @@ TABLE_SCHEMA = pa.schema(
         *schema_of(["topic"]),
         pa.field("date", pa.date32()),
         *RECORD_SCHEMA,
+        *schema_of([TIMESTAMP_MS]),
         pa.field("topicId", pa.string()),
         pa.field("error", pa.string()),
     ]

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
+from odradek.pipeline.jobs.archive.summary import ArchiveSummary
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.storage.files import Files
-
-from .job import ArchiveRun, ArchiveSettings
-from .summary import ArchiveSummary
 
 _MAX_PAUSE_S = 60.0
 
@@ -89,6 +88,9 @@ class FollowingArchive:
         error, self._merge_error = self._merge_error, ""
         try:
             summary = self._run.read_again()
+        except OvertakenError as other:
+            summary = self._run.summary
+            summary.notes.append(str(other))
         except (JobError, OSError) as failure:
             error, summary = str(failure), self._run.summary
         return Round(summary, self._clock() - began, error)

@@ -8,12 +8,13 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake.fs import DeltaStorageHandler
 
+from odradek.pipeline.jobs import JobError
 from odradek.storage.files import Files
 
 INTERNAL_DIRECTORY = "_odradek"  # readers and the table's vacuum ignore names that begin so
@@ -25,6 +26,20 @@ class ArchiveLocation:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, name: str, options: Mapping[str, str]) -> Self:
+        """Return the place of a path, a file: URI, or the URL of an object store.
+
+        Raises JobError if there are options, and no object store.
+        """
+        scheme, separator, rest = name.partition("://")
+        if separator and scheme != "file":
+            return cls(name.rstrip("/"), options)
+        if options:
+            raise JobError(f"{name} is no object store, so it has no options")
+        path = f"/{rest.lstrip('/')}" if separator else name.removeprefix("file:")
+        return cls(str(Path(path).absolute()))
 
     @property
     def directory(self) -> Path | None:

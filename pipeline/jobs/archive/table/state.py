@@ -4,7 +4,7 @@ Offsets alone do not identify records. After a power cut a broker may lose the e
 give the same offsets to other records. So for the newest ranges the leader epoch and the checksum
 of the last batch are kept (BatchMark), and the next run compares them with the log.
 
-The state is stored in a file of JSON, which each commit of the table names (see table.py).
+The state is stored in a file of JSON, which each commit of the table names (see archive_table.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.offset_spans import Span, merge_spans, overlap, without
 from odradek.storage.topic_partition import TopicPartition
 
-_FORMAT = 2  # 1 was that of entries in a manifest
+_FORMAT = 3
 _MAX_MARKS = 16
 
 
@@ -45,8 +45,8 @@ class BatchMark(msgspec.Struct, frozen=True, kw_only=True):
 class ArchivedRange(NamedTuple):
     """Offsets [start, end) were read, and their records are in the table.
 
-    `lost` are the ranges that were deleted before they could be read. `dropped_values`: only the
-    fields of the values were archived.
+    `lost` are the ranges that were deleted before they could be read, `skipped` those that could
+    not be read. `dropped_values`: only the fields of the values were archived.
     """
 
     of: PartitionKey
@@ -56,26 +56,29 @@ class ArchivedRange(NamedTuple):
     records: int = 0
     dead_letters: int = 0
     lost: tuple[Span, ...] = ()
+    skipped: tuple[Span, ...] = ()
     dropped_values: bool = False
 
     @property
     def absent(self) -> int:
         """How many offsets have no record: control records, aborted and compacted ones."""
-        lost = sum(span.size for span in self.lost)
-        return self.end - self.start - self.records - self.dead_letters - lost
+        unread = sum(span.size for span in (*self.lost, *self.skipped))
+        return self.end - self.start - self.records - self.dead_letters - unread
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is archived of a partition. `marks` are the newest, in order of offset.
 
-    Rows without a topic id are this partition's if it is `migrated` or has no id. If some rows'
-    values were dropped, a null does not say so.
+    Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
+    are covered, too.
+    If some rows' values were dropped, a null does not say so.
     """
 
     of: PartitionKey
     covered: tuple[Span, ...] = ()
     marks: tuple[BatchMark, ...] = ()
-    migrated: bool = False
+    skipped: tuple[Span, ...] = ()
+    lost: tuple[Span, ...] = ()
     dropped_values: bool = False
 
     @property
@@ -89,12 +92,13 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return self.covered[-1].end if self.covered else 0
 
     def with_range(self, archived: ArchivedRange) -> Self:
-        """Return the state with one more range. Raises JobError if part of it is archived."""
+        """Return the state with one more range. Raises OvertakenError."""
         span = Span(archived.start, archived.end)
         if overlap([span], self.covered):
-            raise JobError(
-                f"another process has archived {self.of.without_id}, offsets {span.start} to "
-                f"{span.end - 1}, at the same time; what it archived is complete"
+            raise OvertakenError(
+                f"another process is archiving to the same table: it has archived "
+                f"{self.of.without_id}, offsets {span.start} to {span.end - 1}, at the same time. "
+                f"Nothing is missing, nothing is there twice; run this again when it has ended"
             )
         marks = {mark.end: mark for mark in self.marks}
         if archived.mark is not None:
@@ -105,13 +109,20 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             self,
             covered=covered,
             marks=tuple(newest),
+            skipped=tuple(merge_spans([*self.skipped, *archived.skipped])),
+            lost=tuple(merge_spans([*self.lost, *archived.lost])),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
 
     def before(self, offset: int, marks: Iterable[BatchMark]) -> Self:
         """Return the state without the offsets from this one on, and with these marks."""
-        kept = [Span(span.start, min(span.end, offset)) for span in self.covered]
-        return msgspec.structs.replace(self, covered=tuple(merge_spans(kept)), marks=tuple(marks))
+        covered, skipped, lost = (
+            tuple(merge_spans(Span(span.start, min(span.end, offset)) for span in spans))
+            for spans in (self.covered, self.skipped, self.lost)
+        )
+        return msgspec.structs.replace(
+            self, covered=covered, skipped=skipped, lost=lost, marks=tuple(marks)
+        )
 
     def missing(self, wanted: Span) -> list[Span]:
         """Return the wanted offsets that are not archived."""
@@ -123,16 +134,25 @@ class _Stored(msgspec.Struct, kw_only=True):
 
     format: int
     commit_id: str
+    table_version: int
+    accepted_changes: tuple[str, ...]
     partitions: list[PartitionState]
     counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveState:
-    """All partitions, those of the newest topic ids last; `counts` is how many a topic has."""
+    """All partitions, those of the newest topic ids last; `counts` is how many a topic has.
+
+    `table_version` is the table's version that the commit of this state was made on: it has the
+    records of the state before. `accepted_changes` name the commits of other writers that have
+    changed records, and that the user has accepted.
+    """
 
     partitions: Mapping[PartitionKey, PartitionState] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    table_version: int = 0
+    accepted_changes: tuple[str, ...] = ()
 
     def of(self, key: PartitionKey) -> PartitionState:
         """Return what is archived of a partition."""
@@ -141,7 +161,7 @@ class ArchiveState:
     def with_ranges(
         self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
     ) -> "ArchiveState":
-        """Return the state after these ranges. Raises JobError if part of one is archived."""
+        """Return the state after these ranges. Raises OvertakenError."""
         partitions = dict(self.partitions)
         for each in ranges:
             known = partitions.get(each.of) or PartitionState(of=each.of)
@@ -149,11 +169,15 @@ class ArchiveState:
         largest = dict(self.counts)
         for topic, count in (counts or {}).items():
             largest[topic] = max(count, largest.get(topic, 0))
-        return ArchiveState(partitions, largest)
+        return replace(self, partitions=partitions, counts=largest)
 
     def with_partition(self, partition: PartitionState) -> "ArchiveState":
         """Return the state with one partition replaced."""
         return replace(self, partitions={**self.partitions, partition.of: partition})
+
+    def with_accepted(self, changes: Iterable[str]) -> "ArchiveState":
+        """Return the state that knows changes of other writers."""
+        return replace(self, accepted_changes=(*self.accepted_changes, *changes))
 
     def newest(self, topic: str) -> Sequence[PartitionState]:
         """Return the partitions of a topic's newest id. Raises JobError if there is none."""
@@ -164,11 +188,13 @@ class ArchiveState:
         found = [each for each in all_ids if each.of.topic_id == newest]
         return sorted(found, key=lambda each: each.of.partition)
 
-    def encoded(self, commit_id: str) -> bytes:
-        """Return the state as JSON."""
+    def encoded(self, commit_id: str, table_version: int) -> bytes:
+        """Return the state as JSON, for a commit on this version of the table."""
         stored = _Stored(
             format=_FORMAT,
             commit_id=commit_id,
+            table_version=table_version,
+            accepted_changes=self.accepted_changes,
             partitions=list(self.partitions.values()),
             counts=dict(self.counts),
         )
@@ -183,4 +209,9 @@ class ArchiveState:
             raise JobError(f"{place} is not the state of an archive: {error}") from error
         if stored.format != _FORMAT:
             raise JobError(f"{place} has format {stored.format}; this version reads {_FORMAT}")
-        return cls({each.of: each for each in stored.partitions}, stored.counts)
+        return cls(
+            {each.of: each for each in stored.partitions},
+            stored.counts,
+            stored.table_version,
+            stored.accepted_changes,
+        )

@@ -4,16 +4,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.registry.values import RegistryError
-from odradek.pipeline.registry.values import ValueSchema as RegistrySchema
+from odradek.pipeline.registry.values import RegistryError, ValueSchema
 
-from .value_schema import DEAD_LETTER_SCHEMA, ValueSchema
+from .value_columns import DEAD_LETTER_SCHEMA, ValueColumns
 
 
 class RegistrySplitter:
     """A ValueSplitter. It remembers the writers' schemas that the registry has returned."""
 
-    def __init__(self, schema: ValueSchema, registry: RegistrySchema) -> None:
+    def __init__(self, schema: ValueColumns, registry: ValueSchema) -> None:
         self._schema = schema
         self._decoder = registry.decoder()
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.json_schema import parse_json_schema, read_json_schema
-from odradek.pipeline.jobs.archive.parquet_format import RECORD_SCHEMA
-from odradek.pipeline.jobs.archive.value_schema import ValueSchema
-from odradek.pipeline.jobs.archive.value_splitting import splitter_for
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema, read_json_schema
+from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
+from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
 
 ORDER = {
     "id": "long",
@@ -40,8 +40,8 @@ def records(values: list[bytes | None]) -> pa.RecordBatch:
     return pa.record_batch(rows, schema=RECORD_SCHEMA)
 
 
-def value_schema(schema: object = ORDER, **more: Any) -> ValueSchema:
-    return ValueSchema(parse_json_schema(json.dumps(schema)), **more)
+def value_schema(schema: object = ORDER, **more: Any) -> ValueColumns:
+    return ValueColumns(parse_json_schema(json.dumps(schema)), **more)
 
 
 def test_fields_become_columns_beside_those_of_the_record() -> None:

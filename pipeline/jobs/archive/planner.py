@@ -7,9 +7,11 @@ lost. Offsets before the log start at a partition's first run are not counted as
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from typing import NamedTuple
 
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange, ArchiveState, PartitionKey
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
@@ -21,7 +23,6 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .batch_marks import has_diverged
 from .stable_offsets import StableOffsets
-from .state import ArchivedRange, ArchiveState, PartitionKey
 
 MAX_PART_BYTES = 128 << 20
 _MIN_PART_BYTES = 16 << 20
@@ -45,7 +46,7 @@ class PartitionPlan(NamedTuple):
     diverged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Planner:
     """Plans from the current logs. `until_end`: the active segment is archived too."""
 
@@ -54,6 +55,10 @@ class Planner:
     stable_offsets: StableOffsets = field(default_factory=StableOffsets)
     until_end: bool = False
     committed_only: bool = True
+
+    @cached_property
+    def _archived_with_id(self) -> frozenset[TopicPartition]:
+        return frozenset(key.without_id for key in self.state.partitions if key.topic_id)
 
     def plan(self, partition: TopicPartition) -> PartitionPlan:
         """Return what is missing of a partition. Raises OSError."""
@@ -68,6 +73,9 @@ class Planner:
         reader = self.directories.reader(partition)
         topic_id = self.directories.topic_id(reader.directory)
         key = partition_key(partition, topic_id)
+        if topic_id is None and partition in self._archived_with_id:
+            why = "partition.metadata is missing or damaged, and the archive knows the topic's id"
+            return PartitionPlan(partition, problem=f"{why}: it waits for that file")
         archived = self.state.of(key)
         bounds = offset_bounds(self.directories, partition)
         if has_diverged(self.directories, partition, archived, bounds.start):

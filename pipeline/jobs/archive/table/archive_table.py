@@ -9,6 +9,10 @@ state in the meantime, the table refuses the commit, because both set the same a
 transaction. Then the new state is read and the change is applied to it, which fails if both have
 archived the same offsets. If the answer of a commit is lost, the state's number tells whether the
 commit was made.
+
+The state names the version of the table that its commit was made on. Later commits of other writers
+are examined before the state is used: if they have changed records, the table is refused
+(other_writers.py), unless the user accepts the changes. Then a new state names them.
 """
 
 import hashlib
@@ -33,30 +37,49 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile, dates_of
+from odradek.pipeline.jobs.archive.parquet.parquet_format import ZSTD_LEVEL
+from odradek.pipeline.jobs.archive.parquet.storage import (
+    INTERNAL_DIRECTORY,
+    ArchiveFiles,
+    ArchiveLocation,
+)
 from odradek.storage.files import Files
 
-from .dated_files import WrittenFile, dates_of
+from .data_files import DataFile, PartitionRows, read_by_offset
 from .merging import MergedFile
-from .parquet_format import ZSTD_LEVEL
-from .reading import DataFile, PartitionRows, read_by_offset
+from .other_writers import LOG_DIRECTORY, Change, UnknownChangesError, find_changes
 from .state import ArchiveState
-from .storage import INTERNAL_DIRECTORY, ArchiveFiles, ArchiveLocation
 from .table_format import PARTITION_COLUMNS, add_action, remove_action, type_name
 
-_LOG_DIRECTORY = "_delta_log"
 _LAST_CHECKPOINT = "_last_checkpoint"
 _APPLICATION = "odradek-archive"
 _WRITING = WriterProperties(compression="ZSTD", compression_level=ZSTD_LEVEL)
 _MAX_ATTEMPTS = 5
 _RETRY_S = 0.2
 _OLD_STATE_MS = 86_400_000
+_UNREADABLE = frozenset({"columnMapping", "deletionVectors"})
+_RESTORE_STATE = "copy it from where the table was copied from, or archive to another place"
+_ACCEPT = (
+    "let `odradek pipeline archive --accept-changes` take the table as it is: what is not there is "
+    "not archived again"
+)
 
 
 class ArchiveTable:
     """The table as of its newest version when it was opened or last committed to."""
 
-    def __init__(self, location: ArchiveLocation, files: Files | None = None) -> None:
-        """Open the table. Raises JobError if there is none, OSError."""
+    def __init__(
+        self,
+        location: ArchiveLocation,
+        files: Files | None = None,
+        *,
+        refuse_changes: bool = True,
+    ) -> None:
+        """Open the table. Raises JobError if there is none, OSError.
+
+        Without `refuse_changes`, `accept_changes` must be called first.
+        """
         self.location = location
         self.files = ArchiveFiles(location, files or Files())
         try:
@@ -65,8 +88,21 @@ class ArchiveTable:
             raise JobError(f"{location} is not an archive: it has no Delta table") from None
         except (DeltaError, OSError) as error:
             raise JobError(f"cannot open the archive {location}: {_reason(error)}") from error
+        self._check_format()
         self._synced: set[str] = set()
+        self._examined = -1  # the newest version whose changes are known
         self._number, self.state = self._read_state()
+        if refuse_changes:
+            self._refuse_changes()
+
+    def _check_format(self) -> None:
+        """Raise JobError if the rows of the files are not the rows of the table."""
+        features = self.delta.protocol().reader_features or ()
+        if found := _UNREADABLE.intersection(features):
+            raise JobError(
+                f"the table {self.location} has features that archives do not support: "
+                f"{', '.join(sorted(found))}; remove them (ALTER TABLE … DROP FEATURE)"
+            )
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -188,7 +224,8 @@ class ArchiveTable:
         commit_id = uuid.uuid4().hex
         for left in reversed(range(attempts)):
             before = self._number
-            number = self._write_state(change(self.state).encoded(commit_id))
+            state = change(self.state).encoded(commit_id, self.delta.version())
+            number = self._write_state(state)
             try:
                 act(_properties(number))
             except (DeltaError, OSError) as error:
@@ -229,11 +266,11 @@ class ArchiveTable:
 
     def _sync_log(self) -> None:
         if (directory := self.location.directory) is not None:
-            names = set(self.files.files.list_directory(directory / _LOG_DIRECTORY))
+            names = set(self.files.files.list_directory(directory / LOG_DIRECTORY))
             new = {
                 name for name in names - self._synced if "#" not in name
             }  # of a commit that runs
-            self.files.sync(f"{_LOG_DIRECTORY}/{name}" for name in new)
+            self.files.sync(f"{LOG_DIRECTORY}/{name}" for name in new)
             self._synced = names - {_LAST_CHECKPOINT}
 
     def refresh(self) -> None:
@@ -243,6 +280,54 @@ class ArchiveTable:
             self._number, self.state = self._read_state()
         except DeltaError as error:
             raise JobError(f"cannot read the archive {self.location}: {_reason(error)}") from error
+        self._refuse_changes()
+
+    # -- other writers -----------------------------------------------------------------------------
+
+    def _changes(self) -> list[Change]:
+        """Return what other writers have changed since the state was written. Raises JobError."""
+        if self._number is None:
+            if self.delta.file_uris():
+                raise JobError(
+                    f"{self.location} has records, and nothing says which: another writer has made "
+                    f"it, perhaps from an archive. Name another place"
+                )
+            return []
+        after, until = max(self.state.table_version, self._examined), self.delta.version()
+        if self.state.table_version >= until:
+            raise JobError(
+                f"{self.location} has version {until}, and its state is that of a later one: its "
+                f"log is not the one that was archived to"
+            )
+        return find_changes(self.files.read, _APPLICATION, after, until)
+
+    def _refuse_changes(self) -> None:
+        """Raise JobError if another writer has changed records since the state was written."""
+        try:
+            changes = self._changes()
+        except UnknownChangesError as error:
+            raise JobError(f"{self.location}: {error}. If none has, {_ACCEPT}") from error
+        if changes:
+            raise JobError(
+                f"{changes[0]} of another writer has changed records of {self.location}: the "
+                f"table no longer has what its state says. Undo that by "
+                f'DeltaTable("{self.location}").restore({changes[0].version - 1}), or {_ACCEPT}'
+            )
+        self._examined = self.delta.version()
+
+    def accept_changes(self) -> list[str]:
+        """Have the state name what other writers have changed, and return it.
+
+        Raises JobError, OSError.
+        """
+        try:
+            accepted = [str(change) for change in self._changes()]
+        except UnknownChangesError as error:
+            accepted = [str(error)]
+        self._examined = self.delta.version()
+        if accepted:
+            self.append([], lambda state: state.with_accepted(accepted))
+        return accepted
 
     # -- the state ---------------------------------------------------------------------------------
 
@@ -254,10 +339,16 @@ class ArchiveTable:
                 return None, ArchiveState()
             path = _state_path(number)
             try:
-                return number, ArchiveState.decoded(self.files.read(path), path)
+                data = self.files.read(path)
             except FileNotFoundError:  # another process has committed and deleted it?
                 self.delta.update_incremental()
-        raise JobError(f"{self.location} lacks {path}, which says what is archived")
+                continue
+            if _number_of(data) != number:
+                raise JobError(f"{self.location}: {path} was changed or damaged; {_RESTORE_STATE}")
+            return number, ArchiveState.decoded(data, path)
+        raise JobError(
+            f"{self.location} lacks {path}, which says what is archived; {_RESTORE_STATE}"
+        )
 
     def _delete_old_states(self) -> None:
         """Delete what killed commits have left."""
@@ -268,7 +359,7 @@ class ArchiveTable:
                 self.files.delete(path)
 
     def _write_state(self, data: bytes) -> int:
-        number = int.from_bytes(hashlib.sha256(data).digest()[:8]) >> 1
+        number = _number_of(data)
         self.files.write(_state_path(number), data)
         return number
 
@@ -284,6 +375,10 @@ def _properties(number: int) -> CommitProperties:
         max_commit_retries=0,
         app_transactions=[Transaction(_APPLICATION, number)],
     )
+
+
+def _number_of(state: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(state).digest()[:8]) >> 1
 
 
 def _state_path(number: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.registry.formats import RegistryFormat
 
-from .value_schema import ValueSchema
+from .value_columns import ValueColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +25,14 @@ class TopicSchemas:
     """The schemas of topics, each asked for once. `given` is that of all topics."""
 
     def __init__(
-        self, given: ValueSchema | None, registry: RegistryChoice | None, *, keep_value: bool
+        self, given: ValueColumns | None, registry: RegistryChoice | None, *, keep_value: bool
     ) -> None:
         self.given = given
         self._registry = registry
         self._keep_value = keep_value
-        self.known: dict[str, ValueSchema] = {}
+        self.known: dict[str, ValueColumns] = {}
 
-    def of(self, topic: str) -> ValueSchema | None:
+    def of(self, topic: str) -> ValueColumns | None:
         """Return the schema of a topic's values; None if they stay bytes. Raises JobError."""
         if topic not in self.known:
             found = self.given if self._registry is None else self._ask(topic, self._registry)
@@ -41,13 +41,13 @@ class TopicSchemas:
             self.known[topic] = found
         return self.known[topic]
 
-    def _ask(self, topic: str, registry: RegistryChoice) -> ValueSchema:
+    def _ask(self, topic: str, registry: RegistryChoice) -> ValueColumns:
         from odradek.pipeline.registry.values import RegistryError, find_schema  # extra `registry`
 
         try:
             found = find_schema(
                 registry.format, registry.subject or f"{topic}-value", registry.client
             )
-            return ValueSchema(found.type, self._keep_value, found)
+            return ValueColumns(found.type, self._keep_value, found)
         except RegistryError as error:
             raise JobError(str(error)) from error

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odradek.pipeline.decoding.varints import Ints
+from odradek.pipeline.decoding.varints import Bools, Ints
 
 from .parquet_format import ROW_GROUP_BYTES, open_writer
 from .storage import ArchiveFiles
@@ -25,6 +25,7 @@ _US_PER_DAY = 86_400_000_000
 _NO_DATE = "__HIVE_DEFAULT_PARTITION__"  # the name for null in Hive's partitioning
 _DAYS_FROM_YEAR_1 = -719_162  # to 1970-01-01
 _DAYS_TO_YEAR_9999 = 2_932_896
+_MS_PER_DAY = 86_400_000
 
 
 class WrittenFile(NamedTuple):
@@ -162,6 +163,13 @@ def date_of(day: int) -> str | None:
     if not _DAYS_FROM_YEAR_1 <= day <= _DAYS_TO_YEAR_9999:
         return None
     return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()
+
+
+def have_no_date(times_ms: Ints) -> Bools:
+    """Whether each of these timestamps, in milliseconds, is outside the years 1 to 9999."""
+    days = times_ms // _MS_PER_DAY
+    outside: Bools = (days < _DAYS_FROM_YEAR_1) | (days > _DAYS_TO_YEAR_9999)
+    return outside
 
 
 def dates_of(timestamps: pa.ChunkedArray) -> pa.Array:

@@ -79,21 +79,12 @@ class PartitionRows(NamedTuple):
     of: PartitionState
     start_offset: int = 0
 
-    @property
-    def _with_id(self) -> bool:
-        return bool(self.of.of.topic_id)
-
-    @property
-    def _without_id(self) -> bool:
-        return self.of.migrated or not self.of.of.topic_id
-
     def sql(self) -> str:
         """Return the predicate for the table's library."""
         topic, topic_id, partition = self.of.of.topic, self.of.of.topic_id, self.of.of.partition
-        ids = [f"\"topicId\" = '{topic_id}'"] if self._with_id else []
-        ids += ['"topicId" IS NULL'] if self._without_id else []
         of_partition = f"topic = '{topic}' AND partition = {partition}"
-        return f'{of_partition} AND "offset" >= {self.start_offset} AND ({" OR ".join(ids)})'
+        of_id = f"= '{topic_id}'" if topic_id else "IS NULL"
+        return f'{of_partition} AND "offset" >= {self.start_offset} AND "topicId" {of_id}'
 
     def select(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table that has one topic."""
@@ -102,10 +93,9 @@ class PartitionRows(NamedTuple):
             pc.greater_equal(table[_OFFSET], self.start_offset),
         )
         if "topicId" not in table.column_names:
-            return table.filter(wanted) if self._without_id else table.slice(0, 0)
-        ids = pc.equal(table["topicId"], self.of.of.topic_id)
-        ids = pc.fill_null(ids, self._without_id)
-        return table.filter(pc.and_(wanted, ids))
+            return table.slice(0, 0) if self.of.of.topic_id else table.filter(wanted)
+        ids = pc.fill_null(table["topicId"], "")
+        return table.filter(pc.and_(wanted, pc.equal(ids, self.of.of.topic_id)))
 
 
 def read_by_offset(

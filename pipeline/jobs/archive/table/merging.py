@@ -14,12 +14,12 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odradek.pipeline.jobs.archive.parquet.dated_files import FileWriter, WrittenFile
+from odradek.pipeline.jobs.archive.parquet.parquet_format import ROW_GROUP_BYTES
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from odradek.storage.files import Files
 
-from .dated_files import FileWriter, WrittenFile
-from .parquet_format import ROW_GROUP_BYTES
-from .reading import DataFile
-from .storage import ArchiveFiles, ArchiveLocation
+from .data_files import DataFile
 
 _TARGET_BYTES = 128 << 20
 

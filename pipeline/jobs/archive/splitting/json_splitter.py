@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from .parquet_format import RECORD_SCHEMA
-from .value_schema import DEAD_LETTER_SCHEMA, ValueSchema
+from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
+
+from .value_columns import DEAD_LETTER_SCHEMA, ValueColumns
 
 
 class JsonSplitter:
     """A ValueSplitter of JSON objects."""
 
-    def __init__(self, schema: ValueSchema) -> None:
+    def __init__(self, schema: ValueColumns) -> None:
         self._schema = schema
         self._kind = schema.kind
 

@@ -5,7 +5,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from .json_splitter import JsonSplitter
-from .value_schema import ValueSchema
+from .value_columns import ValueColumns
 
 
 class ValueSplitter(Protocol):
@@ -15,7 +15,7 @@ class ValueSplitter(Protocol):
         """Return the valid records with their columns, and the invalid ones with an error each."""
 
 
-def splitter_for(schema: ValueSchema) -> ValueSplitter:
+def splitter_for(schema: ValueColumns) -> ValueSplitter:
     """Return what parses values, in the process that does it."""
     if schema.registry is None:
         return JsonSplitter(schema)
