@@ -85,7 +85,7 @@ def reported() -> Iterator[None]:
         typer.echo(f"odradek: {error}", err=True)
         raise typer.Exit(EXIT_FAILED) from None
     except ModuleNotFoundError as error:
-        if error.name != CLIENT_MODULE:
+        if (error.name or "").partition(".")[0] != CLIENT_MODULE:
             raise
         needed = "this command needs confluent-kafka: pip install 'odradek[cli]'"
         typer.echo(f"odradek: {needed}", err=True)
