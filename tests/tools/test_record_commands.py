@@ -1,6 +1,8 @@
 """`odradek produce` and `odradek consume`."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from click.testing import Result
 from confluent_kafka import Producer
 
 from odradek.broker.testing import Broker, Record
+from odradek.protocol.api_keys import ApiKey
 
 Run = Callable[..., Result]
 COMMAND = str(Path(sys.executable).with_name("odradek"))
@@ -88,6 +91,65 @@ def test_lines_as_kcat_prints_them_are_printed_and_sent(run: Run, broker: Broker
     assert refused.exit_code == 1
     assert "orders-0, offset 0" in refused.stderr
     assert "--json" in refused.stderr
+
+
+def test_a_record_that_is_too_large_is_named_with_the_setting(
+    run: Run, broker: Broker, tmp_path: Path
+) -> None:
+    """max.request.size is the name that Java clients have for it; others of theirs are ignored."""
+    broker.create_topic("orders", 1, {"max.message.bytes": "3000000"})
+    stdin = b"a\n" + b"x" * 2_000_000 + b"\n"
+    done = run("produce", "orders", stdin=stdin)
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert all(each in line for each in ("line 2", "max.request.size", "1 records were sent"))
+    file = tmp_path / "client.properties"
+    file.write_text("max.request.size=4000000\nmax.poll.records=500\nbuffer.memory=33554432\n")
+    done = run("produce", "orders", "--config", str(file), stdin=stdin)
+    assert (done.exit_code, done.stderr) == (0, "sent 2 records to orders\n")
+    run("topics", "alter", "orders", "--set", "max.message.bytes=1500000")
+    done = run("produce", "orders", "--config", str(file), stdin=stdin)
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert all(each in line for each in ("line 2", "max.message.bytes", "orders"))
+
+
+def test_many_small_records_are_sent_to_a_topic_of_small_batches(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders", 1, {"max.message.bytes": "1000"})
+    done = run("produce", "orders", stdin=(b"x" * 100 + b"\n") * 200)
+    assert (done.exit_code, done.stderr) == (0, "sent 200 records to orders\n")
+
+
+def test_control_c_ends_produce_also_while_the_broker_hangs(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        words = [COMMAND, "produce", "orders", "-b", broker.bootstrap_servers]
+        # A shell starts what it runs in the background with SIGINT ignored.
+        heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        words[:1] = [sys.executable, "-c", f"{heeded}; from odradek.tools.cli import main; main()"]
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.write("first\n")
+            process.stdin.flush()
+            # Less than a buffer is read before the input ends, so the first record is not sent yet.
+            process.stdin.write("x\n" * 10_000)
+            process.stdin.flush()
+            sent = len(broker.wait_for_records("orders", 1))
+            broker.delay(ApiKey.PRODUCE, 60_000)
+            # More than a pipe holds: when this returns, some of it was read.
+            process.stdin.write("more\n" * 100_000)
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read()
+            assert process.wait(LIMIT_S) == 130
+    (line,) = said.splitlines()
+    found = re.fullmatch(
+        r"odradek: interrupted: sent (\d+) records; (\d+) more were not acknowledged", line
+    )
+    assert found, line
+    assert int(found[1]) >= sent
 
 
 def test_one_line_end_is_cut(run: Run, broker: Broker) -> None:

@@ -65,14 +65,15 @@ class TransactionCommands(ClusterCommands):
         """Print the transactional ids with their states."""
         header = ("transactional id", "producer id", "state")
         rows = sorted(
-            (each.transactional_id, str(each.producer_id), each.transaction_state)
+            (each.transactional_id, each.producer_id, each.transaction_state)
             for each in self._list(states)
         )
         if as_json:
             names = ("transactional_id", "producer_id", "state")
             print_json([dict(zip(names, row, strict=True)) for row in rows])
         else:
-            show_table(f"{len(rows)} transactional ids", header, rows)
+            cells = [[str(cell) for cell in row] for row in rows]
+            show_table(f"{len(rows)} transactional ids", header, cells)
 
     def describe(self, transactional_ids: Sequence[str], *, as_json: bool) -> None:
         """Print the state of transactional ids, and the partitions of their transactions."""
