@@ -13,7 +13,7 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import print_json, show_rows, show_table
 
 from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
@@ -60,10 +60,7 @@ class GroupCommands:
             for group in found.valid
         )
         header = ("group", "type", "state")
-        if as_json:
-            print_json([dict(zip(header, row, strict=True)) for row in rows])
-        else:
-            show_table(f"{len(rows)} groups", header, rows, texts=3)
+        show_rows(f"{len(rows)} groups", header, rows, as_json=as_json, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import print_json, show_rows, show_table
 
 from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
@@ -61,10 +61,7 @@ class TopicCommands:
             for name, partitions in self._partitions(sorted(names)).items()
         ]
         header = ("topic", "partitions", "offsets")
-        if as_json:
-            print_json([dict(zip(header, row, strict=True)) for row in rows])
-        else:
-            show_table(f"{len(rows)} topics", header, [[str(cell) for cell in row] for row in rows])
+        show_rows(f"{len(rows)} topics", header, rows, as_json=as_json)
 
     def create(
         self,
