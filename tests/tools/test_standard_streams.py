@@ -84,6 +84,29 @@ def test_an_output_that_cannot_be_written_is_one_line(address: str, words: list[
         assert line.startswith("odradek: standard output cannot be written: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "."],
+        ["pipeline", "verify", "--path=.", "--json"],
+        ["why-not-deleted", "."],
+        ["dump-log", "--files", f"orders-0/{0:020}.log"],
+        ["format", "--override", "log.dirs=new"],
+        ["--version"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_command_about_files_says_that_its_output_cannot_be_written(
+    tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(b"")
+    done = run('"$@" > /dev/full', words, tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert lines_of(done)[-1] == "odradek: standard output cannot be written: No space left on device"
+
+
 @pytest.mark.parametrize("shell", ['"$@" 2> /dev/full', '"$@" 2>&-', '"$@" <&- 2>&-'])
 def test_an_error_that_cannot_be_written_is_in_the_exit_code(address: str, shell: str) -> None:
     assert run(shell, ["topics", "describe", "missing", "-b", address]).returncode == 1
