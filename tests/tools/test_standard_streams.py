@@ -104,7 +104,9 @@ def test_a_command_about_files_says_that_its_output_cannot_be_written(
     done = run('"$@" > /dev/full', words, tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert lines_of(done)[-1] == "odradek: standard output cannot be written: No space left on device"
+    assert (
+        lines_of(done)[-1] == "odradek: standard output cannot be written: No space left on device"
+    )
 
 
 @pytest.mark.parametrize("shell", ['"$@" 2> /dev/full', '"$@" 2>&-', '"$@" <&- 2>&-'])
