@@ -26,7 +26,10 @@ from .retention.options import why_not_deleted
 from .verify.options import verify
 
 app = typer.Typer(
-    help="odradek: a Kafka broker in one Python process.", no_args_is_help=True, add_completion=True
+    help="odradek: a Kafka broker in one Python process.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_show_locals=False,  # they can be passwords
 )
 
 

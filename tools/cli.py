@@ -6,14 +6,36 @@
 import gc
 import sys
 
+from .standard_streams import EXIT_FAILED, OutputError, open_closed_streams, watch_streams
+
+EXIT_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command in sys.argv and exit with its code."""
+    open_closed_streams()
     if sys.argv[1:2] == ["serve"]:
         gc.disable()  # see serve.py
         from .serve import main as serve
 
         sys.exit(serve(sys.argv[2:]))
-    from .app import app
+    watch_streams()
+    code: object = 0
+    try:
+        try:
+            from .app import app
 
-    app()
+            app()
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()
+    except OutputError as error:
+        if str(error):
+            sys.stderr.write(f"odradek: {error}\n")
+        code = code or error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        code = EXIT_FAILED
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    sys.exit(code)  # type: ignore[arg-type]  # SystemExit declares no type of its code

@@ -49,6 +49,22 @@ def _show_on_terminal(
     Console().print(table)
 
 
+def show_rows(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    as_json: bool,
+    texts: int = 1,
+) -> None:
+    """Print a table, or a list of JSON objects, whose fields have the names of the columns."""
+    if as_json:
+        names = [name.replace(" ", "_") for name in header]
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        show_table(title, header, [[str(cell) for cell in row] for row in rows], texts=texts)
+
+
 def print_json(value: object) -> None:
     """Print a JSON value with indents."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

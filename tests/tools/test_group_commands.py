@@ -103,6 +103,10 @@ def test_groups_with_members_are_left_alone(run: Run, broker: Broker, orders: Co
         ["reset-offsets", "missing", "--to=latest"],
         ["reset-offsets", "missing", "--to=latest", "--topic=missing"],
         ["reset-offsets", "missing", "--to=yesterday", "--topic=orders"],
+        ["reset-offsets", "readers", "--to=6"],
+        ["reset-offsets", "readers", "--to=1795422600000"],
+        ["reset-offsets", "readers", "--to=2999-01-01"],
+        ["reset-offsets", "missing", "--to=+1", "--topic=orders"],
     ],
 )
 def test_a_mistake_is_one_line(run: Run, orders: Consumer, words: list[str]) -> None:

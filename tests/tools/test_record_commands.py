@@ -1,6 +1,8 @@
 """`odradek produce` and `odradek consume`."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from click.testing import Result
 from confluent_kafka import Producer
 
 from odradek.broker.testing import Broker, Record
+from odradek.protocol.api_keys import ApiKey
 
 Run = Callable[..., Result]
 COMMAND = str(Path(sys.executable).with_name("odradek"))
@@ -67,6 +70,93 @@ def test_lines_of_json_are_sent_again_byte_for_byte(run: Run, broker: Broker) ->
     assert broker.records("copies") == [as_copy(record) for record in broker.records("orders")]
 
 
+def test_lines_as_kcat_prints_them_are_printed_and_sent(run: Run, broker: Broker) -> None:
+    """The first line is one of kcat 1.7, whose broker had the id 1."""
+    broker.create_topic("orders", 2)
+    line = (
+        '{"topic":"orders","partition":1,"offset":0,"tstype":"create","ts":1234,"broker":1,'
+        '"headers":["a","1","null",null],"key":"k","payload":"ä"}\n'
+        '{"topic":"orders","partition":1,"offset":1,"tstype":"create","ts":1235,"broker":1,'
+        '"key":null,"payload":null}\n'
+    )
+    done = run("produce", "orders", "-J", "--keep-partitions", stdin=line.encode())
+    assert (done.exit_code, done.stderr) == (0, "sent 2 records to orders\n")
+    first, second = broker.records("orders", 1)
+    assert (first.key, first.value, first.timestamp_ms) == (b"k", "ä".encode(), 1234)
+    assert list(first.headers) == [("a", b"1"), ("null", None)]
+    assert (second.key, second.value) == (None, None)
+    assert run("consume", "orders", "-J").stdout == line.replace('"broker":1', '"broker":-1')
+    broker.produce("orders", b"\xff")
+    refused = run("consume", "orders", "-J", "-p", "0")
+    assert refused.exit_code == 1
+    assert "orders-0, offset 0" in refused.stderr
+    assert "--json" in refused.stderr
+
+
+def test_a_record_that_is_too_large_is_named_with_the_setting(
+    run: Run, broker: Broker, tmp_path: Path
+) -> None:
+    """max.request.size is the name that Java clients have for it; others of theirs are ignored."""
+    broker.create_topic("orders", 1, {"max.message.bytes": "3000000"})
+    stdin = b"a\n" + b"x" * 2_000_000 + b"\n"
+    done = run("produce", "orders", stdin=stdin)
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert all(each in line for each in ("line 2", "max.request.size", "1 records were sent"))
+    file = tmp_path / "client.properties"
+    file.write_text("max.request.size=4000000\nmax.poll.records=500\nbuffer.memory=33554432\n")
+    done = run("produce", "orders", "--config", str(file), stdin=stdin)
+    assert (done.exit_code, done.stderr) == (0, "sent 2 records to orders\n")
+    run("topics", "alter", "orders", "--set", "max.message.bytes=1500000")
+    done = run("produce", "orders", "--config", str(file), stdin=stdin)
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert all(each in line for each in ("line 2", "max.message.bytes", "orders"))
+
+
+def test_many_small_records_are_sent_to_a_topic_of_small_batches(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders", 1, {"max.message.bytes": "1000"})
+    done = run("produce", "orders", stdin=(b"x" * 100 + b"\n") * 200)
+    assert (done.exit_code, done.stderr) == (0, "sent 200 records to orders\n")
+
+
+def test_control_c_ends_produce_also_while_the_broker_hangs(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        words = [COMMAND, "produce", "orders", "-b", broker.bootstrap_servers]
+        # A shell starts what it runs in the background with SIGINT ignored.
+        heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        words[:1] = [sys.executable, "-c", f"{heeded}; from odradek.tools.cli import main; main()"]
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.write("first\n")
+            process.stdin.flush()
+            # Less than a buffer is read before the input ends, so the first record is not sent yet.
+            process.stdin.write("x\n" * 10_000)
+            process.stdin.flush()
+            sent = len(broker.wait_for_records("orders", 1))
+            broker.delay(ApiKey.PRODUCE, 60_000)
+            # More than a pipe holds: when this returns, some of it was read.
+            process.stdin.write("more\n" * 100_000)
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read()
+            assert process.wait(LIMIT_S) == 130
+    (line,) = said.splitlines()
+    found = re.fullmatch(
+        r"odradek: interrupted: sent (\d+) records; (\d+) more were not acknowledged", line
+    )
+    assert found, line
+    assert int(found[1]) >= sent
+
+
+def test_one_line_end_is_cut(run: Run, broker: Broker) -> None:
+    run("produce", "orders", stdin=b"a\r\r\nb\r\nc\n\r\nd\r")
+    assert [each.value for each in broker.records("orders")] == [b"a\r", b"b", b"c", b"", b"d\r"]
+
+
 def test_reading_ends_where_the_topic_ended_when_it_began(broker: Broker) -> None:
     broker.create_topic("orders")
     options = ["--bootstrap", broker.bootstrap_servers, "--json"]
@@ -83,7 +173,13 @@ def test_reading_ends_where_the_topic_ended_when_it_began(broker: Broker) -> Non
     [
         (["--from", "3"], [3, 4]),
         (["--from", "latest"], []),
-        (["--from", "99"], []),
+        (["--from", "5"], []),
+        (["--from", "@2000"], [2, 3, 4]),
+        (["--until", "2"], [0, 1]),
+        (["--until", "1970-01-01T00:00:02"], [0, 1]),
+        (["--from", "1", "--until", "@3000"], [1, 2]),
+        (["--last", "2", "--until", "4"], [2, 3]),
+        (["--until", "1h"], [0, 1, 2, 3, 4]),
         (["--last", "2"], [3, 4]),
         (["--last", "99"], [0, 1, 2, 3, 4]),
         (["--last", "0"], []),
@@ -100,6 +196,77 @@ def test_a_part_of_a_topic_is_read(
         producer.produce("orders", str(number), timestamp=number * 1000 or 1)
     assert producer.flush(LIMIT_S) == 0
     assert [int(line) for line in lines(run, "orders", *options)] == expected
+
+
+def test_the_last_records_are_counted_without_markers_and_aborted_records(
+    run: Run, broker: Broker
+) -> None:
+    """Ten committed transactions are followed by 40 aborted ones."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "b"})
+    producer.init_transactions(LIMIT_S)
+    for number in range(50):
+        producer.begin_transaction()
+        producer.produce("orders", str(number))
+        if number < 10:
+            producer.commit_transaction(LIMIT_S)
+        else:
+            producer.flush(LIMIT_S)
+            producer.abort_transaction(LIMIT_S)
+    assert lines(run, "orders", "--last", "3") == ["7", "8", "9"]
+    assert lines(run, "orders", "--last", "99") == [str(number) for number in range(10)]
+    assert lines(run, "orders", "--last", "2", "--uncommitted") == ["48", "49"]
+    assert lines(run, "orders", "--last", "2", "--until", "5") == ["1", "2"]
+
+
+def test_the_last_records_of_a_compacted_topic_are_counted(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders", 2, {"cleanup.policy": "compact"})
+    for number in range(60):
+        key = b"many" if number >= 4 else b"%d" % number
+        broker.produce("orders", b"%d" % number, key=key)
+    broker.produce("orders", b"alone", key=b"a", partition=1)
+    broker.run_compaction_now()
+    assert sorted(lines(run, "orders")) == ["0", "1", "2", "3", "59", "alone"]
+    assert sorted(lines(run, "orders", "--last", "3")) == ["2", "3", "59", "alone"]
+    assert sorted(lines(run, "orders", "--last", "9")) == sorted(lines(run, "orders"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--from", "6"], ["offset 6", "the end, 5", "@6"]),
+        (["--from", "1795422600000"], ["@1795422600000"]),
+        (["--until", "1795422600000"], ["@1795422600000"]),
+        (["--from", "2999-01-01"], ["in the future"]),
+        (["--from", "3", "--until", "3"], ["--until 3 is before --from 3"]),
+        (["--until", "0"], ["no record before offset 0"]),
+        (["--from", "\u0664"], ["is no time"]),
+        (["--from", "-1"], ["is no time"]),
+        (["--from", "@99999999999999999999"], ["is no time"]),
+    ],
+)
+def test_a_position_without_records_is_refused(
+    run: Run, broker: Broker, options: list[str], words: list[str]
+) -> None:
+    for number in range(5):
+        broker.produce("orders", b"%d" % number)
+    done = run("consume", "orders", *options)
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert all(word in line for word in words), line
+
+
+def test_deleted_records_are_mentioned(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders", 1, {"retention.ms": "1"})
+    broker.produce("orders", b"old")
+    broker.advance(10_000)
+    broker.run_retention_now()
+    run("topics", "alter", "orders", "--set", "retention.ms=-1")
+    broker.produce("orders", b"new")
+    done = run("consume", "orders", "--from", "0")
+    assert (done.exit_code, done.stdout) == (0, "new\n")
+    (line,) = done.stderr.splitlines()
+    assert "begins at offset 1" in line
+    assert run("consume", "orders").stderr == ""
 
 
 def test_records_of_aborted_transactions_are_shown_when_asked_for(run: Run, broker: Broker) -> None:
@@ -139,6 +306,29 @@ def test_the_reader_of_the_output_may_end_first(run: Run, broker: Broker) -> Non
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "produce orders -k a -K :",
+        "produce orders --json -k a",
+        "produce orders -J -K :",
+        "produce orders --json -J",
+        "produce orders --json --null",
+        "produce orders --keep-partitions",
+        "produce orders --json --keep-partitions -p 0",
+        "consume orders --from 1 --last 1",
+        "consume orders --follow --until 1",
+        "consume orders --json --format %s",
+        "consume orders --json -J",
+        "topics alter orders --set a=1 --unset a",
+        "topics create new --set a=1 --set a=2",
+        "configs alter topic orders --set a=1 --unset a",
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(run: Run, words: str) -> None:
+    assert run(*words.split()).exit_code == 2
+
+
+@pytest.mark.parametrize(
     ("arguments", "stdin", "words"),
     [
         (["consume", "missing"], b"", ["missing", "odradek topics list"]),
@@ -149,6 +339,15 @@ def test_the_reader_of_the_output_may_end_first(run: Run, broker: Broker) -> Non
         (["produce", "orders", "-p", "7"], b"x", ["orders"]),
         (["produce", "orders", "-K", ":"], b"a:1\nb\n", ["line 2", "':'"]),
         (["produce", "orders", "--json"], b'{"value": 1}', ["line 1"]),
+        (["produce", "orders", "--json"], b'{"value":"a"}\n\n{}', ["line 3", '"value": null']),
+        (["produce", "orders", "--json"], b'{"key":"k1","payload":"v1"}', ["line 1", "payload"]),
+        (["produce", "orders", "--json"], b'{"key":"k1","valeu":"v1"}', ["line 1", "valeu"]),
+        (["produce", "orders", "--json"], b'{"value":"a","value_base64":"YQ=="}', ["twice"]),
+        (["produce", "orders", "--json"], b'{"value":"a","headers":[{"name":"n"}]}', ["header n"]),
+        (["produce", "orders", "--json"], b'{"value":"a","timestamp_ms":0}', ["timestamp 0"]),
+        (["produce", "orders", "-J"], b'{"key":"k1"}', ["line 1", "payload"]),
+        (["produce", "orders", "-J"], b'{"payload":"a","value":"b"}', ["line 1", "value"]),
+        (["produce", "orders", "-J"], b'{"payload":"a","headers":["n"]}', ["header"]),
         (["produce", "orders", "--json"], b'{"value_base64": "!"}', ["line 1"]),
     ],
 )

@@ -250,6 +250,7 @@ def test_entries_are_shown_before_they_are_removed(on_secured: Run) -> None:
         (["add", "alice", "--consumer", "--topic", "t"], "--consumer needs --topic and --group"),
         (["add", "alice", "--producer", "--topic", "t", "-o", "read"], "drop --operation"),
         (["remove"], "--all"),
+        (["remove", "alice", "--all"], "--all"),
     ],
 )
 def test_a_mistake_in_acls_is_one_line(words: list[str], text: str) -> None:

@@ -77,6 +77,9 @@ def test_a_broker_that_cannot_be_reached_is_named_at_once(address: str) -> None:
     assert done.exit_code == 1
     (line,) = done.stderr.splitlines()
     assert address in line
+    for words in ("users list", "consume orders", "produce orders", "transactions list"):
+        other = CliRunner().invoke(app, [*words.split(), "--bootstrap", address])
+        assert (other.exit_code, other.stderr) == (1, done.stderr)
 
 
 def test_settings_of_java_clients_are_understood(broker: Broker, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_ids_are_listed_and_described(run: Run, broker: Broker) -> None:
     ongoing = json.loads(run("transactions", "list", "--state", "Ongoing", "--json").stdout)
     assert [each["transactional_id"] for each in ongoing] == ["waiting"]
     (described,) = json.loads(run("transactions", "describe", "waiting", "--json").stdout)
+    assert described["producer_id"] == ongoing[0]["producer_id"]
     assert (described["state"], described["partitions"]) == ("Ongoing", {"orders": [0]})
     assert "waiting: Ongoing" in run("transactions", "describe", "waiting").stdout
 

@@ -24,6 +24,7 @@ from odradek.tools.client.failure import CommandError, refused
 RECORD_BYTES = 1024
 MB = 1_000_000
 LIMIT_S = 30.0
+WAIT_S = 0.1  # control-C is noticed so often
 # Between two looks at the clock.
 SENT_AT_ONCE = 1000
 
@@ -88,8 +89,10 @@ def _produce(settings: Mapping[str, str], topic: str, seconds: float) -> float:
 
 
 def _flush(producer: Producer, failures: Failures) -> None:
-    if producer.flush(LIMIT_S):
-        raise CommandError(f"records are not acknowledged for {LIMIT_S:.0f} s")
+    deadline = time.monotonic() + LIMIT_S
+    while producer.flush(WAIT_S):
+        if time.monotonic() > deadline:
+            raise CommandError(f"records are not acknowledged for {LIMIT_S:.0f} s")
     if failures.last is not None:
         raise refused("the broker cannot be measured", failures.last)
 

@@ -82,6 +82,8 @@ def filters_of(wish: Wish, *, everything: bool) -> list[EntryFilter]:
     narrowed = (wish.principal, wish.resources, wish.operations, wish.hosts, wish.deny, is_kit)
     if not any(narrowed) and not everything:
         raise CommandError("name a principal, a resource or an operation, or give --all")
+    if everything and any((*narrowed, wish.prefix)):
+        raise CommandError("--all means all entries: give it alone, or leave it out")
     permission = DENY if wish.deny else ALLOW if is_kit else ANY
     principal = None if wish.principal is None else principal_text(wish.principal)
     hosts: Sequence[str | None] = wish.hosts or [None]

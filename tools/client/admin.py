@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
@@ -42,3 +42,20 @@ def result(what: str, future: Future[T]) -> T:
 def results(what: str, futures: Mapping[K, Future[Any]]) -> dict[K, Any]:
     """The results of a request, by key. Raises CommandError for the first that failed."""
     return {key: result(f"{what} {key}", future) for key, future in futures.items()}
+
+
+def partition_offsets(
+    admin: AdminClient,
+    partitions: Iterable[tuple[str, int]],
+    spec: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[tuple[str, int], int]:
+    """The offset in each partition, by topic and number; -1: none. Raises CommandError."""
+    wanted = {TopicPartition(topic, index): spec for topic, index in partitions}
+    if not wanted:
+        return {}
+    found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=TIMEOUT_S)
+    return {
+        (key.topic, key.partition): result(f"offsets of {key.topic}", future).offset
+        for key, future in found.items()
+    }

@@ -25,9 +25,40 @@ _SAME = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
+    "max.request.size": "message.max.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
 }
 # Settings of Java clients that have no meaning for these commands.
-_IGNORED = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+_IGNORED = {
+    "auto.include.jmx.reporter",
+    "buffer.memory",
+    "default.api.timeout.ms",
+    "exclude.internal.topics",
+    "interceptor.classes",
+    "key.deserializer",
+    "key.serializer",
+    "max.block.ms",
+    "max.poll.records",
+    "metadata.max.idle.ms",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "partitioner.class",
+    "security.providers",
+    "socket.connection.setup.timeout.max.ms",
+    "ssl.enabled.protocols",
+    "ssl.keymanager.algorithm",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+    "value.deserializer",
+    "value.serializer",
+}
 _JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 

@@ -59,7 +59,7 @@ def alter(
     config: ConfigFile = None,
 ) -> None:
     """Change settings while the broker runs."""
-    configs = pairs(settings)
+    configs = pairs(settings, unset)
     if not configs and not unset:
         raise typer.BadParameter("nothing to change: give --set or --unset")
     with reported():

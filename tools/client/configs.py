@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import show_rows
 
 from .admin import connect, result
 from .broker_defaults import BrokerDefaults
@@ -68,11 +68,7 @@ class ConfigCommands:
 
 
 def _show(title: str, rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> None:
-    header = ("setting", "value", "source")
-    if as_json:
-        print_json([dict(zip(header, row, strict=True)) for row in rows])
-    else:
-        show_table(title, header, rows, texts=3)
+    show_rows(title, ("setting", "value", "source"), rows, as_json=as_json, texts=3)
 
 
 def _resource(kind: str, name: str, changes: list[ConfigEntry] | None = None) -> ConfigResource:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from .failure import ADVICE, CommandError, closed, refused
 from .listener_probe import find_mismatch
 from .security_protocol import uses_tls
+from .servers import connection_failure, parse_servers, unreachable
 
 TIMEOUT_S = 10.0
 CONNECT_S = 3.0
@@ -54,21 +55,14 @@ def _listening_server(servers: str) -> tuple[str, int]:
     librdkafka would try until a timeout, for a broker that is being started.
     """
     failures = []
-    for server in filter(None, (each.strip() for each in servers.split(","))):
-        host, _, port = server.rpartition(":")
-        if not port.isdigit() or not host:
-            raise CommandError(f"{server} is not HOST:PORT")
-        host = host.strip("[]")
+    for server in parse_servers(servers):
         try:
-            socket.create_connection((host, int(port)), CONNECT_S).close()
+            socket.create_connection((server.host, server.port), CONNECT_S).close()
         except OSError as error:
-            failures.append(f"{server}: {error.strerror or error}")
+            failures.append(connection_failure(server.text, error))
         else:
-            return host, int(port)
-    raise CommandError(
-        f"cannot connect to {', '.join(failures)}; is the broker running (odradek serve),"
-        " or is it elsewhere (--bootstrap HOST:PORT)?"
-    )
+            return server.host, server.port
+    raise unreachable(failures)
 
 
 def _is_answered(client: AdminClient, failures: Sequence[KafkaError]) -> bool:

@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+import typer
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from .admin import partition_offsets
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
 from .failure import CommandError, refused
-from .moments import parse_moment_ms
-from .record_format import RecordFormat, json_line
+from .last_records import find_last
+from .polling import polled
+from .positions import Offsets, parse_offset, resolve_position
 
-BATCH = 1000
-POLL_S = 0.2
-# librdkafka's consumer must have a group, and looks for its coordinator. This command neither joins
-# the group nor commits, so it does not matter whether the user may use the group.
-_OF_THE_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
+ByIndex = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeOptions:
     """What to read, and how to print it.
 
-    `start`: earliest, latest, an offset, a moment, or an age. `last`: that many records before the
-    end of each partition instead. `limit`: stop after so many.
+    `start`: earliest, latest, an offset or a time. `until`: the records from this position on are
+    not read. `last`: that many records of each partition. `limit`: stop after so many in all.
+    `line`: a record as it is printed.
     """
 
     topic: str
     partitions: list[int]
     start: str
+    until: str
     last: int | None
     limit: int | None
     follow: bool
     committed: bool
-    format: str
-    as_json: bool
+    line: Callable[[Message], bytes]
 
 
 def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -> None:
     """Print the records. Raises CommandError."""
-    line = json_line if options.as_json else RecordFormat(options.format).line
     settings = client_settings(bootstrap, file)
-    connected(settings)
+    admin = connected(settings)
     consumer = Consumer(
         {
             "group.id": f"odradek-consume-{uuid.uuid4()}",
+            # librdkafka finds the end of a partition by a Fetch that has waited in vain.
+            "fetch.wait.max.ms": 500 if options.follow else 10,
             **settings,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -59,79 +61,98 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
         }
     )
     try:
-        ranges = [_range(consumer, options, index) for index in _indexes(consumer, options)]
-        consumer.assign([start for start, _ in ranges])
-        _print(_messages(consumer, options, ranges), line, options)
+        starts, ends = _ranges(admin, _indexes(consumer, options), options)
+        if options.last is not None:
+            starts = find_last(consumer, options.topic, starts, ends, options.last)
+        _print(_messages(consumer, options, starts, ends), options)
     except KafkaException as error:
         raise refused(f"consume {options.topic}", error.args[0]) from None
     finally:
         consumer.close()
 
 
-def _print(
-    messages: Iterator[Message], line: Callable[[Message], bytes], options: ConsumeOptions
-) -> None:
-    out = sys.stdout.buffer
-    for number, message in enumerate(messages, 1):
-        out.write(line(message))
-        if options.follow:
-            out.flush()
-        if number == options.limit:
-            return
-
-
 def _indexes(consumer: Consumer, options: ConsumeOptions) -> list[int]:
-    """The partitions to read."""
+    """The partitions to read. Raises CommandError.
+
+    The administrator's client is not asked for one topic: that would create it.
+    """
     known = consumer.list_topics(options.topic, timeout=TIMEOUT_S).topics[options.topic]
     if known.error is not None:
         raise refused(f"consume {options.topic}", known.error)
     missing = set(options.partitions) - set(known.partitions)
     if missing:
         raise CommandError(f"topic {options.topic} has no partition {min(missing)}")
-    return sorted(options.partitions or known.partitions)
+    return sorted({*options.partitions} or known.partitions)
 
 
-def _range(consumer: Consumer, options: ConsumeOptions, index: int) -> tuple[TopicPartition, int]:
-    """Where to begin in a partition, and its present end."""
-    partition = TopicPartition(options.topic, index)
-    first, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
-    partition.offset = _start(consumer, options, index, first, end)
-    return partition, end
+def _ranges(
+    admin: AdminClient, indexes: Sequence[int], options: ConsumeOptions
+) -> tuple[ByIndex, ByIndex]:
+    """Where to begin and to end in each partition. Raises CommandError."""
+    keys = [(options.topic, index) for index in indexes]
+    isolation = IsolationLevel.READ_UNCOMMITTED
+    if options.committed:
+        isolation = IsolationLevel.READ_COMMITTED
+
+    def offsets_at(moment_ms: int) -> Offsets:
+        return partition_offsets(admin, keys, OffsetSpec.for_timestamp(moment_ms), isolation)
+
+    firsts = partition_offsets(admin, keys, OffsetSpec.earliest(), isolation)
+    ends = partition_offsets(admin, keys, OffsetSpec.latest(), isolation)
+    starts = resolve_position(options.start, firsts, ends, offsets_at)
+    bounds = resolve_position(options.until, firsts, ends, offsets_at)
+    _check(options, firsts, starts, bounds)
+    return {index: start for (_, index), start in starts.items()}, {
+        index: end for (_, index), end in bounds.items()
+    }
 
 
-def _start(consumer: Consumer, options: ConsumeOptions, index: int, first: int, end: int) -> int:
-    if options.last is not None:
-        return max(first, end - options.last)
-    if options.start == "earliest":
-        return first
-    if options.start == "latest":
-        return end
-    if options.start.isdigit():
-        return min(max(int(options.start), first), end)
-    wanted = TopicPartition(options.topic, index, parse_moment_ms(options.start))
-    (found,) = consumer.offsets_for_times([wanted], timeout=TIMEOUT_S)
-    return end if found.offset < 0 else int(found.offset)
+def _check(options: ConsumeOptions, firsts: Offsets, starts: Offsets, bounds: Offsets) -> None:
+    """Refuse a range that has no offsets, and say if its first records are deleted."""
+    start, until = parse_offset(options.start), parse_offset(options.until)
+    first = min(firsts.values())
+    if until is not None and until <= first:
+        raise CommandError(f"there is no record before offset {until}: the first one is {first}")
+    is_reversed = start is not None and until is not None and start >= until
+    if is_reversed or all(start > bounds[key] for key, start in starts.items()):
+        raise CommandError(f"--until {options.until} is before --from {options.start}")
+    deleted = [key for key in firsts if start is not None and start < firsts[key]]
+    if deleted:
+        topic, index = deleted[0]
+        others = f", and those of {len(deleted) - 1} more partitions" if len(deleted) > 1 else ""
+        typer.echo(
+            f"odradek: {topic}-{index} begins at offset {firsts[deleted[0]]}: the records before it"
+            f" are deleted{others}",
+            err=True,
+        )
+
+
+def _print(messages: Iterator[Message], options: ConsumeOptions) -> None:
+    out = sys.stdout.buffer
+    for number, message in enumerate(messages, 1):
+        out.write(options.line(message))
+        if options.follow:
+            out.flush()
+        if number == options.limit:
+            return
 
 
 def _messages(
-    consumer: Consumer, options: ConsumeOptions, ranges: list[tuple[TopicPartition, int]]
+    consumer: Consumer, options: ConsumeOptions, starts: ByIndex, ends: ByIndex
 ) -> Iterator[Message]:
-    """The records, for ever, or until all partitions are read to the ends that they had.
-
-    A partition whose last records are not shown, such as markers, ends with an event.
-    """
-    ends = {start.partition: end for start, end in ranges if options.follow or start.offset < end}
-    while ends:
-        for message in consumer.consume(BATCH, POLL_S):
-            index, offset, error = message.partition(), message.offset(), message.error()
-            if error is not None and error.code() == _OF_THE_GROUP:
+    """The records, for ever, or until all partitions are read to these ends."""
+    unread = {index for index, end in ends.items() if options.follow or starts[index] < end}
+    consumer.assign(
+        [TopicPartition(options.topic, index, starts[index]) for index in sorted(unread)]
+    )
+    while unread:
+        for index, message in polled(consumer, options.topic):
+            offset = None if message is None else message.offset()
+            if options.follow:
+                if message is not None:
+                    yield message
                 continue
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise refused(f"consume {options.topic}", error)
-            assert index is not None
-            assert offset is not None
-            end = ends.get(index, 0)
-            if error is None and (options.follow or offset < end):
+            if message is not None and offset is not None and offset < ends[index]:
                 yield message
-            if not options.follow and (error is not None or offset + 1 >= end):
-                ends.pop(index, None)
+            if offset is None or offset + 1 >= ends[index]:
+                unread.discard(index)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
-
-from odradek.tools.broken_pipe import handle_broken_pipe
 
 from .security_protocol import uses_sasl
 
@@ -80,17 +77,14 @@ def reported() -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
     except CommandError as error:
         typer.echo(f"odradek: {error}", err=True)
         raise typer.Exit(EXIT_FAILED) from None
     except ModuleNotFoundError as error:
-        if error.name != CLIENT_MODULE:
+        if (error.name or "").partition(".")[0] != CLIENT_MODULE:
             raise
         needed = "this command needs confluent-kafka: pip install 'odradek[cli]'"
         typer.echo(f"odradek: {needed}", err=True)
         raise typer.Exit(EXIT_FAILED) from None
-    except BrokenPipeError:
-        raise typer.Exit(handle_broken_pipe()) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

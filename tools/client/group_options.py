@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from .failure import reported
+from .moments import TIME_HELP
 from .options import AsJson, Bootstrap, ConfigFile
 
 app = typer.Typer(help="List, describe and delete groups; set their offsets.", no_args_is_help=True)
@@ -62,8 +63,7 @@ def reset_offsets(
         typer.Option(
             "--to",
             metavar="TARGET",
-            help="earliest, latest, an offset, +N or -N from the committed one, a moment"
-            " (2026-11-23T08:30), or a time before now (15m).",
+            help=f"earliest, latest, an offset, +N or -N from the committed one, {TIME_HELP}.",
         ),
     ],
     topics: Annotated[

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,14 +13,14 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import print_json, show_rows, show_table
 
-from .admin import cluster, connect, result, results
-from .connecting import TIMEOUT_S
+from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
-from .moments import parse_moment_ms
+from .positions import Offsets, Partition, resolve_position
 
 CLEAR_SCREEN = "\x1b[2J\x1b[H"
+_SHIFT = re.compile("[+-][0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +60,7 @@ class GroupCommands:
             for group in found.valid
         )
         header = ("group", "type", "state")
-        if as_json:
-            print_json([dict(zip(header, row, strict=True)) for row in rows])
-        else:
-            show_table(f"{len(rows)} groups", header, rows, texts=3)
+        show_rows(f"{len(rows)} groups", header, rows, as_json=as_json, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""
@@ -147,7 +145,7 @@ class GroupCommands:
             raise CommandError(f"there is no group {name}; `odradek groups list` shows them")
         return group
 
-    def _committed(self, name: str) -> dict[tuple[str, int], int | None]:
+    def _committed(self, name: str) -> dict[Partition, int | None]:
         futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
         found = result(f"offsets of group {name}", futures[name])
         return {
@@ -163,7 +161,7 @@ class GroupCommands:
             for each in member.assignment.topic_partitions
         }
         keys = sorted({*committed, *owners})
-        ends = self._offsets(keys, OffsetSpec.latest())
+        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
         lags = []
         for key in keys:
             offset, member = committed.get(key), owners.get(key)
@@ -192,45 +190,43 @@ class GroupCommands:
         )
         if not keys:
             raise CommandError(f"group {name} has no offsets; name the topics with --topic")
-        starts = self._offsets(keys, OffsetSpec.earliest())
-        ends = self._offsets(keys, OffsetSpec.latest())
+        starts = partition_offsets(self._admin, keys, OffsetSpec.earliest())
+        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
         wanted = self._targets(keys, target, committed, starts, ends)
         return [
             OffsetChange(
                 topic=key[0],
                 partition=key[1],
                 before=committed.get(key),
-                after=min(max(wanted[key], starts[key]), ends[key]),
+                after=wanted[key],
             )
             for key in keys
         ]
 
     def _targets(
         self,
-        keys: Sequence[tuple[str, int]],
+        keys: Sequence[Partition],
         target: str,
-        committed: dict[tuple[str, int], int | None],
-        starts: dict[tuple[str, int], int],
-        ends: dict[tuple[str, int], int],
-    ) -> dict[tuple[str, int], int]:
-        if target == "earliest":
-            return starts
-        if target == "latest":
-            return ends
-        if target[:1] in ("+", "-") and target[1:].isdigit():
-            return {key: (committed.get(key) or 0) + int(target) for key in keys}
-        if target.isdigit():
-            return dict.fromkeys(keys, int(target))
-        spec = OffsetSpec.for_timestamp(parse_moment_ms(target))
-        found = self._offsets(keys, spec)
-        return {key: ends[key] if found[key] < 0 else found[key] for key in keys}
+        committed: Mapping[Partition, int | None],
+        starts: Offsets,
+        ends: Offsets,
+    ) -> Offsets:
+        """Where a reset goes; where a shift leaves a partition, to its first or last offset."""
+        if _SHIFT.fullmatch(target):
+            return {
+                key: min(max(_base(key, committed) + int(target), starts[key]), ends[key])
+                for key in keys
+            }
 
-    def _offsets(
-        self, keys: Sequence[tuple[str, int]], spec: OffsetSpec
-    ) -> dict[tuple[str, int], int]:
-        wanted = {TopicPartition(topic, partition): spec for topic, partition in keys}
-        found = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_S) if wanted else {}
-        return {
-            (key.topic, key.partition): result(f"offsets of {key.topic}", future).offset
-            for key, future in found.items()
-        }
+        def offsets_at(moment_ms: int) -> Offsets:
+            return partition_offsets(self._admin, keys, OffsetSpec.for_timestamp(moment_ms))
+
+        return resolve_position(target, starts, ends, offsets_at)
+
+
+def _base(key: Partition, committed: Mapping[Partition, int | None]) -> int:
+    """The offset that is shifted. Raises CommandError if there is none, as Kafka's tool does."""
+    offset = committed.get(key)
+    if offset is None:
+        raise CommandError(f"nothing is committed in {key[0]}-{key[1]}, so it cannot be shifted")
+    return offset

@@ -1,4 +1,4 @@
-"""Moments as people write them: 2026-11-23T08:30, or a time before now such as 15m."""
+"""Times as people write them: 2026-11-23T08:30, an age such as 15m, or @ and milliseconds."""
 
 import re
 import time
@@ -6,20 +6,34 @@ from datetime import UTC, datetime
 
 from .failure import CommandError
 
+TIME_HELP = (
+    "a time (2026-11-23T08:30; in UTC unless it has a zone), an age (15m), or milliseconds since"
+    " 1970, as --json and %T print them, after an @ (@1795422600000)"
+)
 UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGE = re.compile(r"(\d+)([smhd])(?: ago)?")
+_AGE = re.compile(r"([0-9]{1,15})([smhd])(?: ago)?")
+_MILLISECONDS = re.compile(r"@([0-9]{1,18})")
+
+
+def now_ms() -> int:
+    """The present time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def parse_moment_ms(text: str) -> int:
-    """Milliseconds since 1970. A moment without a zone is in UTC. Raises CommandError."""
+    """Milliseconds since 1970; what is earlier is 0. Raises CommandError."""
+    milliseconds = _MILLISECONDS.fullmatch(text)
+    if milliseconds is not None:
+        return int(milliseconds[1])
     age = _AGE.fullmatch(text)
     if age is not None:
-        return int(time.time() * 1000) - int(age[1]) * UNITS_MS[age[2]]
+        return max(now_ms() - int(age[1]) * UNITS_MS[age[2]], 0)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise CommandError(
-            f"{text} is no moment: write 2026-11-23T08:30, or 15m for 15 minutes ago (s, m, h, d)"
+            f"{text} is no time: write 2026-11-23T08:30, or 15m for 15 minutes ago (s, m, h, d), or"
+            " @ and milliseconds since 1970"
         ) from None
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)
+    return max(round(zoned.timestamp() * 1000), 0)

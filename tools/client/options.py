@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -31,12 +32,22 @@ Settings = Annotated[
 ]
 
 
-def pairs(settings: list[str] | None) -> dict[str, str]:
-    """Settings as a dictionary. Raises BadParameter."""
-    found = {}
+def refuse_together(options: Mapping[str, bool]) -> None:
+    """Raise BadParameter if more than one of these options is given: they contradict each other."""
+    given = [name for name, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise typer.BadParameter(f"give {given[0]} or {given[1]}, not both")
+
+
+def pairs(settings: Sequence[str] | None, removed: Sequence[str] | None = None) -> dict[str, str]:
+    """Settings of --set as a dictionary. Raises BadParameter, also for one that is in --unset."""
+    found: dict[str, str] = {}
     for setting in settings or []:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{setting} is not KEY=VALUE", param_hint="--set")
-        found[name] = value
+        if found.setdefault(name, value) != value:
+            raise typer.BadParameter(f"{name} has two values", param_hint="--set")
+    for name in found.keys() & set(removed or []):
+        raise typer.BadParameter(f"{name} is in --set and in --unset")
     return found

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import typer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
+from .admin import result
 from .client_config import client_settings
 from .connecting import connected
 from .failure import CommandError, refused
-from .record_format import JsonRecord, bytes_of
+from .record_json import ParsedRecord
 
 Headers = list[tuple[str, str | bytes | None]]
 
 ANY_PARTITION = -1
 NOW_MS = 0
 REPORT_EVERY = 10_000
+WAIT_S = 0.1  # control-C is noticed so often
+MAX_BATCH_BYTES = 1_000_000  # librdkafka's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,8 @@ class ProduceOptions:
     """How lines become records.
 
     `separator`: between the key and the value in a line; without one the key is `key`, or null.
-    `null_if_empty`: an empty value is null, which deletes the key from a compacted topic.
+    `null_if_empty`: an empty value is null, which deletes the key from a compacted topic. `parse`:
+    lines are JSON, and this reads one.
     """
 
     topic: str
@@ -38,13 +45,14 @@ class ProduceOptions:
     key: str | None
     headers: Headers
     null_if_empty: bool
-    from_json: bool
+    parse: Callable[[bytes], ParsedRecord] | None
     keep_partitions: bool
 
 
 class NewRecord(NamedTuple):
-    """A record to send."""
+    """A record to send. `line`: where it was read."""
 
+    line: int
     key: bytes | None
     value: bytes | None
     headers: Headers
@@ -52,37 +60,47 @@ class NewRecord(NamedTuple):
     timestamp_ms: int
 
 
-def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -> int:
-    """Send standard input, and return the number of records.
+def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -> None:
+    """Send standard input, and say how many records were sent.
 
-    Raises CommandError. What was read before a line that is no record is sent.
+    Raises CommandError; what was read before a line that is no record is sent. After control-C
+    nothing is waited for.
     """
     settings = client_settings(bootstrap, file)
-    connected(settings)
-    sender = _Sender(options.topic, settings)
+    sender = _Sender(options.topic, connected(settings), settings)
     try:
-        for record in records(options, sys.stdin.buffer):
-            sender.send(record)
-    finally:
+        try:
+            for record in records(options, sys.stdin.buffer):
+                sender.send(record)
+        except CommandError as error:
+            sender.wait()
+            raise CommandError(f"{error}; {sender.sent} records were sent before") from None
         sender.wait()
-    sender.check()
-    return sender.sent
+    except KeyboardInterrupt:
+        waiting = sender.drop()
+        more = f"; {waiting} more were not acknowledged" if waiting else ""
+        typer.echo(f"odradek: interrupted: sent {sender.sent} records{more}", err=True)
+        raise
+    typer.echo(f"sent {sender.sent} records to {options.topic}", err=True)
 
 
 def records(options: ProduceOptions, lines: Iterable[bytes]) -> Iterator[NewRecord]:
     """The records of the lines. Raises CommandError with the number of a bad line."""
-    read = _from_json if options.from_json else _from_text
-    for number, line in enumerate(lines, 1):
-        stripped = line.rstrip(b"\r\n") if line.endswith(b"\n") else line
-        if options.from_json and not stripped:
-            continue
-        try:
-            yield read(options, stripped)
-        except (ValueError, msgspec.DecodeError) as error:
-            raise CommandError(f"line {number} of standard input: {error}") from None
+    number = 0
+    try:
+        for number, line in enumerate(lines, 1):
+            text = line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
+            if options.parse is None:
+                yield _from_text(options, number, text)
+            elif text:
+                yield _from_json(options, number, options.parse(text))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise CommandError(f"line {number} of standard input: {error}") from None
+    except OSError as error:
+        raise CommandError(f"standard input cannot be read: {error.strerror}") from None
 
 
-def _from_text(options: ProduceOptions, line: bytes) -> NewRecord:
+def _from_text(options: ProduceOptions, number: int, line: bytes) -> NewRecord:
     key, value = options.key.encode() if options.key is not None else None, line
     if options.separator is not None:
         before, found, after = line.partition(options.separator.encode())
@@ -91,19 +109,22 @@ def _from_text(options: ProduceOptions, line: bytes) -> NewRecord:
         key, value = before, after
     partition = ANY_PARTITION if options.partition is None else options.partition
     is_null = options.null_if_empty and not value
-    return NewRecord(key, None if is_null else value, options.headers, partition, NOW_MS)
+    return NewRecord(number, key, None if is_null else value, options.headers, partition, NOW_MS)
 
 
-def _from_json(options: ProduceOptions, line: bytes) -> NewRecord:
-    record = msgspec.json.decode(line, type=JsonRecord)
+def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> NewRecord:
     partition = options.partition
     if partition is None and options.keep_partitions:
         partition = record.partition
+    if partition is not None and partition < 0:
+        raise ValueError(f"there is no partition {partition}")
+    if record.timestamp_ms is not None and record.timestamp_ms <= 0:
+        raise ValueError(f"the timestamp {record.timestamp_ms} cannot be sent by librdkafka")
     return NewRecord(
-        bytes_of(record.key, record.key_base64),
-        bytes_of(record.value, record.value_base64),
-        [(each.name, bytes_of(each.value, each.value_base64)) for each in record.headers]
-        + options.headers,
+        number,
+        record.key,
+        record.value,
+        record.headers + options.headers,
         ANY_PARTITION if partition is None else partition,
         NOW_MS if record.timestamp_ms is None else record.timestamp_ms,
     )
@@ -112,13 +133,15 @@ def _from_json(options: ProduceOptions, line: bytes) -> NewRecord:
 class _Sender:
     """Sends records, and counts those that are acknowledged: `sent`."""
 
-    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+    def __init__(self, topic: str, admin: AdminClient, settings: dict[str, str]) -> None:
         self.sent = 0
         self._topic = topic
-        self._failed: KafkaError | None = None
-        self._producer = Producer(
-            {"enable.idempotence": True, "linger.ms": 5, **settings, "log_level": 0}
-        )
+        self._failure: CommandError | None = None
+        # A topic may take smaller batches than the client makes, and would refuse all their
+        # records. Then a batch is smaller, unless one record alone is too large.
+        batch_bytes = min(_max_batch_bytes(admin, topic), MAX_BATCH_BYTES)
+        defaults = {"enable.idempotence": True, "linger.ms": 5, "batch.size": batch_bytes}
+        self._producer = Producer({**defaults, **settings, "log_level": 0})
 
     def send(self, record: NewRecord) -> None:
         """Queue a record; waits while the queue is full. Raises CommandError if one has failed."""
@@ -129,34 +152,61 @@ class _Sender:
                     record.value,
                     record.key,
                     record.partition,
-                    on_delivery=self._delivered,
+                    on_delivery=partial(self._delivered, record.line),
                     timestamp=record.timestamp_ms,
                     headers=record.headers,
                 )
                 break
             except BufferError:
-                self._producer.poll(0.1)
+                self._producer.poll(WAIT_S)
             except KafkaException as error:
-                raise refused(f"produce to {self._topic}", error.args[0]) from None
-            self.check()
+                raise self._refused(record.line, error.args[0], is_sent=False) from None
+            self._check()
         self._producer.poll(0)
-        self.check()
+        self._check()
 
     def wait(self) -> None:
-        """Wait until the queued records are acknowledged; drop them if one has failed."""
-        while self._producer.flush(1.0):
-            if self._failed is not None:
+        """Wait until the queued records are acknowledged; drop them if one has failed.
+
+        Raises CommandError if one has failed.
+        """
+        while self._producer.flush(WAIT_S):
+            if self._failure is not None:
                 self._producer.purge()
+        self._check()
 
-    def check(self) -> None:
-        """Raise CommandError if a record has failed."""
-        if self._failed is not None:
-            raise refused(f"produce to {self._topic}, after {self.sent} records", self._failed)
+    def drop(self) -> int:
+        """Drop the records that are not acknowledged, and return their number."""
+        waiting = len(self._producer)
+        self._producer.purge()
+        return waiting
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _delivered(self, line: int, error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._failed = self._failed or error
+            self._failure = self._failure or self._refused(line, error, is_sent=True)
             return
         self.sent += 1
         if self.sent % REPORT_EVERY == 0 and sys.stderr.isatty():
             typer.echo(f"\r{self.sent} records", nl=False, err=True)
+
+    def _refused(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
+        what = f"produce line {line} of standard input to {self._topic}"
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            return refused(what, error)
+        setting = "set max.request.size (message.max.bytes) in the file of --config"
+        if is_sent:
+            setting = f"`odradek configs alter topic {self._topic} --set max.message.bytes=BYTES`"
+        return CommandError(f"{what}: the record is too large; {setting}")
+
+
+def _max_batch_bytes(admin: AdminClient, topic: str) -> int:
+    """The topic's max.message.bytes, if it is known and this user may see it."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    with suppress(CommandError):
+        settings = result(f"settings of {topic}", admin.describe_configs([resource])[resource])
+        return int(settings["max.message.bytes"].value)
+    return MAX_BATCH_BYTES

@@ -1,101 +1,24 @@
-r"""Prints records by a format string, with the tokens of kcat, or as lines of JSON.
+r"""Prints records by a format string, with the tokens of kcat.
 
     %t topic      %p partition    %o offset     %T timestamp in milliseconds
     %k key        %K its size     %s value      %S its size      %h headers as a=1,b=2      %% a %
 
 A null key or value is printed as an empty one, and its size is -1. \n \r \t \0 \\ \xHH in a format
 are what they are in C.
-
-A line of JSON has the fields of JsonRecord, and `odradek produce --json` sends it again. Bytes that
-are no UTF-8 text are in base64, in a field of another name.
 """
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-import msgspec
 from confluent_kafka import Message
 
 from .failure import CommandError
-
-Headers = Sequence[tuple[str, bytes | None]]
+from .messages import as_bytes, headers_of
 
 _TOKEN = re.compile(rb"%(.)|\\x([0-9a-fA-F]{2})|\\(.)", re.DOTALL)
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"\\": b"\\"}
-
-
-class JsonHeader(msgspec.Struct, omit_defaults=True):
-    """A header; without a value it is null."""
-
-    name: str
-    value: str | None = None
-    value_base64: str | None = None
-
-
-class JsonRecord(msgspec.Struct, omit_defaults=True):
-    """A record as a line of JSON; without a key or a value, that is null."""
-
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    timestamp_ms: int | None = None
-    key: str | None = None
-    key_base64: str | None = None
-    value: str | None = None
-    value_base64: str | None = None
-    headers: list[JsonHeader] = []
-
-
-def json_line(message: Message) -> bytes:
-    """A record as a line of JSON."""
-    kind, timestamp_ms = message.timestamp()
-    record = JsonRecord(
-        topic=message.topic(),
-        partition=message.partition(),
-        offset=message.offset(),
-        timestamp_ms=timestamp_ms if kind else None,
-        headers=[_json_header(name, value) for name, value in headers_of(message)],
-    )
-    record.key, record.key_base64 = _text(as_bytes(message.key()))
-    record.value, record.value_base64 = _text(as_bytes(message.value()))
-    return msgspec.json.encode(record) + b"\n"
-
-
-def _json_header(name: str, value: bytes | None) -> JsonHeader:
-    text, in_base64 = _text(value)
-    return JsonHeader(name, text, in_base64)
-
-
-def _text(data: bytes | None) -> tuple[str | None, str | None]:
-    """The bytes as text, or else in base64."""
-    if data is None:
-        return None, None
-    try:
-        return data.decode(), None
-    except UnicodeDecodeError:
-        return None, base64.b64encode(data).decode()
-
-
-def bytes_of(text: str | None, in_base64: str | None) -> bytes | None:
-    """The bytes of a field that is there as text or in base64. Raises ValueError."""
-    if in_base64 is not None:
-        return base64.b64decode(in_base64, validate=True)
-    return text.encode() if text is not None else None
-
-
-def as_bytes(value: Any) -> bytes | None:
-    """A key or value of a message; librdkafka gives bytes."""
-    return value if value is None or isinstance(value, bytes) else str(value).encode()
-
-
-def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
-    """The headers of a message; their types are wider in confluent-kafka than they are."""
-    headers: Any = message.headers() or []
-    return [(name, as_bytes(value)) for name, value in headers]
 
 
 class RecordFormat:

@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import Bootstrap, ConfigFile
+from .moments import TIME_HELP
+from .options import Bootstrap, ConfigFile, refuse_together
+
+DEFAULT_FORMAT = r"%s\n"
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
 
@@ -33,7 +36,15 @@ def produce(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--null", "-Z", help="An empty value is null, which deletes a key.")
     ] = False,
     from_json: Annotated[
-        bool, typer.Option("--json", help="Lines are as `odradek consume --json` prints them.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Lines are as `odradek consume --json` prints them. Other fields are refused; a"
+            ' value that is null is written as "value": null.',
+        ),
+    ] = False,
+    from_kcat: Annotated[
+        bool, typer.Option("--kcat-json", "-J", help="Lines are as `kcat -J` prints them.")
     ] = False,
     keep_partitions: Annotated[
         bool, typer.Option("--keep-partitions", help="Send to the partitions that the JSON names.")
@@ -44,8 +55,16 @@ def produce(  # noqa: PLR0913 - one parameter per option
     """Send each line of standard input as a record."""
     if separator == "":
         raise typer.BadParameter("the separator is empty", param_hint="--key-separator")
-    if from_json and (separator is not None or key is not None):
-        raise typer.BadParameter("--json has the keys in it: give no --key and no --key-separator")
+    refuse_together({"--json": from_json, "--kcat-json": from_kcat})
+    refuse_together({"--key": key is not None, "--key-separator": separator is not None})
+    refuse_together({"--partition": partition is not None, "--keep-partitions": keep_partitions})
+    json_option = "--kcat-json" if from_kcat else "--json"
+    is_json = from_json or from_kcat
+    refuse_together({json_option: is_json, "--key": key is not None})
+    refuse_together({json_option: is_json, "--key-separator": separator is not None})
+    refuse_together({json_option: is_json, "--null": null})
+    if keep_partitions and not is_json:
+        raise typer.BadParameter("--keep-partitions needs --json or --kcat-json")
     parsed: list[tuple[str, str | bytes | None]] = []
     for header in headers or []:
         name, equals, value = header.partition("=")
@@ -55,6 +74,7 @@ def produce(  # noqa: PLR0913 - one parameter per option
     with reported():
         from .producing import ProduceOptions
         from .producing import produce as send
+        from .record_json import parse_json, parse_kcat
 
         options = ProduceOptions(
             topic=topic,
@@ -63,24 +83,31 @@ def produce(  # noqa: PLR0913 - one parameter per option
             key=key,
             headers=parsed,
             null_if_empty=null,
-            from_json=from_json,
+            parse=parse_json if from_json else parse_kcat if from_kcat else None,
             keep_partitions=keep_partitions,
         )
-        sent = send(options, bootstrap, config)
-        typer.echo(f"sent {sent} records to {topic}", err=True)
+        send(options, bootstrap, config)
 
 
 def consume(  # noqa: PLR0913 - one parameter per option
     *,
     topic: Topic,
     start: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--from",
-            metavar="START",
-            help="earliest, latest, an offset, a moment (2026-11-23T08:30), or an age (15m).",
+            metavar="POSITION",
+            help=f"earliest, latest, an offset, {TIME_HELP}. \\[default: earliest]",
         ),
-    ] = "earliest",
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="POSITION",
+            help="Stop before this position, an offset or a time. \\[default: the present end]",
+        ),
+    ] = None,
     last: Annotated[
         int | None,
         typer.Option("--last", "-n", metavar="N", min=0, help="The last N of each partition."),
@@ -98,35 +125,47 @@ def consume(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--uncommitted", help="Records of open and aborted transactions, too.")
     ] = False,
     format_: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
             help="%t topic, %p partition, %o offset, %T timestamp, %k key, %s value, %h headers,"
-            " %K and %S sizes; \\n, \\t, \\xHH",
+            " %K and %S sizes; \\n, \\t, \\xHH  \\[default: %s\\n]",
         ),
-    ] = "%s\\n",
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Lines of JSON, for `odradek produce --json`."),
+    ] = False,
+    as_kcat: Annotated[
+        bool,
+        typer.Option(
+            "--kcat-json", "-J", help="Lines of JSON as `kcat -J` prints them; only for UTF-8 text."
+        ),
     ] = False,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,
 ) -> None:
     """Print the records of a topic, up to its present end."""
+    refuse_together({"--from": start is not None, "--last": last is not None})
+    refuse_together({"--follow": follow, "--until": until is not None})
+    refuse_together({"--format": format_ is not None, "--json": as_json, "--kcat-json": as_kcat})
     with reported():
         from .consuming import ConsumeOptions
         from .consuming import consume as read
+        from .record_format import RecordFormat
+        from .record_json import json_line, kcat_line
 
+        text = RecordFormat(DEFAULT_FORMAT if format_ is None else format_)
         options = ConsumeOptions(
             topic=topic,
             partitions=partitions or [],
-            start=start,
+            start="earliest" if start is None else start,
+            until="latest" if until is None else until,
             last=last,
             limit=limit,
             follow=follow,
             committed=not uncommitted,
-            format=format_,
-            as_json=as_json,
+            line=json_line if as_json else kcat_line if as_kcat else text.line,
         )
         read(options, bootstrap, config)

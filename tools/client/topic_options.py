@@ -82,7 +82,7 @@ def alter(
     config: ConfigFile = None,
 ) -> None:
     """Add partitions to a topic, or change its settings."""
-    configs = pairs(settings)
+    configs = pairs(settings, unset)
     if partitions is None and not configs and not unset:
         raise typer.BadParameter("nothing to change: give --partitions, --set or --unset")
     with reported():

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -18,9 +17,9 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import print_json, show_rows, show_table
 
-from .admin import cluster, connect, result, results
+from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
 
 BROKER_DEFAULT = -1
@@ -62,10 +61,7 @@ class TopicCommands:
             for name, partitions in self._partitions(sorted(names)).items()
         ]
         header = ("topic", "partitions", "offsets")
-        if as_json:
-            print_json([dict(zip(header, row, strict=True)) for row in rows])
-        else:
-            show_table(f"{len(rows)} topics", header, [[str(cell) for cell in row] for row in rows])
+        show_rows(f"{len(rows)} topics", header, rows, as_json=as_json)
 
     def create(
         self,
@@ -139,9 +135,9 @@ class TopicCommands:
         for name in names:
             if name not in known:
                 raise CommandError(f"there is no topic {name}; `odradek topics list` shows them")
-        wanted = [TopicPartition(name, index) for name in names for index in known[name].partitions]
-        starts = self._offsets(wanted, OffsetSpec.earliest())
-        ends = self._offsets(wanted, OffsetSpec.latest())
+        keys = [(name, index) for name in names for index in known[name].partitions]
+        starts = partition_offsets(self._admin, keys, OffsetSpec.earliest())
+        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
         return {
             name: [
                 PartitionState(
@@ -154,15 +150,6 @@ class TopicCommands:
                 for index, partition in sorted(known[name].partitions.items())
             ]
             for name in names
-        }
-
-    def _offsets(
-        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
-    ) -> dict[tuple[str, int], int]:
-        found = self._admin.list_offsets(dict.fromkeys(partitions, spec)) if partitions else {}
-        return {
-            (key.topic, key.partition): result(f"offsets of {key.topic}", future).offset
-            for key, future in found.items()
         }
 
     def _overrides(self, name: str) -> dict[str, str]:

@@ -35,9 +35,9 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
     WriteTxnMarkersTopic,
 )
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import print_json, show_rows, show_table
 
-from .cluster_commands import ClusterCommands
+from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
 
 NO_TRANSACTION = -1
@@ -65,14 +65,10 @@ class TransactionCommands(ClusterCommands):
         """Print the transactional ids with their states."""
         header = ("transactional id", "producer id", "state")
         rows = sorted(
-            (each.transactional_id, str(each.producer_id), each.transaction_state)
+            (each.transactional_id, each.producer_id, each.transaction_state)
             for each in self._list(states)
         )
-        if as_json:
-            names = ("transactional_id", "producer_id", "state")
-            print_json([dict(zip(names, row, strict=True)) for row in rows])
-        else:
-            show_table(f"{len(rows)} transactional ids", header, rows)
+        show_rows(f"{len(rows)} transactional ids", header, rows, as_json=as_json)
 
     def describe(self, transactional_ids: Sequence[str], *, as_json: bool) -> None:
         """Print the state of transactional ids, and the partitions of their transactions."""
@@ -144,7 +140,7 @@ class TransactionCommands(ClusterCommands):
         )
         leader = self._cluster.leader(topic, partition)
         answer = leader.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
-        _check(answer.markers[0].topics[0].partitions[0].error_code, "the marker is refused")
+        check_answer("the marker is refused", answer.markers[0].topics[0].partitions[0].error_code)
         offset = producer.current_txn_start_offset
         typer.echo(f"aborted the transaction in {topic}-{partition} from offset {offset} on")
 
@@ -157,7 +153,7 @@ class TransactionCommands(ClusterCommands):
         coordinator = self._cluster.transaction_coordinator(transactional_id)
         answer = coordinator.ask(request, InitProducerIdResponse)
         if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:  # it is being ended already
-            _check(answer.error_code, f"{transactional_id} cannot be fenced")
+            check_answer(f"{transactional_id} cannot be fenced", answer.error_code)
         typer.echo(f"fenced {transactional_id}")
 
     # -- what the brokers know --------------------------------------------------------------------
@@ -166,7 +162,7 @@ class TransactionCommands(ClusterCommands):
         request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
         for broker in self._cluster.brokers():
             answer = broker.ask(request, ListTransactionsResponse)
-            _check(answer.error_code, "transactions cannot be listed")
+            check_answer("transactions cannot be listed", answer.error_code)
             if answer.unknown_state_filters:
                 raise CommandError(f"there is no state {', '.join(answer.unknown_state_filters)}")
             yield from answer.transaction_states
@@ -180,7 +176,7 @@ class TransactionCommands(ClusterCommands):
                 f"there is no transactional id {transactional_id}; `odradek transactions list`"
                 " shows them"
             )
-        _check(found.error_code, f"{transactional_id} cannot be described")
+        check_answer(f"{transactional_id} cannot be described", found.error_code)
         return found
 
     def _producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
@@ -188,7 +184,7 @@ class TransactionCommands(ClusterCommands):
         leader = self._cluster.leader(topic, partition)
         answer = leader.ask(DescribeProducersRequest(topics=[wanted]), DescribeProducersResponse)
         found = answer.topics[0].partitions[0]
-        _check(found.error_code, f"producers of {topic}-{partition} cannot be described")
+        check_answer(f"producers of {topic}-{partition} cannot be described", found.error_code)
         return found.active_producers
 
     def _open(self, topics: Sequence[str]) -> Iterator[OpenTransaction]:
@@ -230,8 +226,3 @@ def _as_json(described: DescribeTransactionsTransaction) -> dict[str, object]:
         "start_time_ms": described.transaction_start_time_ms,
         "partitions": {topic.topic: sorted(topic.partitions) for topic in described.topics},
     }
-
-
-def _check(error_code: int, what: str) -> None:
-    if error_code:
-        raise CommandError(f"{what}: {ErrorCode(error_code).name}")

@@ -22,7 +22,7 @@ from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsUser,
 )
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import show_rows
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
@@ -51,7 +51,7 @@ def read_password(user: str, file: Path | None) -> str:
         text = sys.stdin.readline() if file in (None, STDIN) else _first_line(file)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"the password cannot be read: {error}") from None
-    password = text.rstrip("\r\n")
+    password = text.removesuffix("\n")
     if not password:
         where = "standard input" if file in (None, STDIN) else file
         raise CommandError(f"the password is empty: write it in the first line of {where}")
@@ -78,11 +78,7 @@ class UserCommands(ClusterCommands):
             for mechanism, iterations in sorted(credentials.items())
         ]
         header = ("user", "mechanism", "iterations")
-        if as_json:
-            print_json([dict(zip(header, row, strict=True)) for row in rows])
-        else:
-            texts = [(user, mechanism, str(iterations)) for user, mechanism, iterations in rows]
-            show_table(f"{len(found)} users", header, texts, texts=2)
+        show_rows(f"{len(found)} users", header, rows, as_json=as_json, texts=2)
 
     def add(self, user: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
         """Set the password of a user, for mechanisms by name."""

@@ -11,6 +11,7 @@ import ssl
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS
@@ -39,6 +40,7 @@ from .failure import CommandError, closed
 from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
 from .security_protocol import uses_sasl, uses_tls
+from .servers import connection_failure, parse_servers, unreachable
 from .tls import client_context
 
 R = TypeVar("R", bound=Message)
@@ -63,7 +65,7 @@ class WireConnection:
         try:
             self._socket = socket.create_connection((host, port), TIMEOUT_S)
         except OSError as error:
-            raise CommandError(f"cannot connect to {self.address}: {error}") from None
+            raise unreachable([connection_failure(self.address, error)]) from None
         try:
             self._begin(context, host, port)
             if uses_sasl(settings):
@@ -200,16 +202,11 @@ class WireCluster:
         self.bootstrap = self._first_that_answers(settings["bootstrap.servers"])
 
     def _first_that_answers(self, servers: str) -> WireConnection:
-        failure = CommandError("bootstrap.servers is empty")
-        for server in filter(None, (each.strip() for each in servers.split(","))):
-            host, _, port = server.rpartition(":")
-            if not host or not port.isdigit():
-                raise CommandError(f"{server} is not HOST:PORT")
-            try:
-                return WireConnection(host.strip("[]"), int(port), self._settings)
-            except CommandError as error:
-                failure = error
-        raise failure
+        *others, last = parse_servers(servers)
+        for server in others:
+            with suppress(CommandError):
+                return WireConnection(server.host, server.port, self._settings)
+        return WireConnection(last.host, last.port, self._settings)
 
     def close(self) -> None:
         """Close all connections."""

@@ -21,6 +21,7 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.tools.client.failure import CommandError
 from odradek.tools.client.listener_probe import find_mismatch
 from odradek.tools.client.security_protocol import uses_tls
+from odradek.tools.client.servers import parse_servers
 from odradek.tools.client.wire import WireCluster
 from odradek.tools.tables import size
 
@@ -37,16 +38,15 @@ _FEATURES = ("metadata.version", "group.version", "streams.version", "transactio
 
 def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
     """All checks that a client can make. They end with the first one that has no sequel."""
-    address = settings["bootstrap.servers"].split(",")[0].strip()
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        yield problem(f"{address} is not HOST:PORT", "give --bootstrap HOST:PORT")
+    try:
+        _, host, port = parse_servers(settings["bootstrap.servers"])[0]
+    except CommandError as error:
+        yield problem(str(error), "give --bootstrap HOST:PORT")
         return
-    host = host.strip("[]")
-    yield (reached := _check_reached(host, int(port), NOT_REACHED))
+    yield (reached := _check_reached(host, port, NOT_REACHED))
     if reached.advice:
         return
-    yield (spoken := _check_encryption(host, int(port), settings))
+    yield (spoken := _check_encryption(host, port, settings))
     if spoken.advice:
         return
     try:

@@ -7,6 +7,7 @@ import typer
 
 from odradek.tools.client.failure import reported
 from odradek.tools.client.options import AsJson, Bootstrap, ConfigFile
+from odradek.tools.standard_streams import reader_may_end
 
 
 def doctor(
@@ -29,4 +30,6 @@ def doctor(
     with reported():
         from .command import run
 
-        raise typer.Exit(run(file, bootstrap, config, as_json=as_json))
+        with reader_may_end():
+            code = run(file, bootstrap, config, as_json=as_json)
+        raise typer.Exit(code)

@@ -20,7 +20,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_message import UnreadableError
-from odradek.tools.broken_pipe import handle_broken_pipe
+from odradek.tools.standard_streams import reader_may_end
 
 from .buffered_output import BufferedOutput
 from .decoders import (
@@ -89,13 +89,11 @@ def run(files: str, log_options: LogOptions, index_options: IndexOptions, *, as_
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # these are TextIOWrappers
     out = BufferedOutput(sys.stdout)
-    try:
-        code = _dump(
-            files, log_options, index_options, Streams(out.write, sys.stderr.write), as_json=as_json
-        )
+    code = _dump(
+        files, log_options, index_options, Streams(out.write, sys.stderr.write), as_json=as_json
+    )
+    with reader_may_end():
         out.flush()
-    except BrokenPipeError:
-        return handle_broken_pipe()
     return code
 
 
@@ -117,12 +115,10 @@ def _dump(
             else:
                 streams.write(f"Dumping {file.text}\n")
                 _dump_file(files, file, log_options, index_options, findings, streams)
-        except BrokenPipeError:
-            raise  # the reader of our output has ended; the file is not the cause
         except FAILURES as error:
+            streams.write_error(f"odradek dump-log: {file.text}: {error}\n")
             if as_json:
                 streams.write(problem_line(file, str(error)))
-            streams.write_error(f"odradek dump-log: {file.text}: {error}\n")
             return EXIT_FAILED
     findings.write(streams.write_error)
     return EXIT_OK

@@ -8,7 +8,6 @@
 130  interrupted
 """
 
-import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,8 +17,8 @@ import typer
 
 from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.session import NoSparkError, make_session
-from odradek.tools.broken_pipe import handle_broken_pipe
 from odradek.tools.client.failure import CommandError
+from odradek.tools.standard_streams import reader_may_end
 
 from .options import Place
 from .quiet_spark import quiet_settings, start_interruptible
@@ -54,10 +53,8 @@ def run_job(job: Callable[[], int]) -> None:
 
 def _exit_code_of(job: Callable[[], int]) -> int:
     try:
-        code = job()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return handle_broken_pipe()
+        with reader_may_end():
+            return job()
     except KeyboardInterrupt:
         print_error("interrupted: finished work is kept, and the next run continues from there")
         return EXIT_INTERRUPTED
@@ -76,7 +73,6 @@ def _exit_code_of(job: Callable[[], int]) -> int:
     except (JobError, OSError, CommandError) as error:
         print_error(str(error))
         return EXIT_PROBLEMS
-    return code
 
 
 def print_error(text: str) -> None:

@@ -3,7 +3,6 @@
 Exit codes: 0 after printing the explanation, 1 for an invalid configuration, 2 for wrong usage.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ from odradek.storage.files import Files
 from odradek.storage.retention_explanation import explain
 from odradek.storage.time_text import duration
 from odradek.storage.topic_partition import TopicPartition
-from odradek.tools.broken_pipe import handle_broken_pipe
 from odradek.tools.transactions.ownership import described
 
 from .report import json_lines, lines
@@ -42,11 +40,7 @@ def run(
     except ConfigError as error:
         typer.echo(f"odradek: {error}", err=True)
         return EXIT_BAD_CONFIG
-    try:
-        _explain(directories, is_included, file_config, file, as_json=as_json)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return handle_broken_pipe()
+    _explain(directories, is_included, file_config, file, as_json=as_json)
     return EXIT_OK
 
 

@@ -1,0 +1,41 @@
+"""The addresses in bootstrap.servers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .failure import CommandError
+
+
+class Server(NamedTuple):
+    """An address. `text`: as it is written."""
+
+    text: str
+    host: str
+    port: int
+
+
+def parse_servers(servers: str) -> list[Server]:
+    """The addresses of bootstrap.servers. Raises CommandError."""
+    found = []
+    for text in filter(None, (each.strip() for each in servers.split(","))):
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal() or int(port) >= 1 << 16:
+            raise CommandError(f"{text} is not HOST:PORT")
+        found.append(Server(text, host.strip("[]"), int(port)))
+    if not found:
+        raise CommandError("bootstrap.servers is empty")
+    return found
+
+
+def unreachable(failures: list[str]) -> CommandError:
+    """The failure if no address accepts a connection; `failures`: for each what is wrong."""
+    return CommandError(
+        f"cannot connect to {', '.join(failures)}; is the broker running (odradek serve),"
+        " or is it elsewhere (--bootstrap HOST:PORT)?"
+    )
+
+
+def connection_failure(server: str, error: OSError) -> str:
+    """What is wrong with an address that accepts no connection."""
+    return f"{server}: {error.strerror or error}"

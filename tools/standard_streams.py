@@ -1,0 +1,107 @@
+"""Standard input, output and error of a command, also where they are closed, full, or not read.
+
+Python leaves out a stream whose descriptor is closed, and the next file that is opened gets its
+number. So a closed one is opened first: such that reading and writing fail, as on a closed one.
+
+A failed write to the output ends the command by OutputError, from wherever it comes, and `main`
+prints one line. If the reader of the output ends, as in `odradek … | head`, the command ends, too,
+without a word. But a job goes on, and its exit code is that of its work: see `reader_may_end`. What
+cannot be written to standard error is dropped.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+STDIN, STDOUT, STDERR = range(3)
+EXIT_FAILED = 1
+
+
+class OutputError(Exception):
+    """The output cannot be written. `exit_code`: that of the command; the message may be empty."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class _Stream(io.FileIO):
+    """Standard output, or standard error."""
+
+    may_fail = False
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write bytes. Raises OutputError unless the stream may fail."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            _discard(self.fileno())
+            if self.may_fail or (isinstance(error, BrokenPipeError) and _Reader.may_end):
+                return memoryview(data).nbytes
+            if isinstance(error, BrokenPipeError):
+                raise OutputError("", 0) from None
+            text = f"standard output cannot be written: {error.strerror}"
+            raise OutputError(text, EXIT_FAILED) from None
+
+
+class _ErrorStream(_Stream):
+    may_fail = True
+
+
+class _Reader:
+    """Whether the reader of the output may end before the command does."""
+
+    may_end = False
+
+
+@contextmanager
+def reader_may_end() -> Iterator[None]:
+    """Go on inside if the reader of the output ends: the result is in the exit code, too."""
+    before, _Reader.may_end = _Reader.may_end, True
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        _Reader.may_end = before
+
+
+def open_closed_streams() -> None:
+    """Open the descriptors that are closed, so that no other file gets their numbers."""
+    for descriptor, flags in ((STDIN, os.O_WRONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, flags)  # it gets the lowest free number
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(STDIN, closefd=False)))
+
+
+def watch_streams() -> None:
+    """Replace sys.stdout and sys.stderr, such that their failures are as said above."""
+    sys.stdout = _text(sys.stdout, _Stream(STDOUT, "w", closefd=False), "strict")
+    sys.stderr = _text(sys.stderr, _ErrorStream(STDERR, "w", closefd=False), "backslashreplace")
+
+
+def _text(before: TextIO | None, raw: _Stream, errors: str) -> TextIO:
+    is_terminal = raw.isatty()
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=before.encoding if before else "utf-8",
+        errors=(before.errors if before else None) or errors,
+        line_buffering=is_terminal or isinstance(raw, _ErrorStream),
+    )
+
+
+def _discard(descriptor: int) -> None:
+    """Send what else is written there to nowhere, as Python's own flush at the end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
