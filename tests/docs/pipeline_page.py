@@ -1,7 +1,6 @@
-"""The page of the options of `format("odradek")`, and the example of an etl job."""
+"""The page of the options of `format("odradek")`."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 
 from odradek.pipeline.sink import write_options
 from odradek.pipeline.source import options as read_options
@@ -21,7 +20,6 @@ reading needs `kafka.bootstrap.servers`, and writing always does. The options of
 
 def pipeline_page() -> str:
     """Every option of the data source and of the sink."""
-    example = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
     return "\n".join(
         [
             INTRODUCTION,
@@ -32,9 +30,6 @@ def pipeline_page() -> str:
             _options(write_options.OPTIONS),
             "## Refused\n",
             _options(read_options.REFUSED | write_options.REFUSED),
-            "## A job of `odradek pipeline etl`\n",
-            "This is what `odradek pipeline etl --example` prints.\n",
-            f"```yaml\n{example.rstrip()}\n```\n",
         ]
     )
 

@@ -55,7 +55,7 @@ def test_the_help_of_no_job_loads_anything_of_spark() -> None:
         "for job in sys.argv[1:]:\n"
         "    try:\n        app(['pipeline', job, '--help'])\n"
         "    except SystemExit as end:\n        assert end.code == 0, job\n"
-        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'deltalake', 'yaml'}\n"
+        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'deltalake'}\n"
         "    assert not heavy & set(sys.modules), (job, heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program, *JOBS], capture_output=True, text=True)

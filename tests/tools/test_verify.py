@@ -466,7 +466,7 @@ def test_both_commands_print_the_same(data: Path) -> None:
 
 
 def test_verify_needs_no_package_of_an_extra(tmp_path: Path, data: Path) -> None:
-    extras = ("numpy", "pyarrow", "pyspark", "confluent_kafka", "yaml")
+    extras = ("numpy", "pyarrow", "pyspark", "confluent_kafka")
     for name in extras:
         (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
     program = "from odradek.tools.cli import main; main()"

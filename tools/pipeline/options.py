@@ -35,15 +35,6 @@ Master = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
-SparkMaster = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        help="Where Spark runs: local[*] (the default), spark://HOST:PORT, yarn, k8s://…",
-        rich_help_panel=_WHERE,
-    ),
-]
 Conf = Annotated[
     list[str] | None,
     typer.Option(

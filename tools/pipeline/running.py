@@ -39,7 +39,7 @@ _EXTRAS = {
     **dict.fromkeys(
         ("confluent_kafka", "deltalake", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"
     ),
-    **dict.fromkeys(("py4j", "pyspark", "yaml"), "spark"),
+    **dict.fromkeys(("py4j", "pyspark"), "spark"),
     **dict.fromkeys(("fastavro", "google", "httpx2", "jsonschema"), "registry"),
 }
 
