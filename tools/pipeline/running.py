@@ -36,9 +36,7 @@ EXIT_USAGE = 2
 EXIT_LOST = 3
 EXIT_INTERRUPTED = 130
 _EXTRAS = {
-    **dict.fromkeys(
-        ("confluent_kafka", "deltalake", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"
-    ),
+    **dict.fromkeys(("confluent_kafka", "deltalake", "numpy", "pyarrow"), "pipeline"),
     **dict.fromkeys(("py4j", "pyspark"), "spark"),
     **dict.fromkeys(("fastavro", "google", "httpx2", "jsonschema"), "registry"),
 }
