@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JOBS = ("archive", "tables", "migrate-archive", "replay", "verify", "stats")
+JOBS = ("archive", "tables", "migrate-archive", "replay", "stats")
 
 
 class JobGroup(TyperGroup):
@@ -42,4 +42,4 @@ app = typer.Typer(
 
 @app.callback()
 def pipeline() -> None:
-    """Archive, replay, check and count topics (needs the extra `pipeline`)."""
+    """Archive, replay and count topics (needs the extra `pipeline`)."""

@@ -1,7 +1,7 @@
 """Command-line options that several jobs share."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -166,10 +166,6 @@ class Place:
     is_spark: bool
     master: str | None
     conf: dict[str, str]
-
-    def with_one_process(self) -> "Place":
-        """Return the place for work beside the job; on Spark it is the same."""
-        return self if self.is_spark else replace(self, processes=1)
 
 
 def place_of(processes: int | None, master: str | None, conf: list[str] | None) -> Place:

@@ -9,12 +9,9 @@ import typer
 
 from .options import (
     Archive,
-    Conf,
     DropValue,
     Isolation,
     LogDirs,
-    Master,
-    Place,
     Processes,
     Registry,
     RegistryConf,
@@ -29,7 +26,6 @@ from .options import (
     archive_location,
     archive_settings,
     log_directories,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -66,8 +62,6 @@ def command(  # noqa: PLR0913 - one parameter per option
     verify_crc: VerifyCrc = True,
     storage: Storage = None,
     processes: Processes = None,
-    master: Master = None,
-    conf: Conf = None,
 ) -> None:
     """Keep a Delta table a few seconds behind a broker.
 
@@ -84,7 +78,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         subject=value_subject,
         drop_value=drop_value,
     )
-    directories, place = log_directories(path), place_of(processes, master, conf)
+    directories = log_directories(path)
     from .running import run_job
 
     def job() -> int:
@@ -99,21 +93,19 @@ def command(  # noqa: PLR0913 - one parameter per option
             isolation=isolation,
             verify_crc=verify_crc,
         )
-        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every))
+        return _follow(settings, processes, Pace(round_s=every, merge_s=merge_every))
 
     run_job(job)
 
 
-def _follow(settings: "ArchiveSettings", place: Place, pace: "Pace") -> int:
+def _follow(settings: "ArchiveSettings", processes: int | None, pace: "Pace") -> int:
     from odradek.pipeline.jobs.archive.following import FollowingArchive
+    from odradek.pipeline.jobs.process_tasks import ProcessTasks
 
-    from .running import EXIT_DONE, EXIT_LOST, runner_for
+    from .running import EXIT_DONE, EXIT_LOST
 
     report = _Report()
-    with (
-        runner_for("tables", place) as runner,
-        runner_for("tables", place.with_one_process()) as merging_runner,
-    ):
+    with ProcessTasks(processes) as runner, ProcessTasks(1) as merging_runner:
         following = FollowingArchive(runner, merging_runner, settings, report.show, pace=pace)
         typer.echo(f"archiving into {settings.archive}")
         following.run(_stopped_by_signals())
