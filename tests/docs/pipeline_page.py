@@ -14,7 +14,8 @@ Options of `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` wit
 with `kafka.` are settings of the client, as Spark's Kafka source takes them; without `path`
 reading needs `kafka.bootstrap.servers`, and writing always does. The options of the jobs
 (`odradek pipeline …`) are on the page [Command line](cli.md#odradek-pipeline-archive). The
-[guide](../guides/spark.md) explains both.
+guides explain [reading](../guides/spark.md), [writing](../guides/spark-writing.md) and the
+[jobs](../guides/jobs.md).
 """
 
 
