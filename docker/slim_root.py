@@ -37,7 +37,6 @@ NOT_IN_SITE_PACKAGES = (
     *("pip", "pip-*", "setuptools*", "pkg_resources", "_distutils_hack", "distutils-*", "wheel*"),
     *("*.pyi", "*.pyx", "*.pxd", "*.c", "*.h", "tests"),
     *("cffi", "cffi-*", "pycparser*"),  # cryptography needs only _cffi_backend when it runs
-    "v1",  # pydantic's older self
 )
 # Pygments only prints Python code in colours here.
 LEXERS = {"__init__.py", "_mapping.py", "python.py"}

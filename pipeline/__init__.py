@@ -28,14 +28,11 @@ __all__ = ["register"]
 def register(spark: "SparkSession") -> None:
     """Register `format("odradek")` with a session, for batch queries and for streams."""
     from .source.data_source import OdradekDataSource
+    from .spark_internals import workers_python
 
     context = getattr(spark, "sparkContext", None)  # there is none in a session of Spark Connect
     if context is None or "PYSPARK_PYTHON" in os.environ or not context.master.startswith("local"):
         spark.dataSource.register(OdradekDataSource)
         return
-    # Spark would otherwise run the data source in the `python3` that is first on the PATH.
-    original, context.pythonExec = context.pythonExec, sys.executable
-    try:
+    with workers_python(context, sys.executable):
         spark.dataSource.register(OdradekDataSource)
-    finally:
-        context.pythonExec = original

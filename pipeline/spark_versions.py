@@ -4,13 +4,14 @@
 4.2    a source may limit the batches of a stream
 """
 
-from importlib.util import find_spec
 from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas import types as pandas_types
 from pyspark.sql.types import DataType, StructType
+
+from .spark_internals import can_limit_batches
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
@@ -28,7 +29,7 @@ __all__ = [
     "to_arrow_type",
 ]
 
-CAN_LIMIT_BATCHES: Final = find_spec("pyspark.sql.streaming.datasource") is not None
+CAN_LIMIT_BATCHES: Final = can_limit_batches()
 
 # Before 4.2 Arrow's times are in UTC, and there is no argument for it.
 _HAS_TIMEZONE = "timezone" in signature(pandas_types.to_arrow_schema).parameters

@@ -1,19 +1,10 @@
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from large_orders import copy_large_orders
 from odradek.broker.testing import Broker
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
-    yield spark
-    spark.stop()
 
 
 def order(broker: Broker, *sizes: int) -> None:

@@ -1,4 +1,4 @@
-"""The jobs of `odradek pipeline`: plain functions that take a TaskRunner or a SparkSession.
+"""The jobs of `odradek pipeline`: plain functions that take a TaskRunner.
 
 task_runner      what runs the parts of a job, and returns each result as soon as it is known:
 process_tasks      in processes on this machine
@@ -8,7 +8,6 @@ archive/         closed segments -> a Delta table, each record exactly once
 following        the same, every few seconds
 replay/          that Parquet -> a topic
 stats/           records and bytes in topics by hour, and the lag of groups
-etl/             topics -> SQL -> a topic, as a stream, from one YAML file
 """
 
 

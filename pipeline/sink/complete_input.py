@@ -7,17 +7,15 @@ does not commit their result. But the sink commits its transaction before it ret
 
 Spark ends a complete stream with a marker, which the worker reads after the writer has returned
 (pyspark.worker, SpecialLengths.END_OF_STREAM). So the marker is peeked at here and not consumed.
-pyspark has no name for the worker's stream: it is an argument of the worker's function `main`.
 """
 
-import io
 import struct
-import sys
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 import pyarrow as pa
 from pyspark.serializers import SpecialLengths
+
+from odradek.pipeline.spark_internals import worker_stream
 
 from .rows import WriteError
 
@@ -27,16 +25,10 @@ _END_MARKER = struct.pack(">i", SpecialLengths.END_OF_STREAM)
 def require_complete(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the batches. Raises WriteError after the last if Spark has not sent all of them."""
     yield from batches
+    stream = worker_stream()
+    if stream is None:
+        raise WriteError("cannot tell whether a task received all rows: unknown version of pyspark")
     # peek() returns what is buffered, or else one read: perhaps only a part of the marker.
-    seen = _worker_stream().peek()[: len(_END_MARKER)]
+    seen = stream.peek()[: len(_END_MARKER)]
     if not seen or not _END_MARKER.startswith(seen):
         raise WriteError("Spark ended the task before all of its rows had arrived")
-
-
-def _worker_stream() -> io.BufferedReader:
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_code.co_name == "main" and "infile" in frame.f_locals:
-            return cast("io.BufferedReader", frame.f_locals["infile"])
-    raise WriteError("cannot tell whether a task received all rows: unknown version of pyspark")

@@ -16,8 +16,7 @@ INTRODUCTION = """\
 `odradek serve` and the commands that read data directories need nothing but odradek. The others
 talk to a broker, and work with any Kafka: `doctor`, `produce`, `consume`, `topics`, `groups` and
 `configs` need `pip install 'odradek[cli]'`; `transactions`, `users`, `acls`, `quotas` and `tokens`
-do not. `odradek pipeline` needs `odradek[pipeline]`; `etl` and `--master` need `odradek[spark]` and
-Java 17.
+do not. `odradek pipeline` needs `odradek[pipeline]`; `--master` needs `odradek[spark]` and Java 17.
 
 `--bootstrap` (or `ODRADEK_BOOTSTRAP`) names the broker. `--config FILE` has the settings of the
 client, as librdkafka or as Java writes them. `--help` of a command prints what is here. `odradek

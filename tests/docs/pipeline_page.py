@@ -1,7 +1,6 @@
-"""The page of the options of `format("odradek")`, and the example of an etl job."""
+"""The page of the options of `format("odradek")`."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 
 from odradek.pipeline.sink import write_options
 from odradek.pipeline.source import options as read_options
@@ -15,13 +14,13 @@ Options of `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` wit
 with `kafka.` are settings of the client, as Spark's Kafka source takes them; without `path`
 reading needs `kafka.bootstrap.servers`, and writing always does. The options of the jobs
 (`odradek pipeline …`) are on the page [Command line](cli.md#odradek-pipeline-archive). The
-[guide](../guides/spark.md) explains both.
+guides explain [reading](../guides/spark.md), [writing](../guides/spark-writing.md) and the
+[jobs](../guides/jobs.md).
 """
 
 
 def pipeline_page() -> str:
     """Every option of the data source and of the sink."""
-    example = files("odradek.pipeline.jobs.etl").joinpath("example.yaml").read_text("utf-8")
     return "\n".join(
         [
             INTRODUCTION,
@@ -32,9 +31,6 @@ def pipeline_page() -> str:
             _options(write_options.OPTIONS),
             "## Refused\n",
             _options(read_options.REFUSED | write_options.REFUSED),
-            "## A job of `odradek pipeline etl`\n",
-            "This is what `odradek pipeline etl --example` prints.\n",
-            f"```yaml\n{example.rstrip()}\n```\n",
         ]
     )
 

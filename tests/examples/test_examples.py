@@ -80,7 +80,7 @@ def test_the_example_with_unittest_passes(tmp_path: Path) -> None:
 def test_the_example_with_spark_passes(tmp_path: Path) -> None:
     if shutil.which("java") is None:
         pytest.skip("java not found: Spark cannot run")
-    assert "1 passed" in run(copy_of("pyspark", tmp_path), sys.executable, *PYTEST)
+    assert "2 passed" in run(copy_of("pyspark", tmp_path), sys.executable, *PYTEST)
 
 
 @TAKES_LONG

@@ -30,9 +30,12 @@ def test_the_notebook_runs_from_a_topic_to_a_plot(
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=LIMIT_SECONDS, resources=where).execute()
-    summary, first_rows, plot = outputs_of(notebook)
+    summary, first_rows, statistics, plot = outputs_of(notebook)
     assert "records=5000" in summary["text/plain"]
     assert "Lima" in first_rows["text/plain"]
+    assert "out of order" in statistics["text/plain"]
+    assert "5000" in statistics["text/plain"]
+    assert "2023-11-15" in statistics["text/plain"]
     assert all(city in plot["image/svg+xml"] for city in ("Lima", "Oslo", "Rome"))
 
 

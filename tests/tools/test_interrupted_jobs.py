@@ -151,7 +151,8 @@ def test_an_interrupted_spark_says_so_in_a_line_and_leaves_nothing_behind(tmp_pa
     path, archive = logs(tmp_path), tmp_path / "archive"
     spark = ("--master", "local[1]", "--conf", f"spark.local.dir={tmp_path}")
     quick = ("--conf", f"spark.driver.extraJavaOptions={quick_java_options()}")
-    job = Interrupted(tmp_path, "stats", "--path", path, *spark, *quick)
+    first = ("archive", tmp_path / "first", "--path", path, "--until-end")
+    job = Interrupted(tmp_path, *first, *spark, *quick)
     assert job.when(job.said) == 130
     assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
 

@@ -142,11 +142,10 @@ def test_kafkas_directory_is_sound(states: dict[str, Path], state: str) -> None:
 def test_the_pipelines_stats_tell_of_its_topics_and_groups(states: dict[str, Path]) -> None:
     report = run_stats(InThisProcess(), StatsSettings(log_directories=[states["stopped"]]))
     assert report.problems == []
-    topics = {each.topic: each.total for each in report.topics}
+    topics = {each.topic: each.sums for each in report.topics}
     assert topics["plain"].records == 5 * 120
     assert set(topics["plain"].codecs) == {"none", "gzip", "snappy", "lz4", "zstd"}
-    assert abs(topics["plain"].keys.distinct - 120) < 8
-    assert topics["stamped"].log_append_time_records == topics["stamped"].records == 5 * 120
+    assert topics["stamped"].records == 5 * 120
     assert (topics["txn"].transactional_records, topics["txn"].markers) == (5, 4)
     groups = {each.group: each for each in report.groups}
     assert {name: each.kind for name, each in groups.items()} == {

@@ -60,7 +60,7 @@ def test_the_help_of_no_job_loads_anything_of_spark() -> None:
         "for job in sys.argv[1:]:\n"
         "    try:\n        app(['pipeline', job, '--help'])\n"
         "    except SystemExit as end:\n        assert end.code == 0, job\n"
-        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'deltalake', 'yaml'}\n"
+        "    heavy = {'pyspark', 'pyarrow', 'numpy', 'confluent_kafka', 'deltalake'}\n"
         "    assert not heavy & set(sys.modules), (job, heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program, *JOBS], capture_output=True, text=True)
@@ -133,7 +133,7 @@ def test_jobs_in_processes_need_no_pyspark(tmp_path: Path, log: PartitionLog) ->
     log.close(NOW_MS)
     write_meta_properties(Files(), tmp_path / "log", MetaProperties("c", 1, b"d" * 16))
     environment = without("pyspark", tmp_path / "site")
-    for job in (("archive", tmp_path / "to"), ("stats",), ("verify", "--deep")):
+    for job in (("archive", tmp_path / "to"), ("stats",)):
         done = run_apart(*job, "--path", tmp_path / "log", "--processes", 1, **environment)
         assert (done.returncode, done.stderr) == (0, ""), job
     assert data_files(at(tmp_path / "to"))

@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-JOBS = ("archive", "tables", "replay", "verify", "stats", "etl")
+JOBS = ("archive", "tables", "replay", "stats")
 
 
 class JobGroup(TyperGroup):
@@ -42,4 +42,4 @@ app = typer.Typer(
 
 @app.callback()
 def pipeline() -> None:
-    """Archive, replay, check and transform topics (needs the extra `pipeline`; etl: `spark`)."""
+    """Archive, replay and count topics (needs the extra `pipeline`)."""

@@ -1,7 +1,7 @@
 """Command-line options that several jobs share."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,15 +32,6 @@ Master = Annotated[
         metavar="URL",
         help="Run on Spark: local[*], spark://HOST:PORT, yarn, k8s://…"
         "  \\[default: in processes of this machine, without Spark]",
-        rich_help_panel=_WHERE,
-    ),
-]
-SparkMaster = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        help="Where Spark runs: local[*] (the default), spark://HOST:PORT, yarn, k8s://…",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -184,10 +175,6 @@ class Place:
     is_spark: bool
     master: str | None
     conf: dict[str, str]
-
-    def with_one_process(self) -> "Place":
-        """Return the place for work beside the job; on Spark it is the same."""
-        return self if self.is_spark else replace(self, processes=1)
 
 
 def place_of(processes: int | None, master: str | None, conf: list[str] | None) -> Place:

@@ -29,6 +29,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipeline.spark_internals import has_jvm_started
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -90,25 +92,19 @@ class _Interrupts:
 
     def __call__(self, *_: object) -> None:
         was_started = self._silencer.ident is not None
-        if self._is_silent or (was_started and _has_jvm_started()):
+        if self._is_silent or (was_started and has_jvm_started()):
             raise KeyboardInterrupt
         if not was_started:
             self._silencer.start()
 
     def _silence_jvm(self) -> None:
-        while not _has_jvm_started():
+        while not has_jvm_started():
             time.sleep(_POLL_INTERVAL_S)
         if self.session is not None:
             with suppress(Exception):  # the JVM may have ended; the interrupt matters more
                 self.session.sparkContext.setLogLevel("OFF")
         self._is_silent = True
         _thread.interrupt_main()
-
-
-def _has_jvm_started() -> bool:
-    from pyspark import SparkContext
-
-    return SparkContext._gateway is not None
 
 
 def _is_no_interrupted_call(record: logging.LogRecord) -> bool:

@@ -38,10 +38,8 @@ EXIT_LOST = 3
 EXIT_ANOTHER = 4
 EXIT_INTERRUPTED = 130
 _EXTRAS = {
-    **dict.fromkeys(
-        ("confluent_kafka", "deltalake", "jinja2", "numpy", "pyarrow", "vl_convert"), "pipeline"
-    ),
-    **dict.fromkeys(("py4j", "pyspark", "yaml"), "spark"),
+    **dict.fromkeys(("confluent_kafka", "deltalake", "numpy", "pyarrow"), "pipeline"),
+    **dict.fromkeys(("py4j", "pyspark"), "spark"),
     **dict.fromkeys(("fastavro", "google", "httpx2", "jsonschema"), "registry"),
 }
 

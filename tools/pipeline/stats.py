@@ -1,37 +1,21 @@
-"""`odradek pipeline stats`: counts the records of topics by hour, and shows the lag of groups."""
+"""`odradek pipeline stats`: counts the records of topics, and shows the lag of groups."""
 
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import (
-    Conf,
-    DryRun,
-    LogDirs,
-    Master,
-    Place,
-    Processes,
-    Topic,
-    Topics,
-    log_directories,
-    place_of,
-)
+from .options import DryRun, LogDirs, Processes, Topic, Topics, log_directories
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings
 
 
-def command(  # noqa: PLR0913 - one parameter per option
+def command(
     *,
     path: LogDirs,
     topic: Topic = None,
     topics: Topics = None,
-    hours: Annotated[
-        bool, typer.Option("--hours", help="Also print a line for each hour.")
-    ] = False,
     lag: Annotated[
         bool, typer.Option("--lag/--no-lag", help="Whether to show the lag of consumer groups.")
     ] = True,
@@ -41,29 +25,15 @@ def command(  # noqa: PLR0913 - one parameter per option
     json: Annotated[
         bool, typer.Option("--json", help="Print everything as one JSON object.")
     ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            dir_okay=False,
-            help="Also write a page with charts into one file.",
-        ),
-    ] = None,
     processes: Processes = None,
-    master: Master = None,
-    conf: Conf = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Count records, bytes, sizes, keys and codecs by topic and hour; show the lag of groups.
+    """Count the records, batches and bytes of topics by codec; show the lag of groups.
 
-    Reads the files of a node, whose broker may be running. The error of size quantiles is at most
-    3 %, that of the number of distinct keys about 2 %. The exit code is 1 if a file could not be
-    read.
+    Reads the files of a node, whose broker may be running. Records are counted as batches' headers
+    say. The exit code is 1 if a file could not be read.
     """
-    directories, place = log_directories(path), place_of(processes, master, conf)
-    if html is not None and not html.absolute().parent.is_dir():
-        raise typer.BadParameter(f"{html.parent} is not a directory", param_hint="--html")
+    directories = log_directories(path)
     from .running import run_job
 
     def job() -> int:
@@ -78,14 +48,8 @@ def command(  # noqa: PLR0913 - one parameter per option
         )
         if dry_run:
             return _planned(settings, as_json=json)
-        if html is not None:
-            from .stats_page import page  # a missing library is reported before the counting
-        report, seconds = _run(settings, place)
-        if html is not None:
-            read = ", ".join(map(str, directories))
-            html.write_text(page(report, read, datetime.now(UTC)), encoding="utf-8")
-            typer.secho(f"written: {html}", dim=True, err=True)
-        return _show(report, seconds, as_json=json, hours=hours)
+        report, seconds = _run(settings, processes)
+        return _show(report, seconds, as_json=json)
 
     run_job(job)
 
@@ -98,22 +62,21 @@ def _planned(settings: "StatsSettings", *, as_json: bool) -> int:
     return show_plan(plan_stats(settings), as_json=as_json)
 
 
-def _run(settings: "StatsSettings", place: Place) -> "tuple[StatsReport, float]":
+def _run(settings: "StatsSettings", processes: int | None) -> "tuple[StatsReport, float]":
+    from odradek.pipeline.jobs.process_tasks import ProcessTasks
     from odradek.pipeline.jobs.progress import progress_bar
     from odradek.pipeline.jobs.stats.job import run_stats
 
-    from .running import runner_for
-
     started = time.monotonic()
-    with runner_for("stats", place) as runner, progress_bar("tasks") as bar:
+    with ProcessTasks(processes) as runner, progress_bar("tasks") as bar:
         report = run_stats(runner, settings, bar)
     return report, time.monotonic() - started
 
 
-def _show(report: "StatsReport", seconds: float, *, as_json: bool, hours: bool) -> int:
+def _show(report: "StatsReport", seconds: float, *, as_json: bool) -> int:
     from .stats_json import show_json
     from .stats_report import show_report
 
     if as_json:
         return show_json(report)
-    return show_report(report, f"counted in {seconds:.1f} s", hours=hours)
+    return show_report(report, f"counted in {seconds:.1f} s")

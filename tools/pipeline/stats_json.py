@@ -2,10 +2,8 @@
 
 from datetime import UTC, datetime
 
-from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
 from odradek.pipeline.jobs.stats.job import StatsReport, TopicStats
 from odradek.pipeline.jobs.stats.lag import GroupLag
-from odradek.pipeline.jobs.stats.sketches import SizeSketch
 from odradek.tools.tables import print_json
 
 from .running import EXIT_DONE, EXIT_PROBLEMS
@@ -23,63 +21,26 @@ def show_json(report: StatsReport) -> int:
 
 
 def _topic(topic: TopicStats) -> dict[str, object]:
+    sums = topic.sums
     return {
         "topic": topic.topic,
         "partitions": topic.partitions,
         "offsets": topic.offsets,
-        "total": _sums(topic.total),
-        "hours": [
-            {"hour": instant(number * HOUR_MS) if number >= 0 else None, **_sums(hour)}
-            for number, hour in sorted(topic.hours.items())
-        ],
-    }
-
-
-def _sums(stats: HourStats) -> dict[str, object]:
-    return {
-        "records": stats.records,
-        "batches": stats.batches,
-        "markers": stats.markers,
-        "storedBytes": stats.stored_bytes,
-        "uncompressedBytes": stats.raw_bytes,
-        "compressionRatio": round(stats.ratio, 3),
+        "records": sums.records,
+        "transactionalRecords": sums.transactional_records,
+        "markers": sums.markers,
+        "batches": sums.batches,
+        "storedBytes": sums.stored_bytes,
         "codecs": {
             name: {
                 "batches": each.batches,
                 "records": each.records,
                 "storedBytes": each.stored_bytes,
-                "uncompressedBytes": each.raw_bytes,
             }
-            for name, each in sorted(stats.codecs.items())
+            for name, each in sorted(sums.codecs.items())
         },
-        "recordBytes": _sizes(stats.sizes),
-        "batchBytes": _sizes(stats.batch_bytes),
-        "batchRecords": _sizes(stats.batch_records),
-        "keys": {
-            "null": stats.null_keys,
-            "distinct": stats.keys.distinct,
-            "bytes": stats.key_bytes,
-        },
-        "values": {"null": stats.tombstones, "bytes": stats.value_bytes},
-        "transactionalRecords": stats.transactional_records,
-        "timestamps": {
-            "first": instant(stats.first_ms),
-            "last": instant(stats.last_ms),
-            "logAppendTime": stats.log_append_time_records,
-            "none": stats.untimed_records,
-            "outOfOrder": stats.out_of_order_records,
-        },
-    }
-
-
-def _sizes(sketch: SizeSketch) -> dict[str, object]:
-    return {
-        "min": sketch.smallest,
-        "avg": round(sketch.average, 1),
-        "max": sketch.largest,
-        "p50": sketch.quantile(0.5),
-        "p90": sketch.quantile(0.9),
-        "p99": sketch.quantile(0.99),
+        "firstBatch": instant(sums.first_ms),
+        "lastRecord": instant(sums.last_ms),
     }
 
 

@@ -1,7 +1,6 @@
-"""Prints the result of `odradek pipeline stats`: tables of topics, of hours, and of groups."""
+"""Prints the result of `odradek pipeline stats`: tables of topics and of groups."""
 
-from odradek.pipeline.jobs.stats.hour_stats import HOUR_MS, HourStats
-from odradek.pipeline.jobs.stats.job import StatsPlan, StatsReport, TopicStats
+from odradek.pipeline.jobs.stats.job import StatsPlan, StatsReport
 from odradek.pipeline.jobs.stats.lag import GroupLag, PartitionLag
 from odradek.tools.tables import number, print_each, print_json, show_table, size
 
@@ -9,83 +8,39 @@ from .running import EXIT_DONE, EXIT_PROBLEMS
 from .stats_json import instant
 
 _COLUMNS = (
+    "topic",
+    "partitions",
     "records",
-    "stored",
-    "raw",
-    "ratio",
-    "codecs",
+    "transactional",
     "batches",
-    "rec/batch",
-    "size min",
-    "avg",
-    "p50",
-    "p99",
-    "max",
-    "keys",
-    "null keys",
-    "tombstones",
-    "txn",
-    "out of order",
+    "stored",
+    "codecs",
+    "first batch",
+    "last record",
 )
 
 
-def show_report(report: StatsReport, title: str, *, hours: bool) -> int:
+def show_report(report: StatsReport, title: str) -> int:
     """Print the tables; returns the exit code."""
     rows = [
-        (each.topic, number(each.partitions), *_cells(total))
-        for each, total in ((each, each.total) for each in report.topics)
+        (
+            each.topic,
+            number(each.partitions),
+            number(each.sums.records),
+            number(each.sums.transactional_records),
+            number(each.sums.batches),
+            size(each.sums.stored_bytes),
+            ", ".join(sorted(each.sums.codecs)),
+            instant(each.sums.first_ms) or "",
+            instant(each.sums.last_ms) or "",
+        )
+        for each in report.topics
     ]
-    show_table(title, ("topic", "partitions", *_COLUMNS), rows)
-    if hours:
-        for topic in report.topics:
-            _show_hours(topic)
+    show_table(title, _COLUMNS, rows)
     if report.groups:
         _show_groups(report.groups)
     print_each("problem", report.problems)
     return EXIT_PROBLEMS if report.problems else EXIT_DONE
-
-
-def _show_hours(topic: TopicStats) -> None:
-    rows = [(hour_text(number), *_cells(stats)) for number, stats in sorted(topic.hours.items())]
-    if rows:
-        show_table(f"{topic.topic}, by hour (UTC)", ("hour", *_COLUMNS), rows)
-
-
-def hour_text(number: int) -> str:
-    """An hour since 1970 as `2026-11-21 23:00`."""
-    found = instant(number * HOUR_MS)
-    return "no timestamp" if found is None else found[:16].replace("T", " ")
-
-
-def _cells(stats: HourStats) -> tuple[str, ...]:
-    sizes = stats.sizes
-    return (
-        number(stats.records),
-        size(stats.stored_bytes),
-        size(stats.raw_bytes),
-        f"{stats.ratio:.2f}",
-        ", ".join(sorted(stats.codecs)),
-        number(stats.batches),
-        f"{stats.batch_records.average:.1f}",
-        number(sizes.smallest),
-        f"{sizes.average:.0f}",
-        number(sizes.quantile(0.5)),
-        number(sizes.quantile(0.99)),
-        number(sizes.largest),
-        number(stats.keys.distinct),
-        number(stats.null_keys),
-        number(stats.tombstones),
-        percent(stats.transactional_records, stats.records),
-        percent(stats.out_of_order_records, stats.records),
-    )
-
-
-def percent(part: int, whole: int) -> str:
-    """`12 %`; an empty text for 0, `<1 %` below 1 %."""
-    if not part or not whole:
-        return ""
-    share = 100 * part / whole
-    return "<1 %" if share < 1 else f"{share:.0f} %"
 
 
 def _show_groups(groups: list[GroupLag]) -> None:
@@ -104,15 +59,15 @@ def _show_groups(groups: list[GroupLag]) -> None:
     header = ("group", "type", "members", "partitions", "lag", "lost", "last commit")
     show_table("groups", header, rows)
     lags = [
-        (f"{group}: {each.commit.topic}-{each.commit.partition}", *lag_cells(each))
-        for group, each in lagging(groups)
+        (f"{group}: {each.commit.topic}-{each.commit.partition}", *_lag_cells(each))
+        for group, each in _lagging(groups)
     ]
     if lags:
         columns = ("group and partition", "committed", "start", "end", "lag", "lost")
         show_table("partitions with lag", columns, lags)
 
 
-def lagging(groups: list[GroupLag]) -> list[tuple[str, PartitionLag]]:
+def _lagging(groups: list[GroupLag]) -> list[tuple[str, PartitionLag]]:
     """Return the partitions that a group has not read to the end, with the group's name."""
     return [
         (group.group, each)
@@ -122,7 +77,7 @@ def lagging(groups: list[GroupLag]) -> list[tuple[str, PartitionLag]]:
     ]
 
 
-def lag_cells(lag: PartitionLag) -> tuple[str, ...]:
+def _lag_cells(lag: PartitionLag) -> tuple[str, ...]:
     """The committed offset, the start and end of the partition, the lag and the lost offsets."""
     shown = ["gone"] * 3 if lag.bounds is None else [f"{each:,}" for each in (*lag.bounds, lag.lag)]
     return f"{lag.commit.offset:,}", *shown, number(lag.lost)

@@ -10,12 +10,9 @@ import typer
 
 from .options import (
     Archive,
-    Conf,
     DropValue,
     Isolation,
     LogDirs,
-    Master,
-    Place,
     Processes,
     Registry,
     RegistryConf,
@@ -31,7 +28,6 @@ from .options import (
     archive_location,
     archive_settings,
     log_directories,
-    place_of,
 )
 
 if TYPE_CHECKING:
@@ -82,8 +78,6 @@ def command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     storage: Storage = None,
     processes: Processes = None,
-    master: Master = None,
-    conf: Conf = None,
 ) -> None:
     """Keep a Delta table a few seconds behind a broker.
 
@@ -102,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         drop_value=drop_value,
     )
     listener = None if metrics_listener is None else _address(metrics_listener)
-    directories, place = log_directories(path), place_of(processes, master, conf)
+    directories = log_directories(path)
     from .running import run_job
 
     def job() -> int:
@@ -118,7 +112,8 @@ def command(  # noqa: PLR0913 - one parameter per option
             verify_crc=verify_crc,
             skip_unreadable=skip_unreadable,
         )
-        return _follow(settings, place, Pace(round_s=every, merge_s=merge_every), listener)
+        pace = Pace(round_s=every, merge_s=merge_every)
+        return _follow(settings, processes, pace, listener)
 
     run_job(job)
 
@@ -132,19 +127,23 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _follow(
-    settings: "ArchiveSettings", place: Place, pace: "Pace", listener: tuple[str, int] | None
+    settings: "ArchiveSettings",
+    processes: int | None,
+    pace: "Pace",
+    listener: tuple[str, int] | None,
 ) -> int:
     from odradek.pipeline.jobs.following import FollowingArchive
+    from odradek.pipeline.jobs.process_tasks import ProcessTasks
 
-    from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS, runner_for
+    from .running import EXIT_DONE, EXIT_LOST, EXIT_PROBLEMS
     from .tables_metrics import TablesMetrics, listening
 
     metrics = TablesMetrics()
     report = _Report(metrics)
     with (
         nullcontext() if listener is None else listening(listener, metrics),
-        runner_for("tables", place) as runner,
-        runner_for("tables", place.with_one_process()) as merging_runner,
+        ProcessTasks(processes) as runner,
+        ProcessTasks(1) as merging_runner,
     ):
         following = FollowingArchive(runner, merging_runner, settings, report.show, pace=pace)
         typer.echo(f"archiving into {settings.archive}")

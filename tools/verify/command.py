@@ -1,4 +1,4 @@
-"""Runs `odradek verify` and `odradek pipeline verify`, and prints the findings.
+"""Runs `odradek verify`, and prints the findings.
 
 Exit codes: 0 no problems (there may be notes), 1 problems, 2 wrong usage.
 """
@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from odradek.pipeline.jobs.process_tasks import ProcessTasks
 from odradek.pipeline.jobs.progress import progress_bar
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
-from odradek.tools.pipeline.options import Place
-from odradek.tools.pipeline.running import EXIT_DONE, EXIT_PROBLEMS, runner_for
+from odradek.tools.pipeline.running import EXIT_DONE, EXIT_PROBLEMS
 
 from .job import VerifySettings, plan_verify, run_verify
 from .report import show_json, show_plan, show_report
@@ -19,12 +19,12 @@ from .report import show_json, show_plan, show_report
 
 def run(
     directories: Sequence[Path],
-    place: Place,
-    topics: TopicChoice | None = None,
+    processes: int | None,
+    topics: TopicChoice | None,
     *,
     deep: bool,
     as_json: bool,
-    dry_run: bool = False,
+    dry_run: bool,
 ) -> int:
     """Check the directories, or print what would be checked; return the exit code."""
     now_ms = time.time_ns() // 1_000_000
@@ -33,7 +33,7 @@ def run(
         show_plan(plan_verify(settings), as_json=as_json)
         return EXIT_DONE
     started = time.monotonic()
-    with runner_for("verify", place) as runner, progress_bar("logs") as bar:
+    with ProcessTasks(processes) as runner, progress_bar("logs") as bar:
         report = run_verify(runner, settings, bar, Files())
     if as_json:
         show_json(report)

@@ -5,12 +5,7 @@ from typing import Annotated
 
 import typer
 
-from odradek.tools.pipeline.options import Processes, log_directories, place_of
-
-Deep = Annotated[
-    bool, typer.Option("--deep", help="Read every record, not only those of internal logs.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+from odradek.tools.pipeline.options import DryRun, Processes, Topic, log_directories
 
 
 def verify(
@@ -19,21 +14,39 @@ def verify(
         list[Path],
         typer.Argument(metavar="DIR...", help="The log directories of one node (log.dirs)."),
     ],
-    deep: Deep = False,
-    json: Json = False,
+    topic: Topic = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            "--topics",
+            metavar="PATTERN",
+            help="Topics whose whole name matches this regular expression.  \\[default: all, also "
+            "internal ones]",
+        ),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every record, not only those of internal logs.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print everything as one JSON object.")
+    ] = False,
     processes: Processes = None,
+    dry_run: DryRun = False,
 ) -> None:
-    """Check whole data directories, and say what a broker's start would do about each problem.
+    """Check data directories, and say what a broker's start would do about each problem.
 
     Nothing is changed or locked: a broker may be running, also Apache Kafka's. The exit code is 0
     if there are no problems, else 1.
     """
-    paths, place = log_directories(directories, "DIR"), place_of(processes, None, None)
+    paths = log_directories(directories, "DIR")
     from odradek.tools.pipeline.running import run_job
 
     def job() -> int:
+        from odradek.pipeline.jobs.topic_choice import TopicChoice
+
         from .command import run
 
-        return run(paths, place, deep=deep, as_json=json)
+        chosen = TopicChoice(names=topic or (), pattern=topics) if topic or topics else None
+        return run(paths, processes, chosen, deep=deep, as_json=json, dry_run=dry_run)
 
     run_job(job)

@@ -10,13 +10,11 @@ from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from odradek.storage.topic_partition import TopicPartition
 
+from .extents import PartitionExtent, find_extents, group_log_tasks, scan_tasks
 from .group_log import GroupLogState, GroupLogWork
-from .hour_stats import HOUR_MS, HourStats, merge_hours
 from .lag import GroupLag, group_lags
-from .plan import PartitionExtent, find_extents, group_log_tasks, scan_tasks
-from .topic_scan import RangeStats, ScanWork
+from .topic_scan import ScanWork, Sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +29,12 @@ class StatsSettings:
 
 @dataclass(slots=True)
 class TopicStats:
-    """One topic. The key of `hours` is the number of hours since 1970; -1: without a timestamp."""
+    """One topic. `offsets` are those between the start and the end of its partitions."""
 
     topic: str
     partitions: int = 0
     offsets: int = 0
-    hours: dict[int, HourStats] = field(default_factory=dict)
-
-    @property
-    def total(self) -> HourStats:
-        """The sum of all hours. It is computed at each call."""
-        return merge_hours(self.hours.values())
-
-    def add(self, stats: RangeStats) -> None:
-        """Add the sums of a range of offsets."""
-        for number, hour in stats.hours.items():
-            self.hours.setdefault(number, HourStats()).merge(hour)
+    sums: Sums = field(default_factory=Sums)
 
 
 @dataclass(slots=True)
@@ -105,31 +93,15 @@ def _scan(
         return list(topics.values())
     tasks = scan_tasks(directories, plan.selected, runner.parallelism)
     progress.total("counting", len(tasks))
-    edges: list[RangeStats] = []
     work = ScanWork(tuple(settings.log_directories), settings.verify_crc)
     with closing(runner.run(work, tasks, "count")) as results_by_task:
         for _, results in results_by_task:
             for result in results:
-                topics[result.partition.topic].add(result)
+                topics[result.partition.topic].sums.merge(result.sums)
                 if result.problem:
                     problems.append(f"{result.partition}: {result.problem}")
-                result.hours = {}
-                edges.append(result)
             progress.done(1)
-    _count_order_between(topics, edges)
     return list(topics.values())
-
-
-def _count_order_between(topics: dict[str, TopicStats], ranges: list[RangeStats]) -> None:
-    """Count the ranges whose first record is older than the last of the range before."""
-    last: dict[TopicPartition, int] = {}
-    for each in sorted(ranges, key=lambda each: (each.partition, each.start)):
-        if each.first_ms < 0:
-            continue
-        if each.first_ms < last.get(each.partition, -1):
-            hour = topics[each.partition.topic].hours[each.first_ms // HOUR_MS]
-            hour.out_of_order_records += 1
-        last[each.partition] = each.last_ms
 
 
 def _lag(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.storage.topic_partition import TopicPartition
 
+from .extents import PartitionExtent
 from .group_log import Commit, Group, GroupLogState
-from .plan import PartitionExtent
 
 _NO_GROUP = "offsets only"  # no member ever joined: a consumer with assign(), or an admin client
 

@@ -8,17 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.replay.job import ReplaySettings, run_replay
 from odradek.pipeline.jobs.spark_tasks import SparkTasks
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.protocol.compression import CompressionType
-from odradek.tools.verify import job as verify
-from odradek.tools.verify.job import VerifySettings, run_verify
-from tests.support.archives import InThisProcess, Row, at, data_files, logged, rows_of, seen
+from tests.support.archives import Row, at, data_files, logged, rows_of, seen
 from tests.support.broker_process import running_broker
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
@@ -145,16 +141,3 @@ def test_killed_midway_and_run_again_each_record_is_there_once(
     assert rows_of(seen(settings.archive)) == expected
     assert 0 < summary.total().records < len(expected)
     assert len(data_files(settings.archive)) > summary.total().files
-
-
-def test_verify_finds_what_one_process_finds(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(tmp_path)
-    monkeypatch.setattr(verify, "_SMALLEST_TASK_BYTES", 1)
-    path = next((tmp_path / "log" / "orders-1").glob("*.log"))
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    settings = VerifySettings(log_directories=[tmp_path / "log"], deep=True, now_ms=NOW_MS)
-    found = run_verify(SparkTasks(spark), settings)
-    assert found == run_verify(InThisProcess(), settings)
-    assert path in {each.path for each in found.findings}

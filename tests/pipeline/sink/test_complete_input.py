@@ -54,3 +54,8 @@ def test_rows_that_are_followed_by_the_marker_are_complete(cut: int) -> None:
 def test_rows_that_are_followed_by_anything_else_are_incomplete(rest: bytes) -> None:
     with pytest.raises(WriteError, match="before all of its rows had arrived"):
         main(io.BufferedReader(Pieces([rest])))
+
+
+def test_rows_outside_a_worker_that_is_known_are_refused() -> None:
+    with pytest.raises(WriteError, match="unknown version of pyspark"):
+        list(require_complete(ROWS))

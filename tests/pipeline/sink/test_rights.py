@@ -28,7 +28,7 @@ from tests.support.topics import create_topic
 pytestmark = pytest.mark.slow
 
 PREFIXED, LITERAL = ResourcePatternType.PREFIXED, ResourcePatternType.LITERAL
-# What docs/guides/spark.md says.
+# What docs/guides/spark-writing.md says.
 NEEDED = (
     (ResourceType.TOPIC, "orders", LITERAL, AclOperation.WRITE),
     (ResourceType.TOPIC, "orders", LITERAL, AclOperation.READ),

@@ -1,4 +1,4 @@
-"""Divides partitions into tasks: large ones are split, small ones share a task."""
+"""The extents of partitions, and their division into tasks into tasks of about equal bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
