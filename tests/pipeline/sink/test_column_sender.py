@@ -11,7 +11,8 @@ import pyarrow as pa
 from odradek.pipeline.sink import row_sender
 from odradek.pipeline.sink.column_sender import can_send_columns
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_rows
+from odradek.pipeline.sink.task_name import TaskName
+from odradek.pipeline.sink.task_writing import write_rows
 from odradek.pipeline.sink.write_options import WriteOptions
 from tests.support.archives import logged
 from tests.support.broker_process import BrokerProcess, running_broker
@@ -72,7 +73,7 @@ def test_rows_arrive_as_if_they_were_sent_one_by_one(
         if topic == "rows":
             monkeypatch.setattr(row_sender, "can_send_columns", lambda: False)
         for number, batch in enumerate(batches):
-            write_rows(options(broker, topic), TaskName(f"{topic}-{number}", 0), [batch])
+            write_rows(options(broker, topic), TaskName(topic, number, 0), [batch])
     found, expected = (records_of(broker, topic) for topic in TOPICS)
     assert found == expected
     assert len(found) == sum(map(len, batches))
@@ -85,7 +86,7 @@ def test_a_small_queue_keeps_the_order(broker: BrokerProcess, limit: tuple[str, 
     texts = [f"{number:05}".ljust(5000 if number % 50 == 7 else 20) for number in range(2000)]
     client = {f"queue.buffering.max.{limit[0]}": limit[1], "linger.ms": "0"}
     batch = pa.record_batch({"value": texts})
-    write_rows(options(broker, topic, **client), TaskName(topic, 0), [batch])
+    write_rows(options(broker, topic, **client), TaskName(topic, 0, 0), [batch])
     assert values_of(broker, topic) == texts
 
 
@@ -94,11 +95,11 @@ def test_a_row_that_is_larger_than_the_queue_is_refused(broker: BrokerProcess) -
     batch = pa.record_batch({"value": ["small", "x" * 2000, "small"]})
     to = options(broker, "large", **{"queue.buffering.max.kbytes": "1"})
     with pytest.raises(WriteError, match="a row for large is too large to send"):
-        write_rows(to, TaskName("large", 0), [batch])
+        write_rows(to, TaskName("large", 0, 0), [batch])
     assert values_of(broker, "large") == []
 
 
 def test_the_reason_is_told_if_rows_fail_after_they_were_queued(broker: BrokerProcess) -> None:
     missing = options(broker, "missing", **{"topic.metadata.propagation.max.ms": "100"})
     with pytest.raises(WriteError, match="Unknown topic"):
-        write_rows(missing, TaskName("missing", 0), [pa.record_batch({"value": ["a"]})])
+        write_rows(missing, TaskName("missing", 0, 0), [pa.record_batch({"value": ["a"]})])

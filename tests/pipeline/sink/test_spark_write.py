@@ -107,3 +107,34 @@ def test_a_stream_goes_from_topic_to_topic(
         written = consume(broker, topic, total, total // 10)
         wanted = [each._replace(headers=()) for each in written]
         assert consume(broker, copy, total, total // 10) == wanted
+
+
+def test_a_batch_that_foreach_batch_writes_again_is_written_once(
+    spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    at = {"kafka.bootstrap.servers": broker.bootstrap}
+    copy = f"{topic}-copy"
+    create_topic(broker.bootstrap, copy, 2)
+    made.write.format("odradek").mode("append").options(**at).save()
+
+    def write(rows: "DataFrame", batch_id: int) -> None:
+        named = {"txnAppId": copy, "txnVersion": str(batch_id), "topic": copy}
+        for selected in (rows, rows):
+            selected.write.format("odradek").mode("append").options(**at, **named).save()
+        fewer = rows.where("value <> 'v3'")
+        with pytest.raises(Exception, match="which are not the same"):
+            fewer.write.format("odradek").mode("append").options(**at, **named).save()
+
+    source = spark.readStream.format("odradek").options(**at, path=str(broker.data))
+    rows = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    query = (
+        rows.select("key", "value", "partition")
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(LIMIT_SECONDS)
+    assert [each.value for each in consume(broker, copy, 10)] == [
+        each.value for each in consume(broker, topic, 10)
+    ]
