@@ -26,7 +26,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from .client_errors import is_refusal, reason_of
+from .client_errors import FIRST_ANSWER_S, ConnectionErrors, is_refusal, reason_of
 from .rows import WriteError
 
 _logger = logging.getLogger(__name__)
@@ -67,12 +67,16 @@ class MarkGroup:
 
     def __init__(self, client: Mapping[str, Any], name: str) -> None:
         self.name = name
+        self._client = client
+        self._errors = ConnectionErrors()
+        self._has_answered = False
         settings = {
             "group.id": name,
             "enable.auto.commit": False,
             # A mark whose transaction is being completed cannot be read until its end.
             "isolation.level": "read_committed",
             "log_level": 3,
+            "error_cb": self._errors,
         }
         self._consumer = Consumer({**client, **settings})
 
@@ -106,16 +110,24 @@ class MarkGroup:
         return self._consumer.consumer_group_metadata()
 
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
-        deadline = time.monotonic() + _TIMEOUT_S
+        began = time.monotonic()
         while True:
             try:
-                return ask()
+                answer = ask()
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() == KafkaError._TIMED_OUT:
                     reason = self._refusal() or reason
-                if reason.code() not in _TRANSIENT or time.monotonic() > deadline:
+                waited_s = time.monotonic() - began
+                if not self._has_answered and waited_s >= FIRST_ANSWER_S:
+                    no_answer = self._errors.no_answer(self._client, FIRST_ANSWER_S)
+                    if no_answer is not None:
+                        raise WriteError(no_answer) from error
+                if reason.code() not in _TRANSIENT or waited_s > _TIMEOUT_S:
                     raise WriteError(f"group {self.name}: {reason_of(reason)}") from error
+            else:
+                self._has_answered = True
+                return answer
             time.sleep(_RETRY_EVERY_S)
 
     def _refusal(self) -> KafkaError | None:

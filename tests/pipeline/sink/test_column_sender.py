@@ -97,9 +97,3 @@ def test_a_row_that_is_larger_than_the_queue_is_refused(broker: BrokerProcess) -
     with pytest.raises(WriteError, match="a row for large is too large to send"):
         write_rows(to, TaskName("large", 0, 0), [batch])
     assert values_of(broker, "large") == []
-
-
-def test_the_reason_is_told_if_rows_fail_after_they_were_queued(broker: BrokerProcess) -> None:
-    missing = options(broker, "missing", **{"topic.metadata.propagation.max.ms": "100"})
-    with pytest.raises(WriteError, match="Unknown topic"):
-        write_rows(missing, TaskName("missing", 0, 0), [pa.record_batch({"value": ["a"]})])
