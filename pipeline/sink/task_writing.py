@@ -112,7 +112,7 @@ class _Writing:
                 self.task.name,
                 self.places[0][0],
                 self.clock,
-                as_columns=True,
+                as_columns=self.options.send_columns,
                 timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
             )
             try:
