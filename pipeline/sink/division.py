@@ -98,7 +98,14 @@ class Division:
         """Return when each task that another run has written has come again with the same rows."""
         reader = GroupReader(self._options.client)
         name = _task_pattern(self._task, self._options)
-        groups = [each for each in reader.groups() if name.fullmatch(each) and each not in besides]
+        listed = reader.groups()
+        if self._task.query not in listed:  # where the claim is
+            raise WriteError(
+                f"the broker does not list the group {self._task.query}, so what is written cannot "
+                "be found: this client needs READ on all groups that begin with "
+                "'transactionalIdPrefix'"
+            )
+        groups = [each for each in listed if name.fullmatch(each) and each not in besides]
         deadline = self._clock.now() + self._options.repeat_timeout_s
         while groups:
             written = self._written_by_others(reader.read(groups, self._places))
@@ -161,11 +168,10 @@ def out_of_date(name: str, written: int, batch_id: int) -> str:
 
 def _task_pattern(task: TaskName, options: WriteOptions) -> re.Pattern[str]:
     """Return how the names of the query's tasks look, under any prefix if it is a stream."""
-    prefix = f"{options.prefix}-"
-    query = re.escape(task.query.removeprefix(prefix))
-    return re.compile(
-        rf"(?:.*-)?{query}-\d+" if task.is_stream else rf"{re.escape(prefix)}{query}-\d+"
-    )
+    if not task.is_stream:
+        return re.compile(rf"{re.escape(task.query)}-\d+")
+    query_id = task.query.removeprefix(f"{options.prefix}-")  # a random UUID
+    return re.compile(rf"(?:.*-)?{re.escape(query_id)}-\d+")
 
 
 def _run_of(claim: Mark) -> Any:

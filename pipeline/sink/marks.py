@@ -148,13 +148,18 @@ class GroupReader:
 
     def groups(self) -> list[str]:
         """Return the names of all groups that this client may read."""
-        try:
-            answer = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result()
-        except KafkaException as error:
-            raise WriteError(f"the groups cannot be listed: {reason_of(error.args[0])}") from error
-        if answer.errors:
-            raise WriteError(f"the groups cannot be listed: {answer.errors[0]}")
-        return [group.group_id for group in answer.valid]
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                answer = self._admin.list_consumer_groups(request_timeout=_ATTEMPT_S).result()
+                errors = [error.args[0] for error in answer.errors]  # of single brokers
+            except KafkaException as error:
+                errors = [error.args[0]]
+            if not errors:
+                return [group.group_id for group in answer.valid]
+            if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
+                raise WriteError(f"the groups cannot be listed: {reason_of(errors[0])}")
+            time.sleep(_RETRY_EVERY_S)
 
     def read(self, groups: Iterable[str], places: Collection[Place]) -> dict[str, list[Mark]]:
         """Return the marks of each group, for any topic.

@@ -256,3 +256,33 @@ def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
 
     assert write_once(to, task, Rows(many, many, between=(overtake,))).rows == 300_000
     assert len(committed(to)) == 300_000
+
+
+def test_a_batch_that_was_written_in_part_goes_on_only_with_the_same_tasks(
+    options: Callable[..., WriteOptions],
+) -> None:
+    to, waits = options(), Waits()
+    parts, whole = [rows("a", "b"), rows("c", "d")], rows("a", "b", "c", "d")
+
+    def write(run: str, number: int, batch: pa.RecordBatch) -> None:
+        write_once(to, TaskName("divided", number, 3, run), Rows(batch), waits.clock)
+
+    write("first", 1, parts[1])
+    with pytest.raises(WriteError, match="1 of the tasks that were written have not come again"):
+        write("second", 0, whole)
+    assert committed(to) == ["c", "d"]
+    for number in (1, 0):
+        write("third", number, parts[number])
+    assert committed(to) == ["a", "b", "c", "d"]
+
+
+def test_a_late_task_of_an_earlier_run_writes_nothing(options: Callable[..., WriteOptions]) -> None:
+    to, clock = options(), Waits().clock
+
+    def next_run() -> None:
+        write_once(to, TaskName("late-run", 0, 3, "second"), Rows(rows("a", "b")), clock)
+
+    late = Rows(rows("a"), rows("b"), between=(next_run,))
+    with pytest.raises(WriteError, match="another run of the query has begun"):
+        write_once(to, TaskName("late-run", 1, 3, "first"), late, clock)
+    assert committed(to) == ["a", "b"]
