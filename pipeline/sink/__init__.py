@@ -19,12 +19,14 @@ An attempt that is fenced waits for the mark, because the other attempt writes t
 mark does not come, the other may have died, and the attempt takes over again (turns).
 
 This requires that a batch is divided into the same tasks when it runs again, and that these have
-the same rows. Spark does that for its sources and shuffles. Our own source divides streams by
-offsets alone for this reason. Other rows than the mark's are reported as an error and lose nothing.
+the same rows. If an earlier run has written some tasks of a batch, no other task of it writes
+before these have come again with the same rows (division). Otherwise the query fails, and nothing
+more of the batch is written.
 
-A batch query has no checkpoint, and its name contains a random id. A retried task writes nothing
-twice. If the query fails, rows of tasks that were completed stay. The groups are deleted when the
-query ends (ended_queries).
+A batch query has no checkpoint. Its name is the user's (`txnAppId` and `txnVersion`), and then the
+same holds as for a batch of a stream. Otherwise its name contains a random id: a retried task
+writes nothing twice, and if the query fails, rows of tasks that were completed stay. The groups are
+deleted when such a query ends (ended_queries).
 
 A broker without transactions is an error unless `delivery=at-least-once` is given.
 """

@@ -1,7 +1,8 @@
 """Describes the client's errors, with what to do about missing rights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
@@ -12,6 +13,7 @@ _UNAUTHORIZED = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
+FIRST_ANSWER_S: Final = 10.0  # how long a client waits for the first answer of a broker
 _RIGHTS = (
     "Exactly-once delivery needs these rights: WRITE and READ on the topics; WRITE on the "
     "transactional ids and READ on the groups that begin with 'transactionalIdPrefix' (odradek)"
@@ -27,6 +29,27 @@ def reason_of(error: KafkaError) -> str:
     """Return name and text of the error."""
     text = f"{error.name()}: {error.str()}"
     return f"{text}. {_RIGHTS}" if is_refusal(error) else text
+
+
+class ConnectionErrors:
+    """The last error of a client's connections, as its `error_cb`. No answer comes after these."""
+
+    def __init__(self) -> None:
+        self.last: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        # "All brokers are down" follows the error that says why.
+        if self.last is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.last = error
+
+    def no_answer(self, client: Mapping[str, Any], within_s: float) -> str | None:
+        """Return the text of an error if there was one, for a client that has had no answer yet."""
+        if self.last is None:
+            return None
+        return (
+            f"no broker answers at {client.get('bootstrap.servers')} within {within_s:g} s "
+            f"({reason_of(self.last)}). Check that it runs, and the option kafka.bootstrap.servers"
+        )
 
 
 def failure_of(step: Callable[[], object]) -> BaseException | None:

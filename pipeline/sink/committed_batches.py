@@ -2,9 +2,10 @@
 
 topic, partition    each topic that the task's rows were written to, 0
 offset              the id of the next batch to write
-metadata            {"rows": 100, "xxh3": "00f3…"}: the number of rows, and RowsDigest
+metadata            {"rows": 100, "xxh3": "00f3…", "run": "…"}: the number of rows, RowsDigest, and
+                    the run of the query that has written them, or compared them since (division)
 
-Release 0.1 committed one mark, for __consumer_offsets-0, without "xxh3". It is still understood.
+Release 0.1 committed one mark, for __consumer_offsets-0, with "rows" only. It is still understood.
 """
 
 import json
@@ -20,18 +21,19 @@ PLACE_IN_0_1: Place = (CONSUMER_OFFSETS_TOPIC, 0)
 
 
 class CommittedBatch(NamedTuple):
-    """A batch that is written. `digest` is None if release 0.1 has written it."""
+    """A batch that is written. `digest` and `run` are None if release 0.1 has written it."""
 
     batch_id: int
     rows: int
     digest: str | None
+    run: str | None = None
 
     def as_marks(self, places: Iterable[Place]) -> list[Mark]:
         """Return the marks to commit for it."""
-        metadata = json.dumps({"rows": self.rows, "xxh3": self.digest})
+        metadata = json.dumps({"rows": self.rows, "xxh3": self.digest, "run": self.run})
         return [Mark(*place, self.batch_id + 1, metadata) for place in places]
 
-    def equals(self, other: "CommittedBatch") -> bool:
+    def has_rows_of(self, other: "CommittedBatch") -> bool:
         """Whether both have the same rows, as far as is known."""
         known = None not in (self.digest, other.digest)
         return self.rows == other.rows and (not known or self.digest == other.digest)
@@ -49,7 +51,9 @@ def last_batch(marks: Iterable[Mark]) -> CommittedBatch | None:
         return None
     try:
         found = json.loads(last.metadata)
-        return CommittedBatch(last.offset - 1, int(found["rows"]), found.get("xxh3"))
+        return CommittedBatch(
+            last.offset - 1, int(found["rows"]), found.get("xxh3"), found.get("run")
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise WriteError(
             f"offset {last.offset} of {last.topic}-{last.partition} was not committed by the sink: "

@@ -8,7 +8,8 @@ A mark is exact once the transactional id that it is committed with has been tak
 earlier transactions of the id are complete, and no other can begin.
 
 AdminClient.list_consumer_group_offsets could read all marks of a group. But in confluent-kafka 2.16
-it ends the process (SIGSEGV) if Kafka has no __consumer_offsets yet. So a consumer reads them.
+it ends the process (SIGSEGV) if Kafka has no __consumer_offsets yet. So a consumer reads them, and
+GroupReader only where marks exist.
 """
 
 import logging
@@ -16,10 +17,16 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
-from .client_errors import is_refusal, reason_of
+from .client_errors import FIRST_ANSWER_S, ConnectionErrors, is_refusal, reason_of
 from .rows import WriteError
 
 _logger = logging.getLogger(__name__)
@@ -60,12 +67,16 @@ class MarkGroup:
 
     def __init__(self, client: Mapping[str, Any], name: str) -> None:
         self.name = name
+        self._client = client
+        self._errors = ConnectionErrors()
+        self._has_answered = False
         settings = {
             "group.id": name,
             "enable.auto.commit": False,
             # A mark whose transaction is being completed cannot be read until its end.
             "isolation.level": "read_committed",
             "log_level": 3,
+            "error_cb": self._errors,
         }
         self._consumer = Consumer({**client, **settings})
 
@@ -99,16 +110,24 @@ class MarkGroup:
         return self._consumer.consumer_group_metadata()
 
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
-        deadline = time.monotonic() + _TIMEOUT_S
+        began = time.monotonic()
         while True:
             try:
-                return ask()
+                answer = ask()
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() == KafkaError._TIMED_OUT:
                     reason = self._refusal() or reason
-                if reason.code() not in _TRANSIENT or time.monotonic() > deadline:
+                waited_s = time.monotonic() - began
+                if not self._has_answered and waited_s >= FIRST_ANSWER_S:
+                    no_answer = self._errors.no_answer(self._client, FIRST_ANSWER_S)
+                    if no_answer is not None:
+                        raise WriteError(no_answer) from error
+                if reason.code() not in _TRANSIENT or waited_s > _TIMEOUT_S:
                     raise WriteError(f"group {self.name}: {reason_of(reason)}") from error
+            else:
+                self._has_answered = True
+                return answer
             time.sleep(_RETRY_EVERY_S)
 
     def _refusal(self) -> KafkaError | None:
@@ -116,6 +135,62 @@ class MarkGroup:
         message = self._consumer.poll(0)
         error = message.error() if message is not None else None
         return error if error is not None and is_refusal(error) else None
+
+
+class GroupReader:
+    """Reads the marks of many groups, when this client has committed one already.
+
+    Methods raise WriteError.
+    """
+
+    def __init__(self, client: Mapping[str, Any]) -> None:
+        self._admin = AdminClient({**client, "log_level": 3})
+
+    def groups(self) -> list[str]:
+        """Return the names of all groups that this client may read."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                answer = self._admin.list_consumer_groups(request_timeout=_ATTEMPT_S).result()
+                errors = [error.args[0] for error in answer.errors]  # of single brokers
+            except KafkaException as error:
+                errors = [error.args[0]]
+            if not errors:
+                return [group.group_id for group in answer.valid]
+            if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
+                raise WriteError(f"the groups cannot be listed: {reason_of(errors[0])}")
+            time.sleep(_RETRY_EVERY_S)
+
+    def read(self, groups: Iterable[str], places: Collection[Place]) -> dict[str, list[Mark]]:
+        """Return the marks of each group, for any topic.
+
+        A mark at one of `places` whose transaction is being completed is awaited.
+        """
+        # If all offsets of a group are asked for, Kafka leaves out those that are not yet complete.
+        wanted = [TopicPartition(*place) for place in places]
+        return {group: self._marks(group, wanted) + self._marks(group, None) for group in groups}
+
+    def _marks(self, group: str, partitions: list[TopicPartition] | None) -> list[Mark]:
+        asked = ConsumerGroupTopicPartitions(group, partitions)
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                answers = self._admin.list_consumer_group_offsets(
+                    [asked], require_stable=True, request_timeout=_ATTEMPT_S
+                )
+                found = answers[group].result().topic_partitions
+                errors = [each.error for each in found if each.error is not None]
+            except KafkaException as error:
+                errors = [error.args[0]]
+            if not errors:
+                return [
+                    Mark(each.topic, each.partition, each.offset, each.metadata or "")
+                    for each in found
+                    if each.offset >= 0
+                ]
+            if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
+                raise WriteError(f"group {group}: {reason_of(errors[0])}")
+            time.sleep(_RETRY_EVERY_S)
 
 
 def delete_groups(client: Mapping[str, Any], groups: Collection[str]) -> None:

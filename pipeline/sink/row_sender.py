@@ -6,20 +6,21 @@ that failed is not reported: the transaction cannot be committed.
 A row without a partition is sent to the one that Java's producers choose: by murmur2 of the key.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from odradek.pipeline.client_config import PRODUCER_SETTINGS
 
-from .client_errors import failure_of, reason_of
+from .client_errors import FIRST_ANSWER_S, ConnectionErrors, failure_of, reason_of
 from .column_sender import can_send_columns, send_columns
 from .rows import OutgoingBatch, OutgoingRow, WriteError
 
 _POLL_EVERY = 5000
 _CONNECT_S = 5.0
+_LOOK_AGAIN_S = 0.1
 _FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 )
@@ -36,6 +37,8 @@ class RowSender:
 
     def __init__(self, config: Mapping[str, Any], *, as_columns: bool = False) -> None:
         self._refusals = _Refusals()
+        self._errors = ConnectionErrors()
+        self._config = config
         self._as_columns = as_columns and can_send_columns()
         self._connected_topics: set[str | None] = set()
         self.producer = Producer(
@@ -46,20 +49,38 @@ class RowSender:
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
                 "on_delivery": self._refusals,
+                "error_cb": self._errors,
             }
         )
 
     def connect(self, topic: str) -> None:
-        """Return when the producer is connected. If it cannot, the next call says why.
+        """Return when the producer is connected and the topic is there, which it may be soon.
 
         What librdkafka cannot do yet, it tries again after 0.5 s. Its first answer tells it the
-        broker's name, with which it connects anew. So two answers are awaited.
+        broker's name, with which it connects anew. So two answers are awaited. If the client lacks
+        a right, the next call says so.
         """
-        with suppress(KafkaException):
-            for _ in range(2):
-                found = self.producer.list_topics(topic, _CONNECT_S).topics[topic]
-            if found.error is None:
+        deadline = time.monotonic() + FIRST_ANSWER_S
+        answers = 0
+        while True:
+            try:
+                found = self.producer.list_topics(topic, _CONNECT_S).topics[topic].error
+                answers += 1
+            except KafkaException as error:
+                self._poll(0)
+                no_answer = self._errors.no_answer(self._config, FIRST_ANSWER_S)
+                if time.monotonic() >= deadline:
+                    raise WriteError(no_answer or reason_of(error.args[0])) from error
+                continue
+            if found is None:
                 self._connected_topics.add(topic)
+            is_missing = found is not None and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if answers >= 2 and not is_missing:
+                return
+            if answers >= 2 and time.monotonic() >= deadline:
+                raise WriteError(f"topic {topic} does not exist, and the broker does not create it")
+            if is_missing:
+                time.sleep(_LOOK_AGAIN_S)
 
     def send_batch(self, batch: OutgoingBatch) -> None:
         """Queue all rows of the batch for sending."""
@@ -88,6 +109,8 @@ class RowSender:
                         raise WriteError(f"a row for {topic} is too large to send") from None
                     self._poll(0.05)
                 except KafkaException as error:
+                    if error.args[0].code() == KafkaError._UNKNOWN_PARTITION:
+                        raise WriteError(_no_partition(topic, partition)) from error
                     self.raise_reason(error)
                 else:
                     break
@@ -102,6 +125,8 @@ class RowSender:
         """Raise the error of the first row that failed, or else the reason of `error`."""
         failure_of(lambda: self.producer.poll(0))
         cause = error if isinstance(error, KafkaException) else error.__cause__
+        if self._refusals.text is not None:
+            raise WriteError(self._refusals.text) from error
         reason = self._refusals.first or (cause.args[0] if cause is not None else None)
         if not isinstance(reason, KafkaError):
             raise error
@@ -142,14 +167,24 @@ class RowSender:
 
 
 class _Refusals:
-    """The error of the first row that failed.
+    """The error of the first row that failed; a text of its own if its topic is the reason.
 
     It has no reference to the sender: a producer in a reference cycle would not be freed at once.
     """
 
     def __init__(self) -> None:
         self.first: KafkaError | None = None
+        self.text: str | None = None
 
-    def __call__(self, error: KafkaError | None, _message: Message) -> None:
-        if self.first is None:
-            self.first = error
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if self.first is not None or error is None:
+            return
+        self.first = error
+        if error.code() == KafkaError._UNKNOWN_PARTITION:
+            self.text = _no_partition(message.topic(), message.partition())
+        elif error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART):
+            self.text = f"topic {message.topic()} does not exist, and the broker does not create it"
+
+
+def _no_partition(topic: str | None, partition: int | None) -> str:
+    return f"topic {topic} has no partition {partition}: the column 'partition' is too large"

@@ -71,12 +71,15 @@ class TaskTransaction:
         """Queue all rows of the batch for sending."""
         self._sender.send_batch(batch)
 
-    def commit(self, group: MarkGroup, marks: Iterable[Mark]) -> None:
-        """Commit the rows that were sent, and the marks."""
+    def commit(
+        self, group: MarkGroup, marks: Iterable[Mark], check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Commit the rows that were sent, and the marks, unless `check` raises at the end."""
         producer, metadata = self._sender.producer, group.for_producer()
         self._sender.flush()
         offsets = [mark.as_offset() for mark in marks]
         self._do(lambda: producer.send_offsets_to_transaction(offsets, metadata, _TIMEOUT_S))
+        check()
         self._do(lambda: producer.commit_transaction(_TIMEOUT_S))
 
     @property

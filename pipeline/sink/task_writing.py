@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from .collected_rows import CollectedRows
 from .committed_batches import PLACE_IN_0_1, CommittedBatch, last_batch, places_of
+from .division import Division, out_of_date
 from .ended_queries import check_not_ended
 from .marks import Mark, MarkGroup, Place
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingBatch, WriteError, distinct_topics, outgoing_batch
 from .rows_digest import RowsDigest
+from .task_name import TaskName
 from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
@@ -32,17 +34,6 @@ _MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
 # than that, it is aborted. If none arrive, the broker ends it.
 _OPEN_AT_MOST_S: Final = 30.0
 _ENDED_AFTER_S: Final = 120.0
-
-
-class TaskName(NamedTuple):
-    """`odradek-<query>-<task>`, the same for all attempts, and the batch that the task writes.
-
-    `query` is `odradek-<query>` if it is a batch query, which ends.
-    """
-
-    name: str
-    batch_id: int
-    query: str = ""
 
 
 class Written(NamedTuple):
@@ -92,8 +83,12 @@ def write_once(
     """Write the rows, unless another attempt has. Raises WriteError, and what makes the rows."""
     topics = _topics(options, rows)
     if topics:
-        with MarkGroup(options.client, task.name) as group:
-            _Writing(options, task, rows, clock, group, places_of(topics)).run()
+        places = places_of(topics)
+        with (
+            MarkGroup(options.client, task.name) as group,
+            Division(options, task, places, clock) as division,
+        ):
+            _Writing(options, task, rows, clock, group, division, places).run()
     return Written(rows.count, frozenset(topics))
 
 
@@ -106,6 +101,7 @@ class _Writing:
     rows: TaskRows
     clock: Clock
     group: MarkGroup
+    division: Division
     places: Sequence[Place]
 
     def run(self) -> None:
@@ -119,7 +115,7 @@ class _Writing:
                 self.task.name,
                 self.places[0][0],
                 self.clock,
-                as_columns=True,
+                as_columns=self.options.send_columns,
                 timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
             )
             try:
@@ -143,11 +139,13 @@ class _Writing:
         open_at_most_s = min(_OPEN_AT_MOST_S, transaction.timeout_s / 2)
         try:
             transaction.take_over()
+            if not self.task.ends:
+                self.division.require_same()
             transaction.begin()
             if self._passed(self._marks()) is not None:
                 transaction.abort()
                 return False
-            if self.task.query:
+            if self.task.ends:
                 check_not_ended(self.options.client, self.task.query, self.places)
             digest = RowsDigest()
             for batch in _outgoing(self.options, self.rows):
@@ -156,8 +154,8 @@ class _Writing:
                     return False
                 digest.add(batch)
                 transaction.send_batch(batch)
-            written = CommittedBatch(self.task.batch_id, digest.rows, digest.text())
-            transaction.commit(self.group, written.as_marks(self.places))
+            marks = self._batch(digest).as_marks(self.places)
+            transaction.commit(self.group, marks, self._check_division)
         except FencedError:
             raise
         except BaseException:
@@ -165,27 +163,39 @@ class _Writing:
             raise
         return True
 
+    def _check_division(self) -> None:
+        if not self.task.ends:
+            self.division.require_claim()
+
+    def _batch(self, digest: RowsDigest) -> CommittedBatch:
+        task = self.task
+        return CommittedBatch(task.batch_id, digest.rows, digest.text(), task.run)
+
     def _marks(self) -> list[Mark]:
         return self.group.read(self.places, optional=PLACE_IN_0_1)
 
     def _is_written(self, marks: Iterable[Mark]) -> bool:
-        """Whether a mark says so. Raises WriteError if it was not the same batch."""
+        """Whether a mark says so. Raises WriteError if it was not the same batch.
+
+        The mark of an earlier run becomes one of this run.
+        """
         last, task = self._passed(marks), self.task
         if last is None:
             return False
         if last.batch_id > task.batch_id:
-            raise WriteError(
-                f"{task.name} has already written batch {last.batch_id}, which is later than batch "
-                f"{task.batch_id}: the checkpoint is out of date. Start with a new checkpoint"
-            )
+            raise WriteError(out_of_date(task.name, last.batch_id, task.batch_id))
         digest = RowsDigest()
         for batch in _outgoing(self.options, self.rows):
             digest.add(batch)
-        if not last.equals(CommittedBatch(task.batch_id, digest.rows, digest.text())):
+        compared = self._batch(digest)
+        if not last.has_rows_of(compared):
             text = _other_rows(task, last.rows, digest.rows)
             if not self.options.keep_written or digest.rows >= last.rows:
                 raise WriteError(text)
             _logger.warning("%s. What is written is kept (changedRows)", text)
+            compared = last._replace(run=task.run)
+        if last.run != task.run:
+            self.group.commit(compared.as_marks(self.places))  # the other tasks wait for it
         return True
 
     def _passed(self, marks: Iterable[Mark]) -> CommittedBatch | None:

@@ -94,7 +94,6 @@ REFUSED = {
     "kafka.key.deserializer": "keys come as bytes; cast them in the query",
     "kafka.value.deserializer": "values come as bytes; cast them in the query",
     "kafka.enable.auto.commit": "offsets are kept in the checkpoint and never committed to Kafka",
-    "kafka.interceptor.classes": "the client cannot run Java classes",
 }
 _BOOTSTRAP = "kafka.bootstrap.servers"
 _REGISTRY = "schema.registry."

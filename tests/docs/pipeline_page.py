@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from odradek.pipeline import client_config
 from odradek.pipeline.sink import write_options
 from odradek.pipeline.source import options as read_options
 from tests.docs.markdown import code, table
@@ -19,6 +20,20 @@ guides explain [reading](../guides/spark.md), [writing](../guides/spark-writing.
 """
 
 
+CLIENT = """\
+Jobs for Spark's Kafka connector carry settings of Kafka's Java client. Those that are not in this
+table are passed on to librdkafka, which has them under the same name. Ignored ones are named in a
+warning. Settings of librdkafka with the prefix `kafka.` are passed on, too.
+"""
+
+
+def _settings() -> list[tuple[str, str]]:
+    """What becomes of each setting that is not passed on."""
+    ignored = dict.fromkeys(client_config.IGNORED, "Ignored.")
+    refused = {name: f"Refused: {why}." for name, why in client_config.REFUSED.items()}
+    return sorted((client_config.TRANSLATED | ignored | refused).items())
+
+
 def pipeline_page() -> str:
     """Every option of the data source and of the sink."""
     return "\n".join(
@@ -31,6 +46,9 @@ def pipeline_page() -> str:
             _options(write_options.OPTIONS),
             "## Refused\n",
             _options(read_options.REFUSED | write_options.REFUSED),
+            "## Settings of Kafka's Java client\n",
+            CLIENT,
+            table(("setting", ""), ((code(f"kafka.{name}"), text) for name, text in _settings())),
         ]
     )
 

@@ -43,7 +43,7 @@ def test_the_error_names_the_reason_and_what_is_written_can_be_kept(bootstrap: s
     """The task has written a and b of a compacted topic. Then a is removed."""
     create_topic(bootstrap, "out")
     given = {"kafka.bootstrap.servers": bootstrap, "topic": "out"}
-    task = TaskName("compacted-0", 7)
+    task = TaskName("compacted", 0, 7)
     write_rows(write_options(given), task, [rows("a", "b")])
     with pytest.raises(WriteError, match=r"has lost records .*changedRows=keep-written"):
         write_rows(write_options(given), task, [rows("b")])
@@ -51,5 +51,5 @@ def test_the_error_names_the_reason_and_what_is_written_can_be_kept(bootstrap: s
     write_rows(kept, task, [rows("b")])
     with pytest.raises(WriteError, match="the same: the query is not deterministic"):
         write_rows(kept, task, [rows("b", "c")])
-    write_rows(kept, TaskName("compacted-0", 8), [rows("c")])
+    write_rows(kept, TaskName("compacted", 0, 8), [rows("c")])
     assert written(bootstrap) == [b"a", b"b", b"c"]

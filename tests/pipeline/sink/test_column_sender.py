@@ -1,6 +1,7 @@
 """Rows that are sent as columns arrive as if they were sent one by one."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 
@@ -8,11 +9,12 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink import row_sender
+from odradek.pipeline.sink import column_sender, row_sender
 from odradek.pipeline.sink.column_sender import can_send_columns
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_rows
-from odradek.pipeline.sink.write_options import WriteOptions
+from odradek.pipeline.sink.task_name import TaskName
+from odradek.pipeline.sink.task_writing import write_rows
+from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.archives import logged
 from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.committed import committed_by_partition
@@ -48,12 +50,41 @@ def records_of(broker: BrokerProcess, topic: str) -> list[object]:
     ]
 
 
-def test_the_installed_client_takes_columns() -> None:
+@pytest.fixture
+def any_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Send columns with the installed client, to find out whether its version can be listed."""
+    monkeypatch.setattr(column_sender, "TESTED_VERSIONS", {version("confluent-kafka")})
+    can_send_columns.cache_clear()
     assert can_send_columns()
+    yield
+    can_send_columns.cache_clear()
+
+
+def test_only_versions_that_were_tested_take_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    can_send_columns.cache_clear()
+    monkeypatch.setattr(column_sender, "version", lambda _: "2.16.999")
+    assert not can_send_columns()
+    can_send_columns.cache_clear()
+
+
+@pytest.mark.parametrize("switch", ["true", "false"])
+def test_columns_can_be_switched_off(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, any_version: None, switch: str
+) -> None:
+    sent = []
+    monkeypatch.setattr(row_sender, "send_columns", lambda *_: sent.append("columns"))
+    topic = f"switch-{switch}"
+    create_topic(broker.bootstrap, topic)
+    to = write_options(
+        {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "sendColumns": switch}
+    )
+    write_rows(to, TaskName(topic, 0, 0), [pa.record_batch({"value": ["a"]})])
+    assert bool(sent) == (switch == "true")
+    assert values_of(broker, topic) == ([] if sent else ["a"])
 
 
 def test_rows_arrive_as_if_they_were_sent_one_by_one(
-    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, any_version: None
 ) -> None:
     values = pa.array([b"one", None, b"", b"four" * 1000, b"", None, b"seven"], pa.binary())
     keys = pa.array(["a", "b", None, "", "e", "f", "a"])
@@ -72,33 +103,31 @@ def test_rows_arrive_as_if_they_were_sent_one_by_one(
         if topic == "rows":
             monkeypatch.setattr(row_sender, "can_send_columns", lambda: False)
         for number, batch in enumerate(batches):
-            write_rows(options(broker, topic), TaskName(f"{topic}-{number}", 0), [batch])
+            write_rows(options(broker, topic), TaskName(topic, number, 0), [batch])
     found, expected = (records_of(broker, topic) for topic in TOPICS)
     assert found == expected
     assert len(found) == sum(map(len, batches))
 
 
 @pytest.mark.parametrize("limit", [("messages", "10"), ("kbytes", "10")])
-def test_a_small_queue_keeps_the_order(broker: BrokerProcess, limit: tuple[str, str]) -> None:
+def test_a_small_queue_keeps_the_order(
+    broker: BrokerProcess, any_version: None, limit: tuple[str, str]
+) -> None:
     topic = f"order-{limit[0]}"
     create_topic(broker.bootstrap, topic)
     texts = [f"{number:05}".ljust(5000 if number % 50 == 7 else 20) for number in range(2000)]
     client = {f"queue.buffering.max.{limit[0]}": limit[1], "linger.ms": "0"}
     batch = pa.record_batch({"value": texts})
-    write_rows(options(broker, topic, **client), TaskName(topic, 0), [batch])
+    write_rows(options(broker, topic, **client), TaskName(topic, 0, 0), [batch])
     assert values_of(broker, topic) == texts
 
 
-def test_a_row_that_is_larger_than_the_queue_is_refused(broker: BrokerProcess) -> None:
+def test_a_row_that_is_larger_than_the_queue_is_refused(
+    broker: BrokerProcess, any_version: None
+) -> None:
     create_topic(broker.bootstrap, "large")
     batch = pa.record_batch({"value": ["small", "x" * 2000, "small"]})
     to = options(broker, "large", **{"queue.buffering.max.kbytes": "1"})
     with pytest.raises(WriteError, match="a row for large is too large to send"):
-        write_rows(to, TaskName("large", 0), [batch])
+        write_rows(to, TaskName("large", 0, 0), [batch])
     assert values_of(broker, "large") == []
-
-
-def test_the_reason_is_told_if_rows_fail_after_they_were_queued(broker: BrokerProcess) -> None:
-    missing = options(broker, "missing", **{"topic.metadata.propagation.max.ms": "100"})
-    with pytest.raises(WriteError, match="Unknown topic"):
-        write_rows(missing, TaskName("missing", 0), [pa.record_batch({"value": ["a"]})])

@@ -15,8 +15,9 @@ from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError, outgoing_batch
 from odradek.pipeline.sink.rows_digest import RowsDigest
+from odradek.pipeline.sink.task_name import TaskName
 from odradek.pipeline.sink.task_transaction import TaskTransaction
-from odradek.pipeline.sink.task_writing import TaskName, write_once, write_rows
+from odradek.pipeline.sink.task_writing import write_once, write_rows
 from odradek.pipeline.sink.turns import Clock
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.broker_process import BrokerProcess
@@ -40,7 +41,7 @@ def to(broker: BrokerProcess, topic: str) -> WriteOptions:
 
 @pytest.fixture
 def task(topic: str) -> TaskName:
-    return TaskName(f"odradek-{topic}-0", 0)
+    return TaskName(f"odradek-{topic}", 0, 0)
 
 
 def committed(to: WriteOptions) -> list[bytes]:
@@ -171,7 +172,7 @@ def test_a_batch_goes_on_if_an_attempt_of_the_batch_before_fences_it_after_all(
 def test_a_late_attempt_of_a_batch_query_that_has_ended_writes_nothing(
     to: WriteOptions, task: TaskName
 ) -> None:
-    task = task._replace(query=task.name.removesuffix("-0"))
+    task = task._replace(ends=True)
     write_once(to, task, Rows(A))
     end_query(to.client, task.query, [task.name], [to.topic or ""])
     with MarkGroup(to.client, task.name) as group:

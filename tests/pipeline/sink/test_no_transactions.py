@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from odradek.broker.handlers import HANDLERS
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_rows
+from odradek.pipeline.sink.task_name import TaskName
+from odradek.pipeline.sink.task_writing import write_rows
 from odradek.pipeline.sink.write_options import write_options
 from odradek.protocol.api_keys import ApiKey
 from tests.support.broker_in_thread import broker_in_thread
@@ -29,4 +30,4 @@ def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_broker_without_transactions_is_an_error(bootstrap: str) -> None:
     to = write_options({"kafka.bootstrap.servers": bootstrap, "topic": "t"})
     with pytest.raises(WriteError, match=r"no transactions .*delivery=at-least-once"):
-        write_rows(to, TaskName("task-0", 0), [pa.record_batch({"value": ["a"]})])
+        write_rows(to, TaskName("task", 0, 0), [pa.record_batch({"value": ["a"]})])

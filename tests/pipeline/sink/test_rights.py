@@ -17,7 +17,8 @@ from confluent_kafka.admin import (
 )
 
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_rows
+from odradek.pipeline.sink.task_name import TaskName
+from odradek.pipeline.sink.task_writing import write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from tests.support.committed import committed_values
 from tests.support.running_clients import running_clients
@@ -86,7 +87,8 @@ def test_the_documented_rights_are_enough(
     allow(admin, NEEDED)
     for _ in range(2):
         assert (
-            write_rows(as_alice(secured), TaskName(f"odradek-{topic}", 0), [rows(topic)]).rows == 1
+            write_rows(as_alice(secured), TaskName(f"odradek-{topic}", 0, 0), [rows(topic)]).rows
+            == 1
         )
     assert committed_values(secured.plain_servers, "orders", 1).count(topic.encode()) == 1
 
@@ -98,7 +100,7 @@ def test_a_missing_right_is_an_error_that_names_them_all(
     allow(admin, NEEDED[:missing] + NEEDED[missing + 1 :])
     before = running_clients()
     with pytest.raises(WriteError, match=r"AUTHORIZATION_FAILED.* needs these rights: WRITE and"):
-        write_rows(as_alice(secured), TaskName(f"odradek-{topic}", 0), [rows(topic)])
+        write_rows(as_alice(secured), TaskName(f"odradek-{topic}", 0, 0), [rows(topic)])
     assert running_clients() <= before
     assert topic.encode() not in committed_values(secured.plain_servers, "orders", 1)
 
@@ -108,5 +110,5 @@ def test_at_least_once_needs_only_the_right_to_write(
 ) -> None:
     allow(admin, AT_LEAST_ONCE)
     to = as_alice(secured, delivery="at-least-once")
-    assert write_rows(to, TaskName(f"odradek-{topic}", 0), [rows(topic)]).rows == 1
+    assert write_rows(to, TaskName(f"odradek-{topic}", 0, 0), [rows(topic)]).rows == 1
     assert topic.encode() in committed_values(secured.plain_servers, "orders", 1)

@@ -1,5 +1,6 @@
 """df.write and df.writeStream to odradek: exactly once, each task in a transaction."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,13 +8,19 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark import TaskContext
+
 from tests.conformance.clients.client import Got
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.committed import committed_values
 from tests.support.lengths import by_length
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 LIMIT_SECONDS = 60.0
@@ -107,3 +114,80 @@ def test_a_stream_goes_from_topic_to_topic(
         written = consume(broker, topic, total, total // 10)
         wanted = [each._replace(headers=()) for each in written]
         assert consume(broker, copy, total, total // 10) == wanted
+
+
+def test_a_batch_that_foreach_batch_writes_again_is_written_once(
+    spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    at = {"kafka.bootstrap.servers": broker.bootstrap}
+    copy = f"{topic}-copy"
+    create_topic(broker.bootstrap, copy, 2)
+    made.write.format("odradek").mode("append").options(**at).save()
+
+    def write(rows: "DataFrame", batch_id: int) -> None:
+        named = {"txnAppId": copy, "txnVersion": str(batch_id), "topic": copy}
+        for selected in (rows, rows):
+            selected.write.format("odradek").mode("append").options(**at, **named).save()
+        fewer = rows.where("value <> 'v3'")
+        with pytest.raises(Exception, match="which are not the same"):
+            fewer.write.format("odradek").mode("append").options(**at, **named).save()
+
+    source = spark.readStream.format("odradek").options(**at, path=str(broker.data))
+    rows = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    query = (
+        rows.select("key", "value", "partition")
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(LIMIT_SECONDS)
+    assert [each.value for each in consume(broker, copy, 10)] == [
+        each.value for each in consume(broker, topic, 10)
+    ]
+
+
+def test_a_batch_that_failed_goes_on_only_if_it_is_divided_as_before(
+    spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    at = {"kafka.bootstrap.servers": broker.bootstrap}
+    copy, fails = f"{topic}-copy", tmp_path / "fails"
+    create_topic(broker.bootstrap, copy, 2)
+    made.write.format("odradek").mode("append").options(**at).save()
+
+    def first_task_fails(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        from confluent_kafka import Consumer, TopicPartition  # these cannot be pickled
+
+        yield from batches
+        if TaskContext.get().partitionId() == 0 and fails.exists():
+            consumer = Consumer(
+                {"bootstrap.servers": at["kafka.bootstrap.servers"], "group.id": "x"}
+            )
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while not consumer.get_watermark_offsets(TopicPartition(copy, 1), 10)[1]:
+                assert time.monotonic() < deadline
+            raise OSError("the first task fails")
+
+    def run(**more: str) -> None:
+        source = spark.readStream.format("odradek").options(**at, **more, path=str(broker.data))
+        rows = source.option("subscribe", topic).option("startingOffsets", "earliest").load()
+        query = (
+            rows.select("value", "partition")
+            .mapInArrow(first_task_fails, "value binary, partition int")
+            .writeStream.format("odradek")
+            .options(**at, topic=copy)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(LIMIT_SECONDS)
+
+    fails.touch()
+    with pytest.raises(Exception, match="the first task fails"):
+        run()
+    fails.unlink()
+    with pytest.raises(Exception, match="batch was divided into different tasks"):
+        run(maxRecordsPerPartition="2")
+    run()
+    values = committed_values(broker.bootstrap, copy, 2)
+    assert values == [b"v%d" % number for number in range(10)]

@@ -53,9 +53,31 @@ def test_options_of_spark_itself_are_ignored() -> None:
         ({"topics": "orders"}, "Unknown option 'topics' for writing. Options are topic, "),
         ({"path": "/data"}, "for reading"),
         ({"includeTimestamp": "1"}, "true or false"),
+        ({"txnAppId": "a"}, "txnAppId and txnVersion need each other"),
+        ({"txnVersion": "0"}, "txnAppId and txnVersion need each other"),
+        ({"txnAppId": "a", "txnVersion": "-1"}, "txnVersion must be 0 or more"),
+        ({"txnAppId": "a", "txnVersion": "x"}, "txnVersion must be a whole number"),
+        (
+            {"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"},
+            "txnAppId has no effect with delivery=at-least-once",
+        ),
+        ({"repeatTimeout": "soon"}, "repeatTimeout must be a duration"),
         ({"kafka.ssl.truststore.location": "/x.jks"}, "JKS"),
     ],
 )
 def test_invalid_write_options_are_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         write_options({**BROKER, **given})
+
+
+def test_a_batch_query_that_may_run_again_has_a_name_and_a_number() -> None:
+    found = write_options({**BROKER, "txnappid": "copy-of-orders", "TxnVersion": "7"})
+    assert found.named_batch == ("copy-of-orders", 7)
+    assert write_options(BROKER).named_batch is None
+
+
+def test_how_a_batch_runs_again() -> None:
+    found = write_options({**BROKER, "repeatTimeout": "5m", "repeatableTasks": "true"})
+    assert (found.repeat_timeout_s, found.repeatable_tasks) == (300, True)
+    found = write_options(BROKER)
+    assert (found.repeat_timeout_s, found.repeatable_tasks) == (60, False)
