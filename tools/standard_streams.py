@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,17 @@ def reader_may_end() -> Iterator[None]:
         sys.stdout.flush()
     finally:
         _Reader.may_end = before
+
+
+def check_reader() -> None:
+    """Raise OutputError if the output is a pipe that nobody reads any more.
+
+    A command that waits for something to write would notice it only then.
+    """
+    output = select.poll()
+    output.register(STDOUT, 0)
+    if any(event & select.POLLERR for _, event in output.poll(0)):
+        raise OutputError("", 0)
 
 
 def open_closed_streams() -> None:

@@ -194,7 +194,10 @@ AVRO = ("--value-format", "avro", "--registry", "http://a")
         (["tables", "to", "--path", ".", *AVRO, "--registry-conf", "url=b"], "by --registry"),
         (["tables", "to", "--path", ".", *AVRO, "--schema", "a"], "excludes --value-format"),
         (["tables", "to", "--path", ".", "--metrics-listener", "9404"], "is not HOST:PORT"),
-        (["stats", "--path", ".", "--master", "x", "--conf", "spark.master=y"], "of --master"),
+        (
+            ["archive", "to", "--path", ".", "--master", "x", "--conf", "spark.master=y"],
+            "of --master",
+        ),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], reason: str) -> None:

@@ -88,7 +88,7 @@ def test_an_output_that_cannot_be_written_is_one_line(address: str, words: list[
     "words",
     [
         ["verify", "."],
-        ["pipeline", "verify", "--path=.", "--json"],
+        ["pipeline", "stats", "--path=.", "--json"],
         ["why-not-deleted", "."],
         ["dump-log", "--files", f"orders-0/{0:020}.log"],
         ["format", "--override", "log.dirs=new"],
@@ -131,7 +131,7 @@ def test_problems_are_in_the_exit_code_also_if_nobody_reads_them(tmp_path: Path)
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(b"no batch" * 100)
     unread = '"$@" | true'
-    for words in (["verify", "."], ["verify", ".", "--json"], ["pipeline", "verify", "--path=."]):
+    for words in (["verify", "."], ["verify", ".", "--json"], ["verify", ".", "--topic=orders"]):
         done = run(unread, words, tmp_path)
         assert (done.returncode, lines_of(done)) == (1, [])
     done = run(unread, ["doctor", "-b", "127.0.0.1:1"])
@@ -143,6 +143,12 @@ def test_problems_are_in_the_exit_code_also_if_nobody_reads_them(tmp_path: Path)
 def test_a_command_ends_with_the_reader_of_its_output(address: str) -> None:
     done = run('"$@" | head -n 1', ["consume", "orders", "--follow", "-b", address])
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+def test_a_command_that_waits_notices_that_its_reader_has_ended(address: str) -> None:
+    words = ["consume", "orders", "--follow", "--last", "2", "-b", address]
+    done = run('"$@" | head -n 2', words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2998\n2999\n", "")
 
 
 def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:

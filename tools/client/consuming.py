@@ -12,6 +12,8 @@ import typer
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from odradek.tools.standard_streams import check_reader
+
 from .admin import partition_offsets
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
@@ -146,6 +148,8 @@ def _messages(
         [TopicPartition(options.topic, index, starts[index]) for index in sorted(unread)]
     )
     while unread:
+        if options.follow:
+            check_reader()
         for index, message in polled(consumer, options.topic):
             offset = None if message is None else message.offset()
             if options.follow:
