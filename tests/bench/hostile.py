@@ -39,7 +39,7 @@ def hostile_batches(scratch: Path, share: int) -> dict[str, float]:
 
 
 def hostile_requests(scratch: Path, share: int) -> dict[str, float]:
-    """The same beside clients with requests of many entries, or about much."""
+    """p50, p99 and the longest of one record a millisecond, beside requests of many entries."""
     figures: dict[str, float] = {}
     for kind, request in REQUESTS.items():
         with running_broker(scratch / kind) as broker:
