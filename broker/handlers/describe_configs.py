@@ -62,7 +62,7 @@ def describe(
         check_config_access(context, operation, resource.resource_type, resource.resource_name)
         configs = [
             config
-            for config in context.sliced(iter(configs_of(context, request, resource)))
+            for config in context.sliced(configs_of(context, request, resource))
             if not wanted or config.name in wanted
         ]
     except ApiError as error:
@@ -87,7 +87,7 @@ def refused(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfi
 
 def configs_of(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> Iterable[DescribeConfigsResourceResult]:
+) -> Iterator[DescribeConfigsResourceResult]:
     name = resource.resource_name
     match resource.resource_type:
         case ConfigResourceType.TOPIC:

@@ -16,6 +16,11 @@ _NEVER = 2**31 - 1
 _YOUNG = 1  # the youngest generations, up to this one
 
 
+def collect_young() -> None:
+    """Look at the objects that a slice has made: no later collection but a full one does."""
+    gc.collect(_YOUNG)
+
+
 class FullCollections:
     """Counts those that have put off full collections."""
 
@@ -29,10 +34,6 @@ class FullCollections:
         if self._count == 1:
             self._thresholds = gc.get_threshold()
             gc.set_threshold(*self._thresholds[:2], _NEVER)
-
-    def collect_young(self) -> None:
-        """Look at the objects that a slice has made: no later collection but a full one does."""
-        gc.collect(_YOUNG)
 
     def allow(self) -> None:
         """Undo one call of `put_off`."""

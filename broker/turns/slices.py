@@ -39,7 +39,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from greenlet import GreenletExit, getcurrent, greenlet
 from msgspec import Struct
 
-from .full_collections import FullCollections
+from .full_collections import FullCollections, collect_young
 from .large_turns import LargeTurns
 
 SLICE_S = 0.00025
@@ -329,7 +329,7 @@ class _InSlices(Awaitable[T]):
                 finally:
                     self._slices.end()
                 if slice_count > 1:
-                    self._collections.collect_young()
+                    collect_young()
                 if not stack.is_busy:
                     return _outcome(stack)
                 go_on = stack.go_on

@@ -7,7 +7,7 @@ topic_choice     which partitions a job works on
 archive/         closed segments -> a Delta table, each record exactly once
 following        the same, every few seconds
 replay/          that Parquet -> a topic
-stats/           records and bytes in topics by hour, and the lag of groups
+stats/           records and bytes of topics, and the lag of groups
 """
 
 

@@ -1,4 +1,4 @@
-"""The extents of partitions, and their division into tasks into tasks of about equal bytes."""
+"""The extents of partitions, and their division into tasks of about equal bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
