@@ -55,8 +55,13 @@ def last_batch(marks: Iterable[Mark]) -> CommittedBatch | None:
             last.offset - 1, int(found["rows"]), found.get("xxh3"), found.get("run")
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise WriteError(
-            f"offset {last.offset} of {last.topic}-{last.partition} was not committed by the sink: "
-            f"its metadata is {last.metadata!r}. Something else uses the group; set "
-            "'transactionalIdPrefix' and start with a new checkpoint"
-        ) from None
+        raise not_of_the_sink(last) from None
+
+
+def not_of_the_sink(mark: Mark) -> WriteError:
+    """Return the error of a mark that cannot be understood."""
+    return WriteError(
+        f"offset {mark.offset} of {mark.topic}-{mark.partition} was not committed by the sink: its "
+        f"metadata is {mark.metadata!r}. Something else uses the group; set "
+        "'transactionalIdPrefix' and start with a new checkpoint"
+    )

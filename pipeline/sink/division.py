@@ -25,7 +25,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
-from .committed_batches import CommittedBatch, last_batch
+from .committed_batches import CommittedBatch, last_batch, not_of_the_sink
 from .marks import GroupReader, Mark, MarkGroup, Place
 from .rows import WriteError
 from .task_name import TaskName
@@ -178,11 +178,7 @@ def _run_of(claim: Mark) -> Any:
     try:
         return json.loads(claim.metadata)["run"]
     except (ValueError, KeyError, TypeError):
-        raise WriteError(
-            f"offset {claim.offset} of {claim.topic}-{claim.partition} was not committed by the "
-            f"sink: its metadata is {claim.metadata!r}. Something else uses the group; set "
-            "'transactionalIdPrefix' and start with a new checkpoint"
-        ) from None
+        raise not_of_the_sink(claim) from None
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -148,18 +148,13 @@ class GroupReader:
 
     def groups(self) -> list[str]:
         """Return the names of all groups that this client may read."""
-        deadline = time.monotonic() + _TIMEOUT_S
-        while True:
-            try:
-                answer = self._admin.list_consumer_groups(request_timeout=_ATTEMPT_S).result()
-                errors = [error.args[0] for error in answer.errors]  # of single brokers
-            except KafkaException as error:
-                errors = [error.args[0]]
-            if not errors:
-                return [group.group_id for group in answer.valid]
-            if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
-                raise WriteError(f"the groups cannot be listed: {reason_of(errors[0])}")
-            time.sleep(_RETRY_EVERY_S)
+
+        def ask() -> tuple[list[str], list[KafkaError]]:
+            answer = self._admin.list_consumer_groups(request_timeout=_ATTEMPT_S).result()
+            errors = [error.args[0] for error in answer.errors]  # of single brokers
+            return [group.group_id for group in answer.valid], errors
+
+        return _answer("the groups cannot be listed", ask)
 
     def read(self, groups: Iterable[str], places: Collection[Place]) -> dict[str, list[Mark]]:
         """Return the marks of each group, for any topic.
@@ -172,25 +167,34 @@ class GroupReader:
 
     def _marks(self, group: str, partitions: list[TopicPartition] | None) -> list[Mark]:
         asked = ConsumerGroupTopicPartitions(group, partitions)
-        deadline = time.monotonic() + _TIMEOUT_S
-        while True:
-            try:
-                answers = self._admin.list_consumer_group_offsets(
-                    [asked], require_stable=True, request_timeout=_ATTEMPT_S
-                )
-                found = answers[group].result().topic_partitions
-                errors = [each.error for each in found if each.error is not None]
-            except KafkaException as error:
-                errors = [error.args[0]]
+
+        def ask() -> tuple[list[TopicPartition], list[KafkaError]]:
+            answers = self._admin.list_consumer_group_offsets(
+                [asked], require_stable=True, request_timeout=_ATTEMPT_S
+            )
+            found = answers[group].result().topic_partitions
+            return found, [each.error for each in found if each.error is not None]
+
+        return [
+            Mark(each.topic, each.partition, each.offset, each.metadata or "")
+            for each in _answer(f"group {group}", ask)
+            if each.offset >= 0
+        ]
+
+
+def _answer(what: str, ask: Callable[[], tuple[Answer, list[KafkaError]]]) -> Answer:
+    """Ask until there are no errors, if they may pass. Raises WriteError."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            answer, errors = ask()
             if not errors:
-                return [
-                    Mark(each.topic, each.partition, each.offset, each.metadata or "")
-                    for each in found
-                    if each.offset >= 0
-                ]
-            if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
-                raise WriteError(f"group {group}: {reason_of(errors[0])}")
-            time.sleep(_RETRY_EVERY_S)
+                return answer
+        except KafkaException as error:
+            errors = [error.args[0]]
+        if errors[0].code() not in _TRANSIENT or time.monotonic() > deadline:
+            raise WriteError(f"{what}: {reason_of(errors[0])}")
+        time.sleep(_RETRY_EVERY_S)
 
 
 def delete_groups(client: Mapping[str, Any], groups: Collection[str]) -> None:

@@ -78,7 +78,7 @@ class RowSender:
             if answers >= 2 and not is_missing:
                 return
             if answers >= 2 and time.monotonic() >= deadline:
-                raise WriteError(f"topic {topic} does not exist, and the broker does not create it")
+                raise WriteError(_no_topic(topic))
             if is_missing:
                 time.sleep(_LOOK_AGAIN_S)
 
@@ -183,7 +183,11 @@ class _Refusals:
         if error.code() == KafkaError._UNKNOWN_PARTITION:
             self.text = _no_partition(message.topic(), message.partition())
         elif error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART):
-            self.text = f"topic {message.topic()} does not exist, and the broker does not create it"
+            self.text = _no_topic(message.topic())
+
+
+def _no_topic(topic: str | None) -> str:
+    return f"topic {topic} does not exist, and the broker does not create it"
 
 
 def _no_partition(topic: str | None, partition: int | None) -> str:
