@@ -7,15 +7,13 @@ in memory to be decompressed. What is accepted is what compression.py accepts.
 from collections.abc import Callable, Iterator
 
 from .compression import (
-    _LZ4_INPUT_BYTES,
-    _LZ4_OUTPUT_BYTES,
     _ZSTD_PIECE_BYTES,
-    SNAPPY_HEADER,
     SNAPPY_MAGIC,
     CompressionType,
-    _framed_block,
     _invalid,
-    _snappy_block,
+    framed_blocks,
+    lz4_pieces,
+    snappy_content,
 )
 from .gzip_header import begins_member
 from .zstd_frames import NoFrameError, zstd_frames
@@ -49,36 +47,9 @@ def _gzip(view: memoryview) -> Iterator[bytes]:
 
 
 def _snappy(view: memoryview) -> Iterator[bytes]:
-    if view[: len(SNAPPY_MAGIC)] != SNAPPY_MAGIC:
-        yield _snappy_block(view, _LARGEST_BLOCK_BYTES)
-        return
-    position = len(SNAPPY_HEADER)
-    while position < len(view):
-        if view[position : position + len(SNAPPY_MAGIC)] == SNAPPY_MAGIC:
-            position += len(SNAPPY_HEADER)  # another stream follows
-            continue
-        block, position = _framed_block(view, position)
-        yield _snappy_block(block, _LARGEST_BLOCK_BYTES)
-
-
-def _lz4(view: memoryview) -> Iterator[bytes]:
-    from lz4 import frame
-
-    decompressor = frame.LZ4FrameDecompressor()
-    for start in range(0, len(view), _LZ4_INPUT_BYTES):
-        pending = view[start : start + _LZ4_INPUT_BYTES]
-        is_full = True
-        while is_full:
-            try:
-                part: bytes = decompressor.decompress(pending, _LZ4_OUTPUT_BYTES)
-            except (RuntimeError, ValueError) as error:
-                raise _invalid("lz4", error) from None
-            yield part
-            if decompressor.eof:
-                return
-            pending = pending[:0]
-            is_full = len(part) == _LZ4_OUTPUT_BYTES
-    raise _invalid("lz4", "the frame ends too early")
+    is_framed = view[: len(SNAPPY_MAGIC)] == SNAPPY_MAGIC
+    for block in framed_blocks(view) if is_framed else (view,):
+        yield snappy_content(block, _LARGEST_BLOCK_BYTES)
 
 
 def _zstd(view: memoryview) -> Iterator[bytes]:
@@ -98,6 +69,6 @@ def _zstd(view: memoryview) -> Iterator[bytes]:
 _CODECS: dict[CompressionType, Callable[[memoryview], Iterator[bytes]]] = {
     CompressionType.GZIP: _gzip,
     CompressionType.SNAPPY: _snappy,
-    CompressionType.LZ4: _lz4,
+    CompressionType.LZ4: lz4_pieces,
     CompressionType.ZSTD: _zstd,
 }

@@ -20,7 +20,7 @@ Kafka: org.apache.kafka.common.compress.
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -186,9 +186,18 @@ def _compress_snappy(data: Buffer, _: int | None) -> bytes:
 def _decompress_snappy(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     view = memoryview(data)
     if view[: len(SNAPPY_MAGIC)] != SNAPPY_MAGIC:
-        return _snappy_block(view, max_bytes)
+        return snappy_content(view, max_bytes)
     contents: list[bytes] = []
-    position, room, parts = len(SNAPPY_HEADER), max_bytes, 0
+    room = max_bytes
+    for block in framed_blocks(view, max_parts):
+        contents.append(snappy_content(block, room))
+        room -= len(contents[-1])
+    return b"".join(contents)
+
+
+def framed_blocks(view: memoryview, max_parts: int = NO_LIMIT) -> Iterator[memoryview]:
+    """Yield the snappy blocks of a framed stream. Raises DecompressionError."""
+    position, parts = len(SNAPPY_HEADER), 0
     while position < len(view):
         parts += 1
         if parts > max_parts:
@@ -197,9 +206,7 @@ def _decompress_snappy(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
             position += len(SNAPPY_HEADER)  # another stream follows
             continue
         block, position = _framed_block(view, position)
-        contents.append(_snappy_block(block, room))
-        room -= len(contents[-1])
-    return b"".join(contents)
+        yield block
 
 
 def _framed_block(view: memoryview, position: int) -> tuple[memoryview, int]:
@@ -215,7 +222,8 @@ def _framed_block(view: memoryview, position: int) -> tuple[memoryview, int]:
     return view[start : start + length], start + length
 
 
-def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
+def snappy_content(block: memoryview, max_bytes: int) -> bytes:
+    """Decompress a raw block. Raises DecompressionError."""
     from cramjam import DecompressionError as SnappyError
     from cramjam import snappy
 
@@ -245,12 +253,21 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 
 def _decompress_lz4(data: Buffer, max_bytes: int, _: int) -> bytes:
     """Decompress one frame; Java ignores bytes after it. Blocks are cheap, and not counted."""
-    from lz4 import frame
-
-    view = memoryview(data)
-    decompressor = frame.LZ4FrameDecompressor()
     parts: list[bytes] = []
     size = 0
+    for part in lz4_pieces(memoryview(data)):
+        parts.append(part)
+        size += len(part)
+        if size > max_bytes:
+            break
+    return b"".join(parts)
+
+
+def lz4_pieces(view: memoryview) -> Iterator[bytes]:
+    """Yield the content of one frame. Raises DecompressionError."""
+    from lz4 import frame
+
+    decompressor = frame.LZ4FrameDecompressor()
     # In steps, because the decoder allocates as much as it may return.
     for start in range(0, len(view), _LZ4_INPUT_BYTES):
         pending: Buffer = view[start : start + _LZ4_INPUT_BYTES]
@@ -260,10 +277,10 @@ def _decompress_lz4(data: Buffer, max_bytes: int, _: int) -> bytes:
                 part: bytes = decompressor.decompress(pending, _LZ4_OUTPUT_BYTES)
             except (RuntimeError, ValueError) as error:
                 raise _invalid("lz4", error) from None
-            parts.append(part)
-            size, pending = size + len(part), b""
-            if decompressor.eof or size > max_bytes:
-                return b"".join(parts)
+            yield part
+            if decompressor.eof:
+                return
+            pending = b""
             is_full = len(part) == _LZ4_OUTPUT_BYTES
     raise _invalid("lz4", "the frame ends too early")
 
