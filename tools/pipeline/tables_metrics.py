@@ -1,14 +1,4 @@
-"""The metrics of `odradek pipeline tables`, which an HTTP listener serves to Prometheus.
-
-odradek_tables_lag_seconds            since the begin of the last round that has not failed
-odradek_tables_problems               open problems; odradek_tables_problem{problem="…"} is each
-odradek_tables_waiting_offsets        by topic: offsets in open transactions, which wait
-odradek_tables_rounds_total           rounds that have ended
-odradek_tables_failed_rounds_total    those of them that have failed
-odradek_tables_records_total          archived records
-odradek_tables_lost_offsets_total     offsets that were deleted before they could be archived
-odradek_tables_skipped_offsets_total  offsets that could not be read
-"""
+"""The metrics of `odradek pipeline tables`, which an HTTP listener serves to Prometheus."""
 
 import threading
 import time
@@ -17,16 +7,26 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
 from odradek.pipeline.jobs import JobError
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.following import Round
 
-_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "odradek_tables_"
+_TOTALS = {
+    "rounds": "Rounds that have ended.",
+    "failed_rounds": "Rounds that have failed.",
+    "records": "Archived records.",
+    "lost_offsets": "Offsets that were deleted before they could be archived.",
+    "skipped_offsets": "Offsets that could not be read.",
+}
 
 
-class TablesMetrics:
+class TablesMetrics(Collector):
     """What the rounds have done. A thread of the listener reads it while rounds are added."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,9 +35,7 @@ class TablesMetrics:
         self._began: float | None = None  # of the last round that has not failed
         self._problems: Sequence[str] = ()
         self._waiting: dict[str, int] = {}
-        self._totals = dict.fromkeys(
-            ("rounds", "failed_rounds", "records", "lost_offsets", "skipped_offsets"), 0
-        )
+        self._totals = dict.fromkeys(_TOTALS, 0)
 
     def add(self, done: "Round", problems: Sequence[str]) -> None:
         """Add a round that has just ended, and what is wrong now."""
@@ -56,26 +54,35 @@ class TablesMetrics:
             ):
                 self._totals[name] += value
 
-    def text(self) -> str:
-        """Return all metrics in Prometheus' text format."""
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics, as prometheus-client takes them."""
         with self._lock:
-            return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        for name, value in self._totals.items():
-            yield f"# TYPE {_PREFIX}{name}_total counter"
-            yield f"{_PREFIX}{name}_total {value}"
-        if self._began is not None:
-            yield f"# TYPE {_PREFIX}lag_seconds gauge"
-            yield f"{_PREFIX}lag_seconds {self._clock() - self._began:.3f}"
-        yield f"# TYPE {_PREFIX}waiting_offsets gauge"
-        for topic, offsets in sorted(self._waiting.items()):
-            yield f'{_PREFIX}waiting_offsets{{topic="{topic}"}} {offsets}'
-        yield f"# TYPE {_PREFIX}problems gauge"
-        yield f"{_PREFIX}problems {len(self._problems)}"
-        yield f"# TYPE {_PREFIX}problem gauge"
-        for problem in self._problems:
-            yield f'{_PREFIX}problem{{problem="{_escaped(problem)}"}} 1'
+            for name, value in self._totals.items():
+                help_text = _TOTALS[name]
+                yield CounterMetricFamily(_PREFIX + name, help_text, value=value)
+            lag = GaugeMetricFamily(
+                f"{_PREFIX}lag_seconds", "Since the begin of the last round that has not failed."
+            )
+            if self._began is not None:
+                lag.add_metric([], self._clock() - self._began)
+            yield lag
+            waiting = GaugeMetricFamily(
+                f"{_PREFIX}waiting_offsets",
+                "Offsets in open transactions, which wait.",
+                labels=["topic"],
+            )
+            for topic, offsets in sorted(self._waiting.items()):
+                waiting.add_metric([topic], offsets)
+            yield waiting
+            yield GaugeMetricFamily(
+                f"{_PREFIX}problems", "How many problems are open.", value=len(self._problems)
+            )
+            problems = GaugeMetricFamily(
+                f"{_PREFIX}problem", "Each open problem.", labels=["problem"]
+            )
+            for problem in self._problems:
+                problems.add_metric([problem], 1)
+            yield problems
 
 
 @contextmanager
@@ -87,9 +94,9 @@ def listening(address: tuple[str, int], metrics: TablesMetrics) -> Iterator[int]
             if self.path != "/metrics":
                 self.send_error(404)
                 return
-            body = metrics.text().encode()
+            body = generate_latest(metrics)
             self.send_response(200)
-            self.send_header("Content-Type", _CONTENT_TYPE)
+            self.send_header("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -108,7 +115,3 @@ def listening(address: tuple[str, int], metrics: TablesMetrics) -> Iterator[int]
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
