@@ -14,10 +14,12 @@ OSError.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from odradek.storage.time_text import utc_ms
 
 from .jobs import JobError
 from .jobs.archive.job import ArchiveSettings, run_archive
@@ -116,8 +118,8 @@ def replay(  # noqa: PLR0913 - one parameter per option of the command
         topics=TopicChoice(names=topics, pattern=pattern),
         to_topic=to_topic,
         selection=Selection(
-            from_ms=_milliseconds(from_time),
-            to_ms=_milliseconds(to_time),
+            from_ms=None if from_time is None else utc_ms(from_time),
+            to_ms=None if to_time is None else utc_ms(to_time),
             from_offset=from_offset,
             to_offset=to_offset,
             partitions=tuple(sorted(set(partitions))),
@@ -164,11 +166,3 @@ def _runner(processes: int | None, spark: "SparkSession | None") -> Iterator[Tas
 def _paths(given: Directory | Sequence[Directory]) -> list[Path]:
     several = [given] if isinstance(given, str | PathLike) else given
     return [Path(each).absolute() for each in several]
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    """Return milliseconds since 1970. A time without a zone is in UTC."""
-    if moment is None:
-        return None
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)

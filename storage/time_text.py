@@ -1,4 +1,4 @@
-"""Formats times and durations for people."""
+"""Formats times and durations for people, and reads times."""
 
 from datetime import UTC, datetime
 
@@ -12,6 +12,12 @@ def utc(time_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return f"{time_ms} ms since 1970"
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+
+
+def utc_ms(moment: datetime) -> int:
+    """Milliseconds since 1970 of a time, which is in UTC if it has no zone."""
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
 
 
 def duration(time_ms: int) -> str:

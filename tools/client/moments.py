@@ -2,7 +2,9 @@
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+
+from odradek.storage.time_text import utc_ms
 
 from .failure import CommandError
 
@@ -35,5 +37,4 @@ def parse_moment_ms(text: str) -> int:
             f"{text} is no time: write 2026-11-23T08:30, or 15m for 15 minutes ago (s, m, h, d), or"
             " @ and milliseconds since 1970"
         ) from None
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(round(zoned.timestamp() * 1000), 0)
+    return max(utc_ms(moment), 0)

@@ -17,15 +17,18 @@ class Server(NamedTuple):
 
 def parse_servers(servers: str) -> list[Server]:
     """The addresses of bootstrap.servers. Raises CommandError."""
-    found = []
-    for text in filter(None, (each.strip() for each in servers.split(","))):
-        host, _, port = text.rpartition(":")
-        if not host or not port.isdecimal() or int(port) >= 1 << 16:
-            raise CommandError(f"{text} is not HOST:PORT")
-        found.append(Server(text, host.strip("[]"), int(port)))
+    found = [parse_server(text) for each in servers.split(",") if (text := each.strip())]
     if not found:
         raise CommandError("bootstrap.servers is empty")
     return found
+
+
+def parse_server(text: str) -> Server:
+    """One address. Raises CommandError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
+        raise CommandError(f"{text} is not HOST:PORT")
+    return Server(text, host.strip("[]"), int(port))
 
 
 def unreachable(failures: list[str]) -> CommandError:

@@ -1,11 +1,12 @@
 """`odradek pipeline replay`: sends archived records to topics."""
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from odradek.storage.time_text import utc_ms
 from odradek.tools.client.options import Bootstrap, ConfigFile
 
 from .options import (
@@ -185,11 +186,9 @@ def _time_ms(text: str | None, hint: str) -> int | None:
     if text.lstrip("-").isdigit():
         return int(text)
     try:
-        parsed = datetime.fromisoformat(text)
+        return utc_ms(datetime.fromisoformat(text))
     except ValueError as error:
         raise typer.BadParameter(f"{text!r}: {error}", param_hint=hint) from error
-    zoned = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)
 
 
 def _planned(settings: "ReplaySettings") -> int:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odradek.tools.client.failure import CommandError
+from odradek.tools.client.servers import parse_server
+
 from .options import (
     Archive,
     DropValue,
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.following import Pace, Round
 
     from .tables_metrics import TablesMetrics
-
-_LAST_PORT = 65_535
 
 
 def command(  # noqa: PLR0913 - one parameter per option
@@ -120,10 +121,11 @@ def command(  # noqa: PLR0913 - one parameter per option
 
 def _address(text: str) -> tuple[str, int]:
     """Parse HOST:PORT. Raises BadParameter."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise typer.BadParameter(f"{text} is not HOST:PORT", param_hint="--metrics-listener")
-    return host, int(port)
+    try:
+        _, host, port = parse_server(text)
+    except CommandError as error:
+        raise typer.BadParameter(str(error), param_hint="--metrics-listener") from None
+    return host, port
 
 
 def _follow(
