@@ -4,8 +4,6 @@ import re
 import time
 from datetime import datetime
 
-from odradek.storage.time_text import utc_ms
-
 from .failure import CommandError
 
 TIME_HELP = (
@@ -37,4 +35,6 @@ def parse_moment_ms(text: str) -> int:
             f"{text} is no time: write 2026-11-23T08:30, or 15m for 15 minutes ago (s, m, h, d), or"
             " @ and milliseconds since 1970"
         ) from None
+    from odradek.storage.time_text import utc_ms  # not for the help of every command
+
     return max(utc_ms(moment), 0)
