@@ -220,7 +220,7 @@ class TopicAdmin:
                 )
             if validate_only:
                 return results
-            enlarged = [topics[name] for name, error in results.items() if error is None]
+            enlarged = [topics[name] for name, error in slices.of(results.items()) if error is None]
             added = [
                 (topic, range(before[topic.name], len(topic.partitions)))
                 for topic in slices.of(enlarged)

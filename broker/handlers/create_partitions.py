@@ -25,7 +25,7 @@ async def handle(
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in context.sliced(request.topics))
     # A name that occurs twice gets another error, whether or not the client may alter the topic.
-    refused = {
+    refused: dict[str, ApiError | None] = {
         name: refusal(ResourceType.TOPIC)
         for name in context.sliced(times)
         if times[name] == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
@@ -44,11 +44,14 @@ async def handle(
         )
     except ApiError as error:
         results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
-    repeated_first = sorted(
-        {**refused, **results}.items(), key=lambda result: times[result[0]] == 1
-    )
-    answers = [answer(*result) for result in context.sliced(repeated_first)]
-    free(context.step, repeated_first, wanted, results, refused)
+    refused |= dict(context.sliced(results.items()))
+    answers = [
+        answer(name, result)
+        for is_repeated in (True, False)
+        for name, result in context.sliced(refused.items())
+        if (times[name] > 1) is is_repeated
+    ]
+    free(context.step, wanted, results, refused, times)
     return CreatePartitionsResponse(results=answers)
 
 
