@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from odradek.coordinator.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -53,6 +54,13 @@ EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration:"
 def state_error(error: ApiError) -> ApiError:
     """Convert an error of the share coordinator to the one that clients get."""
     return ApiError(STATE_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+
+
+class Fetched(NamedTuple):
+    """The headers of batches that were read. `error`: why there is not one more of them."""
+
+    batches: Sequence[FetchedBatch] = ()
+    error: ApiError | None = None
 
 
 class LedPartition:
@@ -149,11 +157,12 @@ def fetched_batches(
     limit: int,
     finds_aborted: bool,
     step: Step = no_step,
-) -> list[FetchedBatch]:
+) -> Fetched:
     """Read the headers of the batches in a slice that begin up to an offset, at most `limit`.
 
-    `finds_aborted`: whether markers of aborted transactions are looked for.
-    Raises ApiError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR; and WouldWaitError inside an attempt.
+    A damaged header ends them with the error CORRUPT_MESSAGE. `finds_aborted`: whether markers of
+    aborted transactions are looked for.
+    Raises ApiError KAFKA_STORAGE_ERROR; and WouldWaitError inside an attempt.
     """
     found: list[FetchedBatch] = []
     end = records.position + records.size_bytes
@@ -180,8 +189,8 @@ def fetched_batches(
     except OSError as error:
         raise log.failed("read", error) from error
     except (CorruptRecordError, EOFError) as error:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
-    return found
+        return Fetched(found, ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}"))
+    return Fetched(found)
 
 
 def _is_abort_marker(

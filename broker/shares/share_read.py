@@ -8,7 +8,7 @@ Until everything is read, the headers too, nothing is acquired: records that an 
 could not send would stay locked. All is done in one turn of the event loop then, or in slices if
 there are many share-partitions. Then nothing is acquired of those that have changed since they were
 read, because others have acquired or acknowledged their records. A share-partition that cannot be
-read has an error; the others are answered.
+read has an error; the others are answered. Records before a damaged batch are delivered first.
 
 Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 """
@@ -39,7 +39,7 @@ from odradek.protocol.messages.share_fetch import (
 from odradek.storage.files import Files, WouldWaitError
 from odradek.storage.log import RecordsSlice
 
-from .led_partition import LedPartition, cut_to, fetched_batches
+from .led_partition import Fetched, LedPartition, cut_to, fetched_batches
 from .sessions import Place
 from .shares import Shares
 
@@ -63,7 +63,10 @@ class ShareFetchCall(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a share-partition, or the error. `fetched`: the headers of the batches."""
+    """What was read of a share-partition. `fetched`: the headers of the batches.
+
+    `error`: why nothing was read, or why there is no batch after `fetched`.
+    """
 
     place: Place
     led: LedPartition
@@ -213,19 +216,19 @@ class ShareRead:
                 complete.append(read)
                 continue
             try:
-                fetched = self._headers(read, read.records, left)
-            except WouldWaitError as error:
-                missing.append(error.with_traceback(None))
-            except ApiError as error:
-                complete.append(read._replace(records=None, error=error.with_traceback(None)))
+                fetched, error = self._headers(read, read.records, left)
+            except WouldWaitError as cold:
+                missing.append(cold.with_traceback(None))
+            except ApiError as failure:
+                complete.append(read._replace(records=None, error=failure.with_traceback(None)))
             else:
                 left -= len(fetched)
-                complete.append(read._replace(fetched=fetched))
+                complete.append(read._replace(fetched=fetched, error=error))
         if missing:
             raise combine(missing)
         return complete
 
-    def _headers(self, read: _Read, records: RecordsSlice, limit: int) -> list[FetchedBatch]:
+    def _headers(self, read: _Read, records: RecordsSlice, limit: int) -> Fetched:
         partition = read.led.partition
         room = min(self.call.max_records, read.led.limits().max_in_flight)
         return fetched_batches(
@@ -244,10 +247,10 @@ class ShareRead:
         answers: Answers = {}
         left = self.call.max_records
         for read in stepping(reads, self.step):
-            if read.error is not None:
+            acquired, records = self._acquire(read, left, now)
+            if read.error is not None and not acquired:
                 answers[read.place] = self._with_error(read, read.error)
                 continue
-            acquired, records = self._acquire(read, left, now)
             left -= sum(one.record_count for one in acquired)
             answers[read.place] = answered_partition(read.place[1], records, acquired)
         return answers

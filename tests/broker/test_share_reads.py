@@ -35,6 +35,7 @@ def test_an_attempt_that_lacks_a_header_acquires_nothing(tmp_path: Path) -> None
 
 
 def test_a_damaged_header_is_the_error_of_its_partition(tmp_path: Path) -> None:
+    """The records before it are delivered first."""
     rig = ShareRig(tmp_path)
     for log in rig.logs:
         put(log, b"tea")
@@ -42,11 +43,17 @@ def test_a_damaged_header_is_the_error_of_its_partition(tmp_path: Path) -> None:
     piece = rig.logs[1].read(0, 1 << 20, at_least_one_batch=True)
     rig.files.pwrite(piece.file, bytes(4), piece.size_bytes // 2 + BATCH_LENGTH)
     answers = rig.fetch("m", 0, 1)
+    for partition, last_offset in ((0, 1), (1, 0)):
+        answer = answers[TOPIC_ID, partition]
+        [acquired] = answer.acquired_records
+        assert (acquired.first_offset, acquired.last_offset) == (0, last_offset)
+        assert answer.error_code == ErrorCode.NONE
+    put(rig.logs[0], b"water")
+    answers = rig.fetch("m", 0, 1)
     damaged = answers[TOPIC_ID, 1]
     assert damaged.error_code == ErrorCode.CORRUPT_MESSAGE
     assert not damaged.acquired_records
-    [acquired] = answers[TOPIC_ID, 0].acquired_records
-    assert (acquired.first_offset, acquired.last_offset) == (0, 1)
+    assert answers[TOPIC_ID, 0].acquired_records
 
 
 def test_a_header_that_the_disk_does_not_give_is_the_error_of_its_partition(
