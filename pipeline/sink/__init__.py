@@ -7,7 +7,7 @@ task writes under a name that is the same for all its attempts: `odradek-<query>
     its transactional id    An attempt that takes it over fences earlier attempts, so no two
                             attempts write at the same time.
     a consumer group        Its committed offset is the mark: the id of the next batch, and a hash
-                            of the rows (committed_batches, rows_digest). It is committed in the
+                            of the rows (written_batches, rows_digest). It is committed in the
                             transaction that holds the rows, so either both exist or neither.
 
 An attempt reads the mark, takes over, and reads the mark again, which is final then. If its batch

@@ -6,7 +6,7 @@ has no mark may have rows that another task has written. Spark does not tell a t
 there are. So before a task without a mark writes, all tasks that an earlier run has written must
 have come again in this run, with the same rows: then its own rows are among the rest.
 
-A run is one start of a stream, or one batch query. Its id is in each mark (committed_batches). The
+A run is one start of a stream, or one batch query. Its id is in each mark (written_batches). The
 first task of a run that writes claims the query: it commits a mark in the group `odradek-<query>`:
 
     topic, partition    each topic that the task's rows are written to, 0
@@ -25,12 +25,12 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
-from .committed_batches import CommittedBatch, last_batch, not_of_the_sink
 from .marks import GroupReader, Mark, MarkGroup, Place
 from .rows import WriteError
 from .task_name import TaskName
 from .turns import Clock
 from .write_options import WriteOptions
+from .written_batches import WrittenBatch, last_batch, not_of_the_sink
 
 _POLL_EVERY_S: Final = 0.5
 
@@ -118,9 +118,9 @@ class Division:
                 raise WriteError(self._not_come_again(groups))
             self._clock.sleep(_POLL_EVERY_S)
 
-    def _written_by_others(self, marks: Mapping[str, list[Mark]]) -> dict[str, CommittedBatch]:
+    def _written_by_others(self, marks: Mapping[str, list[Mark]]) -> dict[str, WrittenBatch]:
         """Return the tasks that another run has written. Raises WriteError if that is hopeless."""
-        task, found = self._task, dict[str, CommittedBatch]()
+        task, found = self._task, dict[str, WrittenBatch]()
         for name, of_task in marks.items():
             last = last_batch(of_task)
             if last is None or last.batch_id < task.batch_id:

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .committed_batches import places_of
 from .marks import Mark, MarkGroup, Place, delete_groups
 from .rows import WriteError
+from .written_batches import places_of
 
 _logger = logging.getLogger(__name__)
 

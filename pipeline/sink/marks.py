@@ -86,17 +86,17 @@ class MarkGroup:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def read(self, places: Collection[Place], *, optional: Place | None = None) -> list[Mark]:
-        """Return the marks that exist; `optional` is read if this client is allowed to."""
-        wanted = [TopicPartition(*each) for each in [*places, *([optional] if optional else ())]]
+    def read(self, places: Collection[Place]) -> list[Mark]:
+        """Return the marks that exist."""
+        wanted = [TopicPartition(*each) for each in places]
         found: list[TopicPartition] = self._answer(
             lambda: self._consumer.committed(wanted, _ATTEMPT_S)
         )
         marks: list[Mark] = []
         for each in found:
-            if each.error is not None and (each.topic, each.partition) != optional:
+            if each.error is not None:
                 raise WriteError(f"group {self.name}: {each.topic}: {reason_of(each.error)}")
-            if each.error is None and each.offset >= 0:
+            if each.offset >= 0:
                 marks.append(Mark(each.topic, each.partition, each.offset, each.metadata or ""))
         return marks
 

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from .collected_rows import CollectedRows
-from .committed_batches import PLACE_IN_0_1, CommittedBatch, last_batch, places_of
 from .division import Division, out_of_date
 from .ended_queries import check_not_ended
 from .marks import Mark, MarkGroup, Place
@@ -26,6 +25,7 @@ from .task_name import TaskName
 from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
+from .written_batches import WrittenBatch, last_batch, places_of
 
 _logger = logging.getLogger(__name__)
 
@@ -167,12 +167,12 @@ class _Writing:
         if not self.task.ends:
             self.division.require_claim()
 
-    def _batch(self, digest: RowsDigest) -> CommittedBatch:
+    def _batch(self, digest: RowsDigest) -> WrittenBatch:
         task = self.task
-        return CommittedBatch(task.batch_id, digest.rows, digest.text(), task.run)
+        return WrittenBatch(task.batch_id, digest.rows, digest.text(), task.run)
 
     def _marks(self) -> list[Mark]:
-        return self.group.read(self.places, optional=PLACE_IN_0_1)
+        return self.group.read(self.places)
 
     def _is_written(self, marks: Iterable[Mark]) -> bool:
         """Whether a mark says so. Raises WriteError if it was not the same batch.
@@ -198,7 +198,7 @@ class _Writing:
             self.group.commit(compared.as_marks(self.places))  # the other tasks wait for it
         return True
 
-    def _passed(self, marks: Iterable[Mark]) -> CommittedBatch | None:
+    def _passed(self, marks: Iterable[Mark]) -> WrittenBatch | None:
         """Return the last batch that was written, if it is this one or a later one."""
         last = last_batch(marks)
         return None if last is None or last.batch_id < self.task.batch_id else last

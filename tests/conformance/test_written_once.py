@@ -11,13 +11,13 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink.committed_batches import last_batch, places_of
 from odradek.pipeline.sink.marks import Mark, MarkGroup, delete_groups
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_name import TaskName
 from odradek.pipeline.sink.task_transaction import TaskTransaction
 from odradek.pipeline.sink.task_writing import write_once, write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
+from odradek.pipeline.sink.written_batches import last_batch, places_of
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values
 from tests.support.task_attempts import Rows, Waits, rows

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from odradek.pipeline.sink import task_writing
-from odradek.pipeline.sink.committed_batches import CommittedBatch, places_of
 from odradek.pipeline.sink.ended_queries import end_query
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError
@@ -20,6 +19,7 @@ from odradek.pipeline.sink.task_transaction import TaskTransaction
 from odradek.pipeline.sink.task_writing import write_once, write_rows
 from odradek.pipeline.sink.turns import Clock
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
+from odradek.pipeline.sink.written_batches import WrittenBatch, places_of
 from tests.support.broker_process import BrokerProcess
 from tests.support.committed import committed_values
 from tests.support.running_clients import running_clients
@@ -94,7 +94,7 @@ def test_a_fenced_attempt_writes_nothing_if_the_other_commits_while_it_waits(
             digest = RowsDigest()
             for batch in (A, B):
                 digest.add(outgoing_batch(batch, to.topic, with_timestamp=False))
-            written = CommittedBatch(task.batch_id, digest.rows, digest.text())
+            written = WrittenBatch(task.batch_id, digest.rows, digest.text(), task.run)
             with MarkGroup(to.client, task.name) as group:
                 rival.commit(group, written.as_marks(places(to)))
 
@@ -180,18 +180,6 @@ def test_a_late_attempt_of_a_batch_query_that_has_ended_writes_nothing(
     with pytest.raises(WriteError, match="has ended: this attempt is late"):
         write_once(to, task, Rows(A))
     assert committed(to) == [b"a"]
-
-
-def test_a_batch_that_release_0_1_has_written_is_not_written_again(
-    to: WriteOptions, task: TaskName
-) -> None:
-    with MarkGroup(to.client, task.name) as group:
-        group.commit([Mark("__consumer_offsets", 0, 1, '{"rows": 1}')])
-    assert write_once(to, task, Rows(A)).rows == 1
-    assert committed(to) == []
-    write_once(to, task._replace(batch_id=1), Rows(B))
-    assert write_once(to, task._replace(batch_id=1), Rows(B)).rows == 1
-    assert committed(to) == [b"b"]
 
 
 # -- a task with many rows begins before the last has arrived -------------------------------------

@@ -6,10 +6,10 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from odradek.pipeline.sink.committed_batches import CommittedBatch, last_batch, places_of
 from odradek.pipeline.sink.marks import Mark
 from odradek.pipeline.sink.rows import WriteError, outgoing_batch
 from odradek.pipeline.sink.rows_digest import RowsDigest
+from odradek.pipeline.sink.written_batches import WrittenBatch, last_batch, places_of
 from tests.support.task_attempts import rows
 
 TIMES = pa.timestamp("us", tz="UTC")
@@ -80,25 +80,18 @@ def test_the_hash_of_a_release_is_that_of_the_next() -> None:
 
 
 def test_a_batch_is_read_from_the_newest_of_its_marks() -> None:
-    batch = CommittedBatch(7, 3, "00ff")
+    batch = WrittenBatch(7, 3, "00ff", "run")
     marks = batch.as_marks(places_of(["b", "a"]))
     assert [(mark.topic, mark.partition, mark.offset) for mark in marks] == [
         ("a", 0, 8),
         ("b", 0, 8),
     ]
-    older = CommittedBatch(6, 1, "11").as_marks(places_of(["c"]))
+    older = WrittenBatch(6, 1, "11", "run").as_marks(places_of(["c"]))
     assert last_batch([*older, *marks]) == batch
     assert last_batch([]) is None
 
 
-def test_marks_of_release_0_1_are_understood() -> None:
-    found = last_batch([Mark("__consumer_offsets", 0, 5, '{"rows": 2}')])
-    assert found == CommittedBatch(4, 2, None)
-    assert found.has_rows_of(CommittedBatch(4, 2, "00ff"))
-    assert not found.has_rows_of(CommittedBatch(4, 3, "00ff"))
-
-
-@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"rows": null}', "no JSON"])
+@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"rows": 2}', "no JSON"])
 def test_an_offset_that_the_sink_has_not_committed_is_an_error(metadata: str) -> None:
     with pytest.raises(WriteError, match=r"offset 5 of t-0 was not committed by the sink"):
         last_batch([Mark("t", 0, 5, metadata)])
