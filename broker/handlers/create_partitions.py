@@ -44,7 +44,7 @@ async def handle(
         )
     except ApiError as error:
         results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
-    refused |= dict(context.sliced(results.items()))
+    refused.update(context.sliced(results.items()))
     answers = [
         answer(name, result)
         for is_repeated in (True, False)
