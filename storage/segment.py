@@ -10,11 +10,12 @@ segment.
 
 Both indexes only say where a search begins; the result is read from the log file. Index files have
 no checksum. So an entry is used only if the batch at its position ends with its offset (or has its
-timestamp). Otherwise both indexes are rebuilt from the batch headers.
+timestamp). Otherwise both indexes are rebuilt from the batch headers. If one of these is damaged, a
+rebuilt index would end there: then the indexes stay, and the next earlier entry is used.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +68,7 @@ class Segment:
         "_bytes_since_index_entry",
         "_file",
         "_first_timestamp_ms",
+        "_has_damage",
         "_index_room",
         "_is_appendable",
         "_newest",
@@ -109,6 +111,7 @@ class Segment:
         self._newest: TimestampOffset | None = None
         self._first_timestamp_ms: int | None = None
         self._bytes_since_index_entry = 0
+        self._has_damage = False  # a batch header was damaged when the indexes were to be rebuilt
         self._is_appendable = False  # whether the index files have their full size
         self._index_room = 0
 
@@ -419,6 +422,7 @@ class Segment:
         self.size_bytes = self._bytes_since_index_entry = 0
         self._newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp_ms = None
+        self._has_damage = False
         self._open_empty_indexes()
 
     def _open_empty_indexes(self) -> None:
@@ -517,19 +521,36 @@ class Segment:
         """Positions and headers, from a batch that begins at or before `position` on."""
         entry = self.offset_index.before_position(position)
         if not self._is_valid_offset_entry(entry):
-            self._rebuild_for(entry)
-            entry = self.offset_index.before_position(position)
+            entry = self._other_entry(lambda: self.offset_index.before_position(position))
         return scan_headers(self.files, self.file, entry.position, self.size_bytes)
 
     def _start_of_scan(self, offset: int) -> int:
         """The position from which to search for `offset`, by a valid entry of the offset index."""
         entry = self.offset_index.lookup(offset)
-        if self._is_valid_offset_entry(entry):
-            return entry.position
-        self._rebuild_for(entry)
-        return self.offset_index.lookup(offset).position
+        if not self._is_valid_offset_entry(entry):
+            entry = self._other_entry(lambda: self.offset_index.lookup(offset))
+        return entry.position
+
+    def _other_entry(self, look_up: Callable[[], OffsetPosition]) -> OffsetPosition:
+        """A valid entry of the rebuilt index; or one before that which is not valid."""
+        self._rebuild_for(look_up())
+        entry = look_up()
+        while not self._is_valid_offset_entry(entry):
+            entry = self.offset_index.before_position(entry.position - 1)
+        return entry
 
     def _rebuild_for(self, entry: OffsetPosition | TimestampOffset) -> None:
+        """Rebuild the indexes because of an entry, if all batch headers are valid."""
+        if self._has_damage:
+            return
+        try:
+            with self.files.allow_waiting():
+                for _ in scan_headers(self.files, self.file, 0, self.size_bytes):
+                    pass
+        except CorruptBatchError as error:
+            self._has_damage = True
+            _logger.warning("the indexes of %s stay: %s", self, error)
+            return
         _logger.warning("rebuilding the indexes of %s: %s does not match the log", self, entry)
         self.rebuild_indexes()
 
@@ -592,12 +613,20 @@ class Segment:
         """The largest timestamp (-1: none) and the last offset of the batch that had it first."""
         if self._newest is None:
             entry = self.time_index.last_entry
-            if not self._is_valid_time_entry(entry):
-                self._rebuild_for(entry)
-            else:
+            if self._is_valid_time_entry(entry):
                 self._newest = entry
-            assert self._newest is not None
+            else:
+                self._rebuild_for(entry)  # which sets it
+                self._newest = self._newest or self._newest_before_damage()
         return self._newest
+
+    def _newest_before_damage(self) -> TimestampOffset:
+        newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        with suppress(CorruptBatchError):
+            for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
+                if header.max_timestamp > newest.timestamp_ms:
+                    newest = TimestampOffset(header.max_timestamp, header.last_offset)
+        return newest
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that ends with an entry's offset has its timestamp."""
@@ -638,6 +667,8 @@ class Segment:
         if entry.timestamp_ms >= 0 and not self._is_valid_time_entry(entry):
             self._rebuild_for(entry)
             entry = self.time_index.lookup(timestamp_ms)
+            while entry.timestamp_ms >= 0 and not self._is_valid_time_entry(entry):
+                entry = self.time_index.lookup(entry.timestamp_ms - 1)
         # A valid entry has no negative timestamp.
         known = start_offset if entry.timestamp_ms < 0 else max(entry.offset, start_offset)
         return self.headers_from(known)

@@ -248,3 +248,29 @@ def test_records_after_a_batch_that_is_cut_are_not_skipped(scratch: Path) -> Non
     with pytest.raises(ApiError) as caught:
         log.read(1, 1000, at_least_one_batch=True)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_records_after_a_damaged_batch_are_found(scratch: Path) -> None:
+    """By the indexes, which are not rebuilt: they would end before it."""
+    box = LogBox(scratch, index_interval_bytes=0)
+    log = box.open()
+    for number in range(9):
+        put(log, b"%d" % number, timestamps=[NOW_MS + number])
+    log.close(NOW_MS)
+    segment = bytearray(box.path(0, ".log").read_bytes())
+    size = len(segment) // 9
+    segment[4 * size + 8 : 4 * size + 12] = bytes(4)  # the length of the fifth batch
+    box.path(0, ".log").write_bytes(segment)
+    log = box.open()
+    for _ in range(2):
+        with pytest.raises(ApiError) as caught:
+            log.read(4, size, at_least_one_batch=True)
+        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+    with pytest.raises(ApiError):
+        log.offset_for_timestamp(NOW_MS + 4)
+    found = log.offset_for_timestamp(NOW_MS + 6)
+    assert found is not None
+    assert found.offset == 6
+    assert values_from(log, 6) == [b"6", b"7", b"8"]
+    put(log, b"9")
+    assert values_from(log, 9) == [b"9"]
