@@ -15,6 +15,67 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.admin.applied_config import AppliedConfig
+from odradek.broker.admin.config_admin import ConfigAdmin
+from odradek.broker.admin.operations import Operations
+from odradek.broker.admin.quota_admin import QuotaAdmin
+from odradek.broker.admin.subscriptions import Subscriptions
+from odradek.broker.admin.topic_admin import TopicAdmin
+from odradek.broker.admin.topic_logs import TopicLogs
+from odradek.broker.common.background_tasks import BackgroundTasks
+from odradek.broker.common.effective_config import EffectiveConfig
+from odradek.broker.common.nodes import Nodes, Ports
+from odradek.broker.common.traffic import Traffic
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.disk_space import DiskSpace
+from odradek.broker.disk.log_sync import Due, LogSyncs
+from odradek.broker.disk.progress import SyncWithWorkers, WorkerProgress
+from odradek.broker.fetching.down_conversion import DownConverter
+from odradek.broker.fetching.fetch_sessions import FetchSessions
+from odradek.broker.fetching.fetch_waiters import FetchWaiters
+from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
+from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.broker.maintenance.log_mover import LogMover
+from odradek.broker.maintenance.log_recovery import LogRecovery
+from odradek.broker.maintenance.metadata_snapshots import MetadataSnapshots
+from odradek.broker.maintenance.retention_check import RetentionCheck
+from odradek.broker.processes.record_walks import RecordWalks
+from odradek.broker.quotas.host_addresses import HostAddresses
+from odradek.broker.quotas.quotas import Quotas
+from odradek.broker.security.authorizer import AclAuthorizer, Authorizer
+from odradek.broker.security.sasl.login_listeners import LoginListeners
+from odradek.broker.security.sasl.scram_credentials import credential_of
+from odradek.broker.security.sasl.token_credentials import TokenCredentials
+from odradek.broker.security.session import Session
+from odradek.broker.shares.shares import Shares
+from odradek.broker.shares.waiting import SlicedRead, WaitingRead
+from odradek.broker.startup.coordinator_logs import CoordinatorLogs
+from odradek.broker.startup.coordinators import (
+    create_group_coordinator,
+    create_marker_writer,
+    create_share_coordinator,
+    create_transaction_coordinator,
+    load_group_configs,
+)
+from odradek.broker.startup.preflight import Preflight
+from odradek.broker.startup.startup import (
+    cordoned_ids,
+    lead_log,
+    load_logs,
+    open_metadata,
+    open_tls,
+    register_broker,
+    settle_moves,
+)
+from odradek.broker.telemetry.client_series import ClientSeries
+from odradek.broker.telemetry.client_telemetry import ClientTelemetry
+from odradek.broker.telemetry.payloads import Payloads
+from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
+from odradek.broker.turns.group_slices import GroupSlices
+from odradek.broker.turns.group_turns import GroupTurns
+from odradek.broker.turns.large_turns import LargeTurns
+from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
@@ -41,71 +102,11 @@ from odradek.storage.moving.log_moves import LogMoves
 from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .admin.applied_config import AppliedConfig
-from .admin.config_admin import ConfigAdmin
-from .admin.effective_config import EffectiveConfig
-from .admin.operations import Operations
-from .admin.quota_admin import QuotaAdmin
-from .admin.topic_admin import TopicAdmin
-from .admin.topic_logs import TopicLogs
-from .disk.cold_reads import ColdReads
-from .disk.disk_executor import DiskExecutor
-from .disk.disk_space import DiskSpace
-from .disk.log_sync import Due, LogSyncs
-from .lifecycle.background_tasks import BackgroundTasks
-from .lifecycle.coordinator_logs import CoordinatorLogs
-from .lifecycle.coordinators import (
-    create_group_coordinator,
-    create_marker_writer,
-    create_share_coordinator,
-    create_transaction_coordinator,
-    load_group_configs,
-)
-from .lifecycle.preflight import Preflight
-from .lifecycle.startup import (
-    cordoned_ids,
-    lead_log,
-    load_logs,
-    open_metadata,
-    open_tls,
-    register_broker,
-    settle_moves,
-)
-from .maintenance.cleaning.cleaner_pool import CleanerPool
-from .maintenance.cleaning.log_cleaner import LogCleaner
-from .maintenance.log_mover import LogMover
-from .maintenance.log_recovery import LogRecovery
-from .maintenance.metadata_snapshots import MetadataSnapshots
-from .maintenance.retention_check import RetentionCheck
-from .maintenance.workers.record_walks import RecordWalks
-from .metrics.traffic import Traffic
-from .quotas.host_addresses import HostAddresses
-from .quotas.quotas import Quotas
-from .requests.down_conversion import DownConverter
-from .requests.fetch_sessions import FetchSessions
-from .requests.fetch_waiters import FetchWaiters
-from .requests.session import Session
-from .security.authorizer import AclAuthorizer, Authorizer
-from .security.sasl.login_listeners import LoginListeners
-from .security.sasl.scram_credentials import credential_of
-from .security.sasl.token_credentials import TokenCredentials
-from .shares.shares import Shares
-from .shares.waiting import SlicedRead, WaitingRead
-from .telemetry.client_series import ClientSeries
-from .telemetry.client_telemetry import ClientTelemetry
-from .telemetry.payloads import Payloads
-from .telemetry.pushed_records import PushedRecords, check_topic
-from .telemetry.subscriptions import Subscriptions
-from .turns.group_slices import GroupSlices
-from .turns.group_turns import GroupTurns
-from .turns.large_turns import LargeTurns
-from .turns.slices import SliceRunner, Surroundings
-from .workers.nodes import Nodes, Ports
-from .workers.progress import SyncWithWorkers, WorkerProgress
-
 if TYPE_CHECKING:
-    from .workers.remote_markers import RemoteMarkers  # imported only if there are workers
-    from .workers.remote_transactions import RemoteTransactions  # likewise
+    from odradek.broker.processes.remote_markers import (
+        RemoteMarkers,  # imported only if there are workers
+    )
+    from odradek.broker.processes.remote_transactions import RemoteTransactions  # likewise
 
 logger = logging.getLogger("odradek")
 
@@ -534,7 +535,7 @@ class Broker:
         if not self.config.odradek_workers:
             return None
         # Imported here, because most brokers have no workers.
-        from .workers.remote_markers import RemoteMarkers
+        from odradek.broker.processes.remote_markers import RemoteMarkers
 
         return RemoteMarkers(self.log_manager)
 

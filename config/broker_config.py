@@ -12,7 +12,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from . import topic_config
+from odradek.config import topic_config
+
 from .errors import invalid_value
 from .key import INT_MAX, Bool, ConfigType, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from . import unused_groups, unused_security, unused_server, unused_tiered_storage
+from odradek.config import unused_groups, unused_security, unused_server, unused_tiered_storage
+
 from .broker_config import SERVED_KEYS, BrokerConfig
 from .key import Key, Value, field_name
 from .key_table import read_table

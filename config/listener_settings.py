@@ -9,7 +9,8 @@ Kafka: AbstractConfig.valuesWithPrefixOverride, ChannelBuilders.channelBuilderCo
 from collections.abc import Mapping
 from functools import cache
 
-from . import keys_sasl, keys_tls
+from odradek.config import keys_sasl, keys_tls
+
 from .key import Key, Value
 from .key_table import read_table
 

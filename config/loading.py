@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import broker_keys
+from odradek.config import broker_keys
+
 from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
 from .listener_settings import listener_keys

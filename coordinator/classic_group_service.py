@@ -9,16 +9,16 @@ GroupMetadataManager, the methods of classic groups.
 import logging
 from collections.abc import Callable, Sequence
 
+from odradek.coordinator.classic_groups.deadlines import ClassicDeadlines, Expiries
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall
+from odradek.coordinator.classic_groups.member import SyncReply
+from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
+from odradek.coordinator.classic_groups.sync import ClassicSync
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 
-from .classic_groups.deadlines import ClassicDeadlines, Expiries
-from .classic_groups.group import ClassicGroup
-from .classic_groups.join import ClassicJoin, JoinCall
-from .classic_groups.member import SyncReply
-from .classic_groups.rebalance import ClassicRebalance
-from .classic_groups.sync import ClassicSync
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .outcome import NOTHING_TO_WRITE, Outcome

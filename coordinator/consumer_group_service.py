@@ -13,6 +13,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 
+from odradek.coordinator.classic_groups.join import JoinCall
+from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
+from odradek.coordinator.consumer_groups.classic_joins import ClassicJoins
+from odradek.coordinator.consumer_groups.classic_members import ClassicMembers
+from odradek.coordinator.consumer_groups.deadlines import ConsumerDeadlines
+from odradek.coordinator.consumer_groups.downgrade import Downgrades
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
+from odradek.coordinator.consumer_groups.heartbeat_checks import check_heartbeat
+from odradek.coordinator.consumer_groups.leave import Departures
+from odradek.coordinator.consumer_groups.quiet_heartbeat import is_quiet
+from odradek.coordinator.consumer_groups.rebalance import Rebalance
+from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
+from odradek.coordinator.consumer_groups.subscription_regex import resolve_patterns
+from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
+from odradek.coordinator.consumer_groups.upgrade import Upgrades
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.modern_groups.member import MemberKey
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -22,27 +41,8 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 
 from .assignors import configured_assignors
 from .caller import Caller, MayDescribe
-from .classic_groups.join import JoinCall
-from .classic_groups.rebalance import ClassicRebalance
-from .consumer_groups.classic_joins import ClassicJoins
-from .consumer_groups.classic_members import ClassicMembers
-from .consumer_groups.deadlines import ConsumerDeadlines
-from .consumer_groups.downgrade import Downgrades
-from .consumer_groups.group import ConsumerGroup
-from .consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
-from .consumer_groups.heartbeat_checks import check_heartbeat
-from .consumer_groups.leave import Departures
-from .consumer_groups.quiet_heartbeat import is_quiet
-from .consumer_groups.rebalance import Rebalance
-from .consumer_groups.regex_updates import RegexUpdates
-from .consumer_groups.subscription_regex import resolve_patterns
-from .consumer_groups.subscriptions import ResolvedRegex
-from .consumer_groups.upgrade import Upgrades
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .modern_groups.group_configs import ConsumerGroupConfigs
-from .modern_groups.member import MemberKey
-from .modern_groups.topics_view import ClusterTopics
 from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
 
-from .classic_groups.group import ClassicGroup
-from .consumer_groups.group import ConsumerGroup
 from .group import Group
 from .group_shards import GroupShards
 from .share_group_service import ShareGroupService
-from .share_groups.group import ShareGroup
 from .steps import Step, no_step, stepping
-from .streams_groups.group import StreamsGroup
 from .timers import Now
 
 

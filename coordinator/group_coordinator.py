@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.storage.log import PartitionLog
 
 from .alarm import Alarm
@@ -29,7 +30,6 @@ from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
 from .load_queue import LoadQueue
 from .member_requests import MemberRequests, MemberServices
-from .modern_groups.topics_view import ClusterTopics
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
 from .share_group_service import ShareGroupService, ShareStates

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .alarm import Alarm
 from .group_shards import GroupShard
 from .journal import Prepared
 from .modern_group_commits import commit
-from .modern_groups.draft import DraftResult
-from .modern_groups.group import EpochGroup
 from .outcome import Outcome
 from .steps import Step
 from .timers import Now

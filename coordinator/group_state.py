@@ -12,6 +12,15 @@ Kafka: GroupCoordinatorShard.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.records import group_record
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.consumer_groups.replay import CONSUMER_GROUP_RECORDS
+from odradek.coordinator.modern_groups.replay import GroupRecords
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.share_groups.replay import SHARE_GROUP_RECORDS
+from odradek.coordinator.streams_groups.group import StreamsGroup
+from odradek.coordinator.streams_groups.replay import STREAMS_GROUP_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
 from odradek.protocol.records.consumer_offsets import (
@@ -24,18 +33,9 @@ from odradek.protocol.records.consumer_offsets import (
 )
 from odradek.protocol.schema import Message
 
-from .classic_groups.group import ClassicGroup
-from .classic_groups.records import group_record
-from .consumer_groups.group import ConsumerGroup
-from .consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from .group import Group
-from .modern_groups.replay import GroupRecords
 from .offsets import Offsets
 from .outcome import JournalRecord, Outcome, ReplayContext
-from .share_groups.group import ShareGroup
-from .share_groups.replay import SHARE_GROUP_RECORDS
-from .streams_groups.group import StreamsGroup
-from .streams_groups.replay import STREAMS_GROUP_RECORDS
 
 G = TypeVar("G")
 

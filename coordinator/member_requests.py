@@ -16,6 +16,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.join import JoinCall
+from odradek.coordinator.classic_groups.sync import leave_result
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.streams_groups.group import StreamsGroup
+from odradek.coordinator.streams_groups.heartbeat import HeartbeatReply
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -37,20 +44,13 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from .alarm import Alarm
 from .caller import Caller
 from .classic_group_service import ClassicGroupService
-from .classic_groups.group import ClassicGroup
-from .classic_groups.join import JoinCall
-from .classic_groups.sync import leave_result
 from .consumer_group_service import ConsumerGroupService
-from .consumer_groups.group import ConsumerGroup
 from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 from .parked_replies import Parked, ReleaseQueue
 from .share_group_service import ShareGroupService
-from .share_groups.group import ShareGroup
 from .streams_group_service import StreamsGroupService
-from .streams_groups.group import StreamsGroup
-from .streams_groups.heartbeat import HeartbeatReply
 from .timers import Now
 
 logger = logging.getLogger("odradek.groups")

@@ -3,13 +3,13 @@
 import logging
 from typing import Any, TypeVar
 
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.group import EpochGroup
+from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.protocol.errors import ApiError
 
 from .group_shards import GroupShard
 from .journal import Prepared
-from .modern_groups.draft import DraftResult
-from .modern_groups.group import EpochGroup
-from .modern_groups.member import MemberKey
 from .outcome import Outcome
 from .timers import Now
 

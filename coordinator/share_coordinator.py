@@ -14,6 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
+from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
+from odradek.coordinator.share_state.state import ShareState, StateWrite
+from odradek.coordinator.share_state.table import PartitionCount, ShareStateTable
 from odradek.protocol.errors import ApiError
 from odradek.protocol.records.share_group_state import RECORD_TYPES
 from odradek.storage.log import PartitionLog
@@ -25,9 +28,6 @@ from .outcome import JournalRecord, Outcome
 from .record_codec import CoordinatorRecordCodec
 from .shards import CoordinatorShards, Shard
 from .share_partition_key import SharePartitionKey
-from .share_state.settings import ShareCoordinatorSettings
-from .share_state.state import ShareState, StateWrite
-from .share_state.table import PartitionCount, ShareStateTable
 from .timers import Deadline, Now
 
 logger = logging.getLogger("odradek.shares")

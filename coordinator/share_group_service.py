@@ -16,6 +16,31 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
+from odradek.coordinator.assignors.simple import SimpleAssignor
+from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
+from odradek.coordinator.modern_groups.draft import Draft
+from odradek.coordinator.modern_groups.member import MemberKey
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_groups.heartbeat import (
+    Answer,
+    HeartbeatReply,
+    Initialization,
+    ShareHeartbeats,
+    check_heartbeat,
+    not_a_share_group,
+)
+from odradek.coordinator.share_groups.member import ShareMember
+from odradek.coordinator.share_groups.records import epoch_record, state_partitions_record
+from odradek.coordinator.share_groups.start_offsets import (
+    Partitions,
+    alter,
+    begin_deletion,
+    begin_group_deletion,
+    complete_deletion,
+)
+from odradek.coordinator.share_groups.state_partitions import StatePartitions
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestTopic,
@@ -31,34 +56,9 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-from .assignors.simple import SimpleAssignor
 from .caller import Caller
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .modern_groups.deadlines import MemberDeadlines
-from .modern_groups.draft import Draft
-from .modern_groups.member import MemberKey
-from .modern_groups.topics_view import ClusterTopics
-from .share_groups.group import ShareGroup
-from .share_groups.group_configs import ShareGroupConfigs
-from .share_groups.heartbeat import (
-    Answer,
-    HeartbeatReply,
-    Initialization,
-    ShareHeartbeats,
-    check_heartbeat,
-    not_a_share_group,
-)
-from .share_groups.member import ShareMember
-from .share_groups.records import epoch_record, state_partitions_record
-from .share_groups.start_offsets import (
-    Partitions,
-    alter,
-    begin_deletion,
-    begin_group_deletion,
-    complete_deletion,
-)
-from .share_groups.state_partitions import StatePartitions
 from .share_partition_key import SharePartitionKey
 from .steps import Step, no_step, stepping
 from .timers import DeadlineQueue, Now

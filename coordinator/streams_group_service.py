@@ -14,6 +14,17 @@ import logging
 from collections.abc import Awaitable, Iterable
 from functools import partial
 
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.modern_groups.member import MemberKey
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.streams_groups.deadlines import GroupKey, StreamsDeadlines
+from odradek.coordinator.streams_groups.draft import StreamsDraft
+from odradek.coordinator.streams_groups.group import StreamsGroup
+from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
+from odradek.coordinator.streams_groups.heartbeat import Answer, HeartbeatReply, StreamsHeartbeats
+from odradek.coordinator.streams_groups.heartbeat_checks import check_heartbeat
+from odradek.coordinator.streams_groups.leave import remove_member
+from odradek.coordinator.streams_groups.rebalance import StreamsRebalance
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -24,19 +35,8 @@ from .caller import Caller
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
-from .modern_groups.draft import DraftResult
-from .modern_groups.member import MemberKey
-from .modern_groups.topics_view import ClusterTopics
 from .outcome import Outcome
 from .steps import Step
-from .streams_groups.deadlines import GroupKey, StreamsDeadlines
-from .streams_groups.draft import StreamsDraft
-from .streams_groups.group import StreamsGroup
-from .streams_groups.group_configs import StreamsGroupConfigs
-from .streams_groups.heartbeat import Answer, HeartbeatReply, StreamsHeartbeats
-from .streams_groups.heartbeat_checks import check_heartbeat
-from .streams_groups.leave import remove_member
-from .streams_groups.rebalance import StreamsRebalance
 from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")

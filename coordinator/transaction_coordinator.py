@@ -17,6 +17,27 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from odradek.coordinator.transactions.codec import TransactionCodec
+from odradek.coordinator.transactions.completion import Completion, TransactionShard
+from odradek.coordinator.transactions.ending import (
+    must_end_v1,
+    must_end_v2,
+    prepare,
+    prepare_fence,
+    producer_after,
+)
+from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.coordinator.transactions.partitions import add_partitions, missing_partitions
+from odradek.coordinator.transactions.settings import TransactionSettings
+from odradek.coordinator.transactions.starting import (
+    check_start,
+    needs_producer_id,
+    raise_epoch,
+    rotate_producer_id,
+)
+from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.table import NO_TIMEOUT_MS, TransactionTable
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -30,21 +51,6 @@ from .load_queue import LoadQueue
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .shards import CoordinatorShards
 from .timers import Deadline, Now
-from .transactions.codec import TransactionCodec
-from .transactions.completion import Completion, TransactionShard
-from .transactions.ending import must_end_v1, must_end_v2, prepare, prepare_fence, producer_after
-from .transactions.marker_writer import MarkerWriter
-from .transactions.partitions import add_partitions, missing_partitions
-from .transactions.settings import TransactionSettings
-from .transactions.starting import (
-    check_start,
-    needs_producer_id,
-    raise_epoch,
-    rotate_producer_id,
-)
-from .transactions.states import TransactionState
-from .transactions.table import NO_TIMEOUT_MS, TransactionTable
-from .transactions.transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 

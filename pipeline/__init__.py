@@ -27,7 +27,8 @@ __all__ = ["register"]
 
 def register(spark: "SparkSession") -> None:
     """Register `format("odradek")` with a session, for batch queries and for streams."""
-    from .source.data_source import OdradekDataSource
+    from odradek.pipeline.source.data_source import OdradekDataSource
+
     from .spark_internals import workers_python
 
     context = getattr(spark, "sparkContext", None)  # there is none in a session of Spark Connect

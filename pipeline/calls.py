@@ -1,6 +1,6 @@
 """The jobs as Python calls, for notebooks and programs. They do what the commands do.
 
-    from odradek.pipeline.calls import archive, replay
+    from .calls import archive, replay
 
     summary = archive("ARCHIVE", "data", topics=["orders"], until_end=True)
     summary.total().records, summary.problems
@@ -19,22 +19,22 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipeline.jobs.archive.job import ArchiveSettings, run_archive
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
+from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice
+from odradek.pipeline.jobs.archive.summary import ArchiveSummary
+from odradek.pipeline.jobs.process_tasks import ProcessTasks
+from odradek.pipeline.jobs.progress import progress_bar
+from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary, new_job_id, run_replay
+from odradek.pipeline.jobs.replay.selection import Selection
+from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, run_stats
+from odradek.pipeline.jobs.task_runner import TaskRunner
+from odradek.pipeline.jobs.topic_choice import TopicChoice
+from odradek.pipeline.sink.write_options import Delivery
 from odradek.storage.time_text import utc_ms
 
 from .jobs import JobError
-from .jobs.archive.job import ArchiveSettings, run_archive
-from .jobs.archive.parquet.storage import ArchiveLocation
-from .jobs.archive.splitting.json_schema import parse_json_schema
-from .jobs.archive.splitting.topic_schemas import RegistryChoice
-from .jobs.archive.summary import ArchiveSummary
-from .jobs.process_tasks import ProcessTasks
-from .jobs.progress import progress_bar
-from .jobs.replay.job import ReplaySettings, ReplaySummary, new_job_id, run_replay
-from .jobs.replay.selection import Selection
-from .jobs.stats.job import StatsReport, StatsSettings, run_stats
-from .jobs.task_runner import TaskRunner
-from .jobs.topic_choice import TopicChoice
-from .sink.write_options import Delivery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +155,7 @@ def stats(
 @contextmanager
 def _runner(processes: int | None, spark: "SparkSession | None") -> Iterator[TaskRunner]:
     if spark is not None:
-        from .jobs.spark_tasks import SparkTasks
+        from odradek.pipeline.jobs.spark_tasks import SparkTasks
 
         yield SparkTasks(spark)
         return

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from .decoding.varints import Ints
+from odradek.pipeline.decoding.varints import Ints
 
 NOW_MS: Final = 0  # librdkafka stamps a record with this timestamp with the current time
 _INSTEAD_OF_0_MS = 1

@@ -27,8 +27,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from odradek.pipeline.registry.formats import RegistryFormat
+
 from .option_values import OptionError
-from .registry.formats import RegistryFormat
 from .spark_versions import from_arrow_type, to_arrow_type
 
 __all__ = ["decode_json", "decode_registry", "fail_at_errors", "with_dead_letters"]
@@ -155,7 +156,7 @@ def decode_registry(
     Values are read with the latest schema of the subject. `registry` holds the settings of
     confluent-kafka's client, such as url. Raises RegistryError.
     """
-    from .registry.values import find_schema  # the extra `registry`
+    from odradek.pipeline.registry.values import find_schema  # the extra `registry`
 
     schema = find_schema(kind, subject, registry)
     decoded = StructField(into, from_arrow_type(schema.type))

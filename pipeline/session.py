@@ -54,7 +54,7 @@ def make_session(
         raise NoSparkError(reason)
     from pyspark.sql import SparkSession  # only after the check above
 
-    from . import register
+    from odradek.pipeline import register
 
     if master is None and SPARK_SUBMIT not in os.environ:
         master = "local[*]"

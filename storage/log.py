@@ -35,6 +35,16 @@ from odradek.protocol.batch_header import (
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
+from odradek.storage.cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
+from odradek.storage.cleaning.task import CleanedSegment
+from odradek.storage.directories.disk_errors import is_transient
+from odradek.storage.recovering.log_source import LoadedLog, LogSource
+from odradek.storage.recovering.producer_recovery import (
+    aborted_transaction,
+    rebuild_producer_state,
+    recall_recent_batches,
+)
+from odradek.storage.recovering.recovery import load_log
 
 from .append import AppendOrigin, AppendResult, EndMarker
 from .append_rules import AppendRules
@@ -45,23 +55,13 @@ from .batch_validator import (
     read_ordinary_batch,
 )
 from .checkpoints import write_topic_id
-from .cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
-from .cleaning.task import CleanedSegment
 from .committed_reads import CommittedRead, cut_before, cut_to_committed
-from .directories.disk_errors import is_transient
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
 from .hidden_ends import HiddenEnds
 from .marker_batch import marker_batch
 from .offset_lookup import find_timestamp, newest_record, offsets_written_before
 from .record_walk import WalkedRecords
-from .recovering.log_source import LoadedLog, LogSource
-from .recovering.producer_recovery import (
-    aborted_transaction,
-    rebuild_producer_state,
-    recall_recent_batches,
-)
-from .recovering.recovery import load_log
 from .segment import RollLimits, Segment
 from .segment_removal import SegmentRemoval, SegmentRemover
 from .segment_settings import SegmentSettings

@@ -27,26 +27,29 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
-
-from .checkpoints import write_offsets
-from .deletions import Deletions
-from .directories.checkpoint_files import CheckpointFiles, Offsets
-from .directories.data_directory import (
+from odradek.storage.directories.checkpoint_files import CheckpointFiles, Offsets
+from odradek.storage.directories.data_directory import (
     DataDirectory,
     DirectoryError,
     Inspection,
     OpenedDirectories,
     open_directories,
 )
-from .directories.disk_errors import is_full_disk, is_transient
-from .directories.found_log import FoundLog, divide, stored_bytes
-from .directories.log_creation import CreatedLog, LogCreation, NewLog
-from .directories.log_opening import LogOpening
-from .directories.log_removal import LogRemoval, LogRemover
-from .directories.log_search import search
-from .directories.log_share import ALL_LOGS, LogShare
-from .directories.log_table import LogTable
-from .directories.offset_checkpoints import OffsetCheckpoints, read_checkpoint
+from odradek.storage.directories.disk_errors import is_full_disk, is_transient
+from odradek.storage.directories.found_log import FoundLog, divide, stored_bytes
+from odradek.storage.directories.log_creation import CreatedLog, LogCreation, NewLog
+from odradek.storage.directories.log_opening import LogOpening
+from odradek.storage.directories.log_removal import LogRemoval, LogRemover
+from odradek.storage.directories.log_search import search
+from odradek.storage.directories.log_share import ALL_LOGS, LogShare
+from odradek.storage.directories.log_table import LogTable
+from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints, read_checkpoint
+from odradek.storage.recovering.producer_recovery import RecentBatches
+from odradek.storage.recovering.task import RecoveryTask
+from odradek.storage.recovering.unflushed import should_report
+
+from .checkpoints import write_offsets
+from .deletions import Deletions
 from .filenames import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -57,9 +60,6 @@ from .filenames import (
 )
 from .files import Files
 from .log import PartitionLog
-from .recovering.producer_recovery import RecentBatches
-from .recovering.task import RecoveryTask
-from .recovering.unflushed import should_report
 from .topic_names import CLUSTER_METADATA_TOPIC
 from .topic_partition import TopicPartition
 

@@ -24,11 +24,11 @@ from msgspec.structs import replace
 from odradek.protocol.any_batch import first_offset, read_any_records
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
+from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 
 from .batch_scan import CorruptBatchError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
-from .inspect.raw_batch import RawBatch, scan_raw
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 

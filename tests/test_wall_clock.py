@@ -48,8 +48,8 @@ REASONS = {
         broker/handlers/write_txn_markers.py: write_to_partition
         broker/lifecycle/directory_failure.py: _record_failure
         broker/maintenance/metadata_snapshots.py: write
-        broker/requests/produced_transactions.py: verify_when_ended
-        broker/requests/quick_produce.py: append_partition append_single check_all
+        broker/producing/produced_transactions.py: verify_when_ended
+        broker/producing/quick_produce.py: append_partition append_single check_all
         broker/shares/shares.py: _store_and_apply acknowledge open
         broker/telemetry/pushed_records.py: _record write
         broker/workers/metadata_follower.py: _change_logs
@@ -91,7 +91,7 @@ REASONS = {
         broker/quotas/rates.py: _refill _window_ms record
         broker/quotas/request_meter.py: take_permits
         broker/quotas/used_rates.py: _forget_inactive
-        broker/requests/fetch_sessions.py: _evict
+        broker/fetching/fetch_sessions.py: _evict
         broker/security/denials.py: log
         broker/security/sasl/authenticator.py: _is_in_time _may_reauthenticate
         broker/security/sasl/failed_logins.py: note
@@ -150,7 +150,7 @@ REASONS = {
     """,
     "inactivity since a time that a log holds (batch, commit, snapshot), as in Kafka": """
         broker/maintenance/log_recovery.py: _open _recover
-        broker/maintenance/periodic_tasks.py: expire_producers
+        broker/periodic_tasks.py: expire_producers
         coordinator/offset_expiry.py: _has_expired
         coordinator/offset_requests.py: commit_offsets
         coordinator/offset_retention.py: _expire
@@ -176,7 +176,7 @@ REASONS = {
         coordinator/timers.py: note
     """,
     "read for each request; also says which request is timed, at once after a jump": """
-        broker/metrics/timed_requests.py: handle_timed
+        broker/requests/timed_requests.py: handle_timed
         broker/requests/dispatch.py: _serve
     """,
 }

@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 
-from .bench.options import bench
-from .client.acl_options import app as acls
-from .client.config_options import app as configs
-from .client.group_options import app as groups
-from .client.quota_options import app as quotas
-from .client.record_options import consume, produce
-from .client.token_options import app as tokens
-from .client.topic_options import app as topics
-from .client.transaction_options import app as transactions
-from .client.user_options import app as users
-from .doctor.options import doctor
-from .dump.options import dump_log
-from .format.options import format_directories
-from .pipeline.group import app as pipeline
-from .retention.options import why_not_deleted
-from .verify.options import verify
+from odradek.tools.bench.options import bench
+from odradek.tools.client.acl_options import app as acls
+from odradek.tools.client.config_options import app as configs
+from odradek.tools.client.group_options import app as groups
+from odradek.tools.client.quota_options import app as quotas
+from odradek.tools.client.record_options import consume, produce
+from odradek.tools.client.token_options import app as tokens
+from odradek.tools.client.topic_options import app as topics
+from odradek.tools.client.transaction_options import app as transactions
+from odradek.tools.client.user_options import app as users
+from odradek.tools.doctor.options import doctor
+from odradek.tools.dump.options import dump_log
+from odradek.tools.format.options import format_directories
+from odradek.tools.pipeline.group import app as pipeline
+from odradek.tools.retention.options import why_not_deleted
+from odradek.tools.verify.options import verify
 
 app = typer.Typer(
     help="odradek: a Kafka broker in one Python process.",

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.port is not None:
         options.override.append(f"listeners=PLAINTEXT://localhost:{options.port}")
-    from odradek.broker.lifecycle.log_lines import configure_logging
+    from odradek.broker.common.log_lines import configure_logging
 
     configure_logging(options.log_format)
     try:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from odradek.broker.telemetry.subscriptions import Subscriptions
+from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.storage.log_manager import LogManager
 
-from .effective_config import EffectiveConfig
+from .subscriptions import Subscriptions
 
 logger = logging.getLogger("odradek.config")
 

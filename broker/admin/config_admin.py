@@ -11,6 +11,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from odradek.broker.admin import log_levels
+from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.turns.slices import Slices
 from odradek.config.dynamic_settings import usable_settings
@@ -29,9 +31,7 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from . import log_levels
 from .applied_config import AppliedConfig
-from .effective_config import EffectiveConfig
 from .operations import Operations
 
 logger = logging.getLogger("odradek.config")

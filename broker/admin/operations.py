@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from odradek.broker.lifecycle.background_tasks import BackgroundTasks
+from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.turns.slices import Make, SliceRunner
 
 T = TypeVar("T")

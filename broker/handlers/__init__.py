@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping
 
-from odradek.broker.requests.route import Handler
-from odradek.protocol.api_keys import ApiKey
-
-from . import (
+from odradek.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     add_raft_voter,
@@ -84,6 +81,8 @@ from . import (
     write_share_group_state,
     write_txn_markers,
 )
+from odradek.broker.requests.route import Handler
+from odradek.protocol.api_keys import ApiKey
 
 # The APIs that are served. Their versions are declared on the message classes.
 HANDLERS: Mapping[ApiKey, Handler] = {

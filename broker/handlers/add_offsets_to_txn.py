@@ -4,8 +4,8 @@ Adds the offsets of a group to a transaction: the partition of `__consumer_offse
 group's offsets are stored. Producers of transaction version 2 do not send it (KIP-890).
 v2 clients know PRODUCER_FENCED."""
 
+from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.producer_errors import known_producer_error
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError

@@ -8,8 +8,8 @@ TRANSACTION_ABORTABLE (KIP-890)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.producer_errors import known_producer_error
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.producer import ProducerIdAndEpoch

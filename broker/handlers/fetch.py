@@ -19,18 +19,18 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from odradek.broker.common.traffic import Traffic
 from odradek.broker.disk.cold_reads import combine
-from odradek.broker.metrics.traffic import Traffic
-from odradek.broker.quotas.request_meter import RequestMeter
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.down_conversion import (
+from odradek.broker.fetching.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
     LAST_VERSION_WITH_MESSAGE_SETS,
     MAX_BYTES,
     TOO_LARGE,
 )
-from odradek.broker.requests.fetch_sessions import FetchPlan, PartitionKey, split_key
-from odradek.broker.requests.fetch_waiters import LogWatch
+from odradek.broker.fetching.fetch_sessions import FetchPlan, PartitionKey, split_key
+from odradek.broker.fetching.fetch_waiters import LogWatch
+from odradek.broker.quotas.request_meter import RequestMeter
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.steps import Step, no_step, stepping

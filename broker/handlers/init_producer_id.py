@@ -9,8 +9,8 @@ Not done: keeping a prepared transaction, which Kafka 4.3 refuses as well."""
 
 from collections.abc import Awaitable
 
+from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.producer_errors import known_producer_error
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.producer import ProducerIdAndEpoch

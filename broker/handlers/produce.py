@@ -19,14 +19,13 @@ from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.produce_answers import (
+from odradek.broker.producing.produce_answers import (
     UNKNOWN_OFFSET,
     close_on_error,
     count_refusal,
     refused,
 )
-from odradek.broker.requests.produced_batches import (
+from odradek.broker.producing.produced_batches import (
     ATTRIBUTES_LOW_BYTE,
     FIRST_VERSION_BY_ID,
     FIRST_VERSION_WITH_ZSTD,
@@ -36,16 +35,17 @@ from odradek.broker.requests.produced_batches import (
     owned,
     topic_name,
 )
-from odradek.broker.requests.produced_transactions import (
+from odradek.broker.producing.produced_transactions import (
     FIRST_VERSION_THAT_ADDS_PARTITIONS,
     is_ending,
     verify,
     verify_all,
     verify_when_ended,
 )
-from odradek.broker.requests.quick_produce import append_partition, append_quickly
-from odradek.broker.requests.single_batch import SingleBatch
-from odradek.broker.requests.transaction_verification import UnsyncedTransactionError, Verified
+from odradek.broker.producing.quick_produce import append_partition, append_quickly
+from odradek.broker.producing.single_batch import SingleBatch
+from odradek.broker.producing.transaction_verification import UnsyncedTransactionError, Verified
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.batch_header import (

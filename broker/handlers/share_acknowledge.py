@@ -7,8 +7,8 @@ v2 can renew locks (KIP-1222)."""
 
 from contextlib import suppress
 
+from odradek.broker.fetching.fetch_sessions import FINAL_EPOCH
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.fetch_sessions import FINAL_EPOCH
 from odradek.broker.requests.share_requests import Acknowledged, acknowledge_all, check_member
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_acknowledge import (

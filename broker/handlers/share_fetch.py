@@ -14,13 +14,13 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.fetch_sessions import (
+from odradek.broker.fetching.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     has_bytes,
     is_too_large,
 )
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_requests import (
     FIRST_VERSION_WITH_RENEWAL,
     Acknowledged,
@@ -105,7 +105,7 @@ def named_places(context: RequestContext, request: ShareFetchRequest) -> list[Pl
 def check_size(context: RequestContext, size: int) -> None:
     """Check the number of partitions of a session. Raises ApiError SHARE_SESSION_LIMIT_REACHED.
 
-    See fetch_sessions.py. Kafka has no such limit.
+    See fetching/fetch_sessions.py. Kafka has no such limit.
     """
     if is_too_large(size, context.broker.metadata.topics.partition_count):
         raise ApiError(

@@ -8,14 +8,14 @@ group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
 from collections.abc import Awaitable, Sequence
 
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.readable_topics import readable_topic
-from odradek.broker.requests.transaction_verification import (
+from odradek.broker.producing.transaction_verification import (
     Support,
     UnsyncedTransactionError,
     add_or_verify,
     may_skip,
 )
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.readable_topics import readable_topic
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.producer import ProducerIdAndEpoch

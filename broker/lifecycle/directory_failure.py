@@ -17,10 +17,9 @@ from __future__ import annotations
 import logging
 
 from odradek.broker.broker import Broker
+from odradek.broker.startup.startup import directories_of
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DataDirectory
-
-from .startup import directories_of
 
 logger = logging.getLogger("odradek")
 

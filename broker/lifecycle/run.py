@@ -10,13 +10,13 @@ import signal
 import uvloop
 
 from odradek.broker.network.listeners import ListenError
+from odradek.broker.startup.garbage_collection import spare_startup_objects
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.storage.directories.data_directory import DirectoryError
 
-from .garbage_collection import spare_startup_objects
 from .parent_process import ParentWatch, print_address
-from .preflight import RefusedToStartError
 from .running import start_broker
 from .service_manager import ServiceManager
 

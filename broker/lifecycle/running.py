@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.network.listeners import BoundListener, bind_process
 from odradek.broker.network.server import Server
+from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
+from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.route import Handler
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
 from .directory_failure import watch_directories
 from .exposure import exposure_warning
-from .preflight import RefusedToStartError
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
@@ -84,7 +85,7 @@ async def _open_with_workers(
         worker_ports = [each.ports for each in sockets]
         broker = Broker(config, loop, ports, worker_ports=worker_ports)
         watch_directories(broker)
-        workers = WorkerPool(broker, sockets, Dispatcher(broker, HANDLERS))
+        workers = WorkerPool(broker, sockets, Dispatcher(broker, HANDLERS, SingleBatches()))
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
@@ -172,7 +173,7 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports."""
-    server = Server(broker, bound, Dispatcher(broker, handlers))
+    server = Server(broker, bound, Dispatcher(broker, handlers, SingleBatches()))
     if http is None or broker.traffic is None:
         return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.

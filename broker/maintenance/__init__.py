@@ -1,5 +1,5 @@
-"""Background work of the broker.
+"""Background work of the broker on its logs.
 
-Reading order: periodic_tasks; retention_check; cleaning/ (log compaction); log_recovery, log_mover,
-metadata_snapshots; workers/ (the processes that walk records for the broker).
+Reading order: retention_check; cleaning/ (log compaction); log_recovery, log_mover,
+metadata_snapshots. periodic_tasks.py beside this room says when they run.
 """

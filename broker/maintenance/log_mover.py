@@ -18,10 +18,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 
-from odradek.broker.admin.effective_config import EffectiveConfig
+from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSyncs
+from odradek.broker.disk.throttle import MAX_SLEEP_SECONDS, Pace
+from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
@@ -30,9 +32,6 @@ from odradek.storage.moving.copy_plan import CopyPlan
 from odradek.storage.moving.future_log import COPY_BYTES, FutureLog
 from odradek.storage.moving.log_moves import LogMoves, future_name
 from odradek.storage.topic_partition import TopicPartition
-
-from .cleaning.log_cleaner import LogCleaner
-from .throttle import MAX_SLEEP_SECONDS, Pace
 
 logger = logging.getLogger("odradek.moves")
 

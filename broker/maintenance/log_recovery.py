@@ -21,15 +21,14 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
+from odradek.broker.processes.child_process import RecoveryWorker
+from odradek.broker.processes.messages import Recovered, RecoveryFailed
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
-
-from .workers.messages import Recovered, RecoveryFailed
-from .workers.worker_process import RecoveryWorker
 
 logger = logging.getLogger("odradek.recovery")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from .durations import Durations
+from odradek.broker.common.durations import Durations
 
 MEASURE_EVERY_S = 0.1
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from .durations import Durations
+from odradek.broker.common.durations import Durations
+
 from .observed import Observed
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | Durations]

@@ -11,6 +11,7 @@ import asyncio
 from http import HTTPStatus
 
 from odradek.broker.broker import Broker
+from odradek.broker.common.traffic import Traffic
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
 
@@ -19,7 +20,6 @@ from .loop_delay import LoopDelay
 from .observed import Observed
 from .readiness import problems
 from .rendering import CONTENT_TYPE, render
-from .traffic import Traffic
 
 
 class Monitoring:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odradek.broker.broker import Broker
+from odradek.broker.common.traffic import Traffic
 from odradek.broker.network.server import Server
 
 from .loop_delay import LoopDelay
-from .traffic import Traffic
 
 
 @dataclass(slots=True, kw_only=True)

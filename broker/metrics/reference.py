@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Iterable, Iterator
 
+from odradek.broker.common.durations import BOUNDS_MS
+from odradek.broker.common.traffic import TIMED_EVERY_MS
+
 from .catalogue import CATALOGUE
-from .durations import BOUNDS_MS
 from .metric import Kind, Metric
 from .rendering import PROCESS
-from .traffic import TIMED_EVERY_MS
 
 OPENING = f"""\
 # Metrics

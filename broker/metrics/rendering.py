@@ -18,10 +18,10 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.telemetry.client_series import is_counter
 
 from .catalogue import metrics_of
-from .durations import BOUNDS_MS, Durations
 from .metric import Kind, Metric
 from .observed import Observed
 

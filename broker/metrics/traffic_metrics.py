@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from .durations import Durations
+from odradek.broker.common.durations import Durations
+
 from .metric import Kind, Metric, Sample, counter
 from .observed import Observed
 

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from odradek.broker.lifecycle.background_tasks import BackgroundTasks
+from odradek.broker.common.background_tasks import BackgroundTasks
 
 from .connection_limits import ListenerLimits
 from .listeners import host_and_port

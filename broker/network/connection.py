@@ -53,7 +53,7 @@ from msgspec import Struct
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GROUP_APIS, GroupTurns
 from odradek.broker.turns.large_turns import LARGE_BYTES, LargeTurns
 from odradek.config.listeners import Listener

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from odradek.broker.broker import Broker
 from odradek.broker.requests.dispatch import Dispatcher
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 

@@ -1,6 +1,5 @@
-"""Decodes frames, calls the handler of their API, and holds the state that handlers share.
+"""Decodes frames, calls the handler of their API, and holds what several handlers use.
 
-Reading order: session, context, route, dispatch; then what handlers use or wait for
-(fetch_sessions, fetch_waiters, down_conversion, internal_topic, lost_writes, modern_group_describe,
-share_requests, share_state_requests).
+Reading order: context, route, dispatch, timed_requests; then what handlers of more than one API
+have in common (internal_topic, lost_writes, modern_group_describe, share_requests, ...).
 """

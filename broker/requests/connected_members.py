@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -21,7 +22,6 @@ from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartb
 
 from .context import RequestContext
 from .route import Handler
-from .session import Session
 
 # The requests that name a member. Its client sends all of them on one connection.
 MEMBER_APIS = frozenset(

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
+from odradek.broker.common.nodes import Node
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.decision import Question
@@ -19,16 +20,14 @@ from odradek.broker.security.operations import (
     bit_field,
 )
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
-from odradek.broker.workers.nodes import Node
 from odradek.coordinator.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
 from odradek.coordinator.steps import Step, no_step
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
-
-from .session import Session
 
 T = TypeVar("T")
 

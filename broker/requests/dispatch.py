@@ -28,12 +28,12 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
+from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.disk.log_sync import Sync
-from odradek.broker.metrics.timed_requests import handle_timed
-from odradek.broker.metrics.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
+from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import (
     Result,
     SliceRunner,
@@ -54,9 +54,8 @@ from odradek.storage.log import PartitionLog
 
 from .context import RequestContext, ServedVersions
 from .lost_writes import retry_after_lost_write
-from .route import RESPONSE_HEADER, Handler, Route
-from .session import Session
-from .single_batch import SingleBatches
+from .route import RESPONSE_HEADER, Handler, KnownFrames, Route
+from .timed_requests import handle_timed
 
 Retry = Callable[[Message], Awaitable[Message]]
 # A framed response, and the places of file slices in it.
@@ -227,14 +226,19 @@ class RawToken(Answer):
 
 
 class Dispatcher:
-    """Serves the requests of all connections by the table of handlers."""
+    """Serves the requests of all connections by the table of handlers.
 
-    def __init__(self, broker: Broker, handlers: Mapping[ApiKey, Handler]) -> None:
+    Requests of which the first bytes are in `known` are not decoded.
+    """
+
+    def __init__(
+        self, broker: Broker, handlers: Mapping[ApiKey, Handler], known: KnownFrames
+    ) -> None:
         self._broker = broker
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
-        self._singles = SingleBatches()
+        self._known = known
         self._now_ms = broker.now_ms
         self._quotas = broker.quotas
 
@@ -249,15 +253,15 @@ class Dispatcher:
             answer = self._guarded(session, session.guard, frame)
             if answer is not None:
                 return answer
-        single = self._singles.find(frame)
-        if single is not None:
-            target, number = single.target, single.correlation_id
-            return self._serve(session, target.route, target.client_id, number, single, len(frame))
+        known = self._known.find(frame)
+        if known is not None:
+            target, number = known.target, known.correlation_id
+            return self._serve(session, target.route, target.client_id, number, known, len(frame))
         route, header, position = self._read_header(frame)
         try:
             request = self._read_small(route, frame, position)
-            if route.key is ApiKey.PRODUCE:
-                self._singles.keep(frame, header, request, route)
+            if route.key is self._known.key:
+                self._known.keep(frame, header, request, route)
             number = header.correlation_id
             return self._serve(session, route, header.client_id, number, request, len(frame))
         except NotSmallError:

@@ -1,9 +1,10 @@
 """Topics that a request names by name or by id."""
 
-from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
+
+from .context import RequestContext
 
 
 def readable_topic(context: RequestContext, name: str, topic_id: bytes | None) -> Topic:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from odradek.broker.metrics.traffic import RequestTraffic
+from odradek.broker.common.traffic import RequestTraffic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import Codec
+from odradek.protocol.headers import RequestHeader
 
 from .context import RequestContext
 
@@ -42,3 +43,37 @@ class Route:
             size = _FLEXIBLE_HEADER.size - _SIZE_BYTES + len(body)
             return _FLEXIBLE_HEADER.pack(size, correlation_id, 0) + body
         return RESPONSE_HEADER.pack(_SIZE_BYTES + len(body), correlation_id) + body
+
+
+class KnownTarget(Protocol):
+    """What the first bytes of a request say."""
+
+    @property
+    def route(self) -> Route: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+
+class KnownRequest(Protocol):
+    """A request that is handed to its handler as it is, because its first bytes are known."""
+
+    @property
+    def target(self) -> KnownTarget: ...
+
+    @property
+    def correlation_id(self) -> int: ...
+
+
+class KnownFrames(Protocol):
+    """Recognises requests of one API by their first bytes."""
+
+    @property
+    def key(self) -> ApiKey:
+        """The API."""
+
+    def find(self, frame: memoryview) -> KnownRequest | None:
+        """Return the request of a frame, or None if it must be decoded."""
+
+    def keep(self, frame: memoryview, header: RequestHeader, request: Any, route: Route) -> None:
+        """Remember the first bytes of a decoded request, if others may begin with them."""

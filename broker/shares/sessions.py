@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from odradek.broker.requests.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from odradek.broker.requests.session import Session
+from odradek.broker.fetching.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
+from odradek.broker.security.session import Session
 from odradek.protocol.errors import ApiError, ErrorCode
 
 # A topic id and a partition.

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Sequence
 
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.coordinator.alarm import Alarm
 from odradek.coordinator.share_coordinator import ShareCoordinator

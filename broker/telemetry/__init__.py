@@ -4,7 +4,6 @@ Clients ask for their subscription, and push metrics as OTLP (OpenTelemetry's pr
 
 Reading order:
 
-subscriptions       what the subscriptions in the metadata ask of one client
 instances           the clients that have asked, and when each may ask or push again
 otlp                reads the metrics out of OTLP bytes
 payloads            decompresses and reads what is pushed, at a bounded cost

@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from odradek.broker.lifecycle.background_tasks import BackgroundTasks
-from odradek.broker.requests.session import Session
+from odradek.broker.admin.subscriptions import Subscriptions
+from odradek.broker.common.background_tasks import BackgroundTasks
+from odradek.broker.security.session import Session
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest
@@ -26,7 +27,6 @@ from .client_series import ClientSeries
 from .instances import ClientInstance, ClientInstances, attributes_of
 from .payloads import Payloads
 from .pushed_records import PushedRecords
-from .subscriptions import Subscriptions
 
 # In the order of preference.
 ACCEPTED_COMPRESSION_TYPES = (

@@ -17,11 +17,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from odradek.broker.requests.session import Session
+from odradek.broker.admin.subscriptions import Subscriptions, Wanted, subscription_id
+from odradek.broker.security.session import Session
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
-
-from .subscriptions import Subscriptions, Wanted, subscription_id
 
 MAX_INSTANCES = 16_384
 SHORTEST_LIFE_MS = 60_000

@@ -15,6 +15,6 @@ def __getattr__(name: str) -> object:
     """Import the names above when they are used: every pytest session imports this package."""
     if name not in __all__:
         raise AttributeError(f"odradek.broker.testing has no {name}")
-    from . import broker
+    from odradek.broker.testing import broker
 
     return getattr(broker, name)

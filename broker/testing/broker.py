@@ -29,10 +29,10 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from odradek.broker.testing import calls
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
-from . import calls
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")

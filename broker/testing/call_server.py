@@ -7,9 +7,9 @@ import sys
 import msgspec
 import uvloop
 
-from odradek.broker.lifecycle.log_lines import configure_logging
-from odradek.broker.lifecycle.preflight import RefusedToStartError
+from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.network.listeners import ListenError
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DirectoryError

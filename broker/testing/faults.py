@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext, ServedVersions
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.route import Handler
-from odradek.broker.requests.single_batch import SingleBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message, VersionRange

@@ -12,6 +12,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import BoundListener, bind_listeners
+from odradek.broker.testing import calls
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
@@ -28,7 +29,6 @@ from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
-from . import calls
 from .access import add_user, remove_access
 from .clock import AdjustableClock
 from .faults import Faults

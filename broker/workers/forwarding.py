@@ -16,6 +16,13 @@ from functools import partial
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
+from odradek.broker.processes.channel import Channel
+from odradek.broker.processes.worker_messages import (
+    ForwardCancelled,
+    ForwardedRequest,
+    ForwardedResponse,
+)
+from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.quotas.request_meter import MeteredElsewhere
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import (
@@ -26,7 +33,7 @@ from odradek.broker.requests.dispatch import (
     SlicedAnswer,
 )
 from odradek.broker.requests.route import Handler
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -36,8 +43,6 @@ from odradek.protocol.messages.list_transactions import (
 )
 from odradek.protocol.schema import DecodeError
 
-from .channel import Channel
-from .messages import ForwardCancelled, ForwardedRequest, ForwardedResponse
 from .named_leaders import naming_leaders
 
 logger = logging.getLogger("odradek.workers")
@@ -158,7 +163,7 @@ class WorkerDispatcher(Dispatcher):
     """
 
     def __init__(self, broker: Broker, forwarder: Forwarder) -> None:
-        super().__init__(broker, WORKER_HANDLERS)
+        super().__init__(broker, WORKER_HANDLERS, SingleBatches())
         self._forwarder = forwarder
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:

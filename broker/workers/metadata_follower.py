@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from odradek.broker.processes.worker_messages import MetadataBatches
 from odradek.coordinator.journal import replay_stored, stored_records
 from odradek.coordinator.metadata.client_quotas import IP
 from odradek.coordinator.metadata.config_changes import ConfigResource
@@ -22,7 +23,6 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.topic_partition import TopicPartition
 
-from .messages import MetadataBatches
 from .worker_broker import WorkerBroker
 
 LOG_NAME = "__cluster_metadata-0"

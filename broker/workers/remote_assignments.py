@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from odradek.broker.processes.worker_messages import AssignDirectory, DirectoryAssigned
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
-
-from .messages import AssignDirectory, DirectoryAssigned
 
 
 class RemoteAssignments:

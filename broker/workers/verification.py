@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 
 from odradek.broker.broker import Broker
-from odradek.broker.requests.transaction_verification import (
+from odradek.broker.processes.worker_messages import TransactionVerified, VerifyTransaction
+from odradek.broker.producing.transaction_verification import (
     Obstacle,
     Support,
     UnsyncedTransactionError,
@@ -15,8 +16,6 @@ from odradek.broker.requests.transaction_verification import (
 )
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
-
-from .messages import TransactionVerified, VerifyTransaction
 
 logger = logging.getLogger("odradek.workers")
 

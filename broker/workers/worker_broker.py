@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from odradek.broker.broker import Broker
-from odradek.broker.lifecycle.coordinator_logs import CoordinatorLogs
-from odradek.broker.lifecycle.coordinators import load_group_configs
-from odradek.broker.lifecycle.startup import lead_logs
+from odradek.broker.processes.worker_messages import SharedDirectory, StartWorker
+from odradek.broker.startup.coordinator_logs import CoordinatorLogs
+from odradek.broker.startup.coordinators import load_group_configs
+from odradek.broker.startup.startup import lead_logs
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.topics import Topic
@@ -29,7 +30,6 @@ from odradek.storage.directories.log_share import LogShare
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 
-from .messages import SharedDirectory, StartWorker
 from .remote_assignments import RemoteAssignments
 
 logger = logging.getLogger("odradek.workers")

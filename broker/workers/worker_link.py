@@ -14,15 +14,10 @@ import subprocess
 import sys
 
 from odradek.broker.broker import Broker
-from odradek.broker.lifecycle.log_lines import log_format_in_use
-from odradek.broker.requests.dispatch import Dispatcher
-from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DataDirectory
-
-from .channel import Channel, ChannelClosedError
-from .forwarding import ForwardedRequests
-from .heartbeats import Heartbeats
-from .messages import (
+from odradek.broker.common.log_lines import log_format_in_use
+from odradek.broker.processes.channel import Channel, ChannelClosedError
+from odradek.broker.processes.remote_markers import RemoteMarkers
+from odradek.broker.processes.worker_messages import (
     Applied,
     AssignDirectory,
     CheckpointPart,
@@ -40,7 +35,12 @@ from .messages import (
     StopWorker,
     VerifyTransaction,
 )
-from .remote_markers import RemoteMarkers
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.data_directory import DataDirectory
+
+from .forwarding import ForwardedRequests
+from .heartbeats import Heartbeats
 from .verification import Verification
 from .worker_sockets import WorkerSockets
 

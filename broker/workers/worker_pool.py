@@ -13,13 +13,13 @@ from contextlib import suppress
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.listeners import ListenError, bind_process
+from odradek.broker.processes.worker_messages import ChangeLogLevels, DirectoryFailed, WriteMarker
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import ConfigChange
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 
-from .messages import ChangeLogLevels, DirectoryFailed, WriteMarker
 from .worker_link import WorkerLink
 from .worker_sockets import WorkerSockets
 

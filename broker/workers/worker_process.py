@@ -26,21 +26,13 @@ import uvloop
 
 from odradek.broker.admin.log_levels import change_levels
 from odradek.broker.broker import timer_clock_ms
-from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
-from odradek.broker.lifecycle.log_lines import configure_logging
-from odradek.broker.maintenance.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
+from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
-from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.metadata_format import metadata_log_directory
-from odradek.coordinator.metadata.metadata_reading import read_metadata
-from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.checkpoint_files import Offsets
-from odradek.storage.directories.data_directory import DataDirectory
-
-from .channel import Channel, ChannelClosedError
-from .forwarding import Forwarder, WorkerDispatcher
-from .messages import (
+from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
+from odradek.broker.processes.channel import Channel, ChannelClosedError
+from odradek.broker.processes.remote_transactions import RemoteTransactions
+from odradek.broker.processes.worker_messages import (
     Applied,
     ChangeLogLevels,
     CheckpointPart,
@@ -58,9 +50,17 @@ from .messages import (
     TransactionVerified,
     WriteMarker,
 )
+from odradek.broker.startup.garbage_collection import spare_startup_objects
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.metadata_format import metadata_log_directory
+from odradek.coordinator.metadata.metadata_reading import read_metadata
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.checkpoint_files import Offsets
+from odradek.storage.directories.data_directory import DataDirectory
+
+from .forwarding import Forwarder, WorkerDispatcher
 from .metadata_follower import MetadataFollower
 from .remote_assignments import RemoteAssignments
-from .remote_transactions import RemoteTransactions
 from .starting_files import StartingFiles
 from .worker_broker import WorkerBroker
 

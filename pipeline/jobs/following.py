@@ -18,8 +18,9 @@ from typing import NamedTuple
 from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary
-from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.storage.files import Files
+
+from .task_runner import TaskRunner
 
 _MAX_PAUSE_S = 60.0
 

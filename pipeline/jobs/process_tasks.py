@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self, TypeVar
 
-from . import JobError
+from odradek.pipeline.jobs import JobError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

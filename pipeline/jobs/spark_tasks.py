@@ -14,9 +14,8 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.session import classic_context
-
-from . import JobError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipeline.jobs import JobError
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, is_internal
 from odradek.storage.topic_partition import TopicPartition
-
-from . import JobError
 
 if TYPE_CHECKING:  # it needs numpy, and `odradek verify` runs without
     from odradek.pipeline.reading.partitions import LogDirectories

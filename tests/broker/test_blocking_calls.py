@@ -16,7 +16,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.maintenance.periodic_tasks import periodic_tasks_of
+from odradek.broker.periodic_tasks import periodic_tasks_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.messages.alter_replica_log_dirs import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.maintenance.periodic_tasks import periodic_tasks_of
+from odradek.broker.periodic_tasks import periodic_tasks_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef

@@ -20,7 +20,7 @@ MakeRig = Callable[..., CleanerRig]
 # The cleaning process, but for logs of the topic `bad`.
 SABOTAGED = """
 import os, time
-from odradek.broker.maintenance.workers import cleaner_process
+from odradek.broker.processes import cleaner_process
 work_on = cleaner_process.work_on
 def sabotaged(task, *rest):
     if task.name.startswith("bad"):
@@ -31,8 +31,8 @@ cleaner_process.main()
 """
 WORKER_OF_A_BROKER = """
 import asyncio, sys
-from odradek.broker.maintenance.workers.messages import CleanerSettings
-from odradek.broker.maintenance.workers.worker_process import CleanerWorker
+from odradek.broker.processes.messages import CleanerSettings
+from odradek.broker.processes.child_process import CleanerWorker
 async def main():
     worker = await CleanerWorker.start(CleanerSettings(1 << 20, 0.9, 4096))
     print(worker.pid, flush=True)
@@ -41,8 +41,8 @@ asyncio.run(main())
 """
 
 LOOKS_AT_ONCE = """
-from odradek.broker.maintenance import throttle
-from odradek.broker.maintenance.workers import cleaner_process
+from odradek.broker.disk import throttle
+from odradek.broker.processes import cleaner_process
 throttle.CHECK_AFTER_SECONDS = 0
 cleaner_process.main()
 """

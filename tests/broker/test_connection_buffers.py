@@ -23,7 +23,7 @@ from odradek.broker.network.connection import (
     Connection,
 )
 from odradek.broker.network.output import PlainOutput
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.turns.large_turns import LARGE_BYTES
 from odradek.protocol.api_keys import ApiKey
 from tests.support.fake_server import FakeAnswer, FakeServer

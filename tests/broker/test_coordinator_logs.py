@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.lifecycle.coordinator_logs import CoordinatorLogs
+from odradek.broker.startup.coordinator_logs import CoordinatorLogs
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.records.cluster_metadata import PartitionRecord, TopicRecord
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic, Traffic
 from odradek.broker.handlers import fetch
-from odradek.broker.metrics.traffic import TIMED_EVERY_MS, RequestTraffic, Traffic
+from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.coordinator.metadata.topics import Topics
@@ -35,7 +36,7 @@ class Rig:
             quotas=SimpleNamespace(is_active=False),
             log_syncs=SimpleNamespace(due={}),
         )
-        self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle})
+        self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches())
         self._traffic: Traffic = broker.traffic
 
     def _handle(self, context: RequestContext, request: HeartbeatRequest) -> object:

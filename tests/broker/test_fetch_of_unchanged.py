@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.fetching.fetch_sessions import FetchPlan
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.fetch_sessions import FetchPlan
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.fetch import (
     FetchPartition,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from odradek.broker.requests.fetch_sessions import (
+from odradek.broker.fetching.fetch_sessions import (
     EVICTION_MS,
     SPARE_PARTITIONS,
     FetchSessions,

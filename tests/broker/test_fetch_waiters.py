@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from odradek.broker.requests.fetch_waiters import FetchWaiters
+from odradek.broker.fetching.fetch_waiters import FetchWaiters
 
 
 class FakeLog:

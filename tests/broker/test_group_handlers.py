@@ -21,8 +21,8 @@ from odradek.broker.handlers import (
     sync_group,
 )
 from odradek.broker.requests.context import RequestContext, ServedVersions
-from odradek.broker.requests.session import Session
 from odradek.broker.security.authorizer import Authorizer
+from odradek.broker.security.session import Session
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.maintenance.cleaning import cleaning_round
-from odradek.broker.maintenance.workers.messages import CleaningEnding, CleaningFailed
+from odradek.broker.processes.messages import CleaningEnding, CleaningFailed
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.task import CleaningTask

@@ -5,7 +5,7 @@ import logging
 import sys
 from datetime import datetime
 
-from odradek.broker.lifecycle.log_lines import JsonFormatter, TextFormatter
+from odradek.broker.common.log_lines import JsonFormatter, TextFormatter
 
 MORNING_S = 1_700_000_000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.admin.effective_config import MOVE_RATE
 from odradek.broker.broker import Broker
+from odradek.broker.common.effective_config import MOVE_RATE
 from odradek.broker.maintenance import log_mover
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import (

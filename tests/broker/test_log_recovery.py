@@ -15,7 +15,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
 from odradek.broker.lifecycle.directory_failure import watch_directories
-from odradek.broker.maintenance.workers import worker_process
+from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -51,7 +51,7 @@ def nothing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """No recovery ends."""
-    monkeypatch.setattr(worker_process, "RECOVERY_COMMAND", STUCK)
+    monkeypatch.setattr(child_process, "RECOVERY_COMMAND", STUCK)
 
 
 def open_broker(root: Path, **settings: str) -> Broker:
@@ -134,7 +134,7 @@ async def test_a_stop_in_the_middle_is_followed_by_another_recovery(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as never:
-        never.setattr(worker_process, "RECOVERY_COMMAND", STUCK)
+        never.setattr(child_process, "RECOVERY_COMMAND", STUCK)
         async with restarted(root) as broker:
             await at_work(broker)
             pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
@@ -169,9 +169,9 @@ async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
 async def test_a_process_that_a_hung_disk_keeps_from_ending_stops_neither_a_deletion_nor_a_stop(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_process, "RECOVERY_COMMAND", HUNG)
-    monkeypatch.setattr(worker_process, "END_SECONDS", 0.2, raising=False)
-    monkeypatch.setattr(worker_process, "STOP_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr(child_process, "RECOVERY_COMMAND", HUNG)
+    monkeypatch.setattr(child_process, "END_SECONDS", 0.2, raising=False)
+    monkeypatch.setattr(child_process, "STOP_SECONDS", 0.2, raising=False)
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda pid, number: None)
         async with asyncio.timeout(10), restarted(root) as broker:

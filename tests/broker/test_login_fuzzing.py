@@ -6,7 +6,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.requests.session import Session
 from odradek.broker.security.principal import Principal
 from odradek.broker.security.sasl.authenticator import (
     Authenticator,
@@ -23,6 +22,7 @@ from odradek.broker.security.sasl.plain import PlainExchange
 from odradek.broker.security.sasl.scram import ScramExchange, UnknownNames
 from odradek.broker.security.sasl.scram_credential import ScramCredential
 from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError, UnsecuredTokens
+from odradek.broker.security.session import Session
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism, keys_of, salted
 from odradek.coordinator.timers import Now

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.lifecycle.startup import metadata_log_config
+from odradek.broker.startup.startup import metadata_log_config
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
 from odradek.coordinator.metadata.topic_creation import NewTopic

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS, produce
-from odradek.broker.requests import quick_produce
-from odradek.broker.requests.accepted_produce import FIRST_VERSION, encode_accepted
+from odradek.broker.producing import quick_produce
+from odradek.broker.producing.accepted_produce import FIRST_VERSION, encode_accepted
+from odradek.broker.producing.single_batch import SingleBatch, SingleBatches
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
-from odradek.broker.requests.session import Session
-from odradek.broker.requests.single_batch import SingleBatch
 from odradek.broker.security.authorizer import Authorizer
+from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -154,7 +154,9 @@ class Side:
         self.broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
         self.broker.authorizer = RefusesSecrets()
         self.waits = 0  # how many responses had to wait
-        self._dispatcher = Dispatcher(self.broker, {**HANDLERS, ApiKey.PRODUCE: handle})
+        self._dispatcher = Dispatcher(
+            self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches()
+        )
         self._listener = config.open_listeners[0]
 
     async def create(self, configs: Mapping[str, dict[str, str]]) -> None:

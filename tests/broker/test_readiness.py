@@ -10,8 +10,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
-from odradek.broker.maintenance.workers import worker_process
 from odradek.broker.network.listeners import bind_process
+from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.storage.directories import found_log
@@ -65,7 +65,7 @@ async def test_it_is_not_ready_while_a_log_is_recovered(
     await kill_with_a_record(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(found_log, "READ_AT_ONCE_BYTES", 0)
-        patched.setattr(worker_process, "RECOVERY_COMMAND", STUCK)
+        patched.setattr(child_process, "RECOVERY_COMMAND", STUCK)
         async with running(config_in(tmp_path)) as (_, port):
             assert await readiness(port) == (503, "1 logs are being recovered\n")
             assert await asyncio.to_thread(get, port, "/healthz") == (200, "ok\n")

@@ -10,8 +10,8 @@ from types import FrameType
 
 import pytest
 
-from odradek.broker.maintenance.workers.record_walks import RecordWalks
-from odradek.broker.maintenance.workers.worker_process import WALK_COMMAND
+from odradek.broker.processes.child_process import WALK_COMMAND
+from odradek.broker.processes.record_walks import RecordWalks
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.compression import CompressionType

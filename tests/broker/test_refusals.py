@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.lifecycle.preflight import RefusedToStartError
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.quorum_state import QuorumState
 from odradek.coordinator.metadata.topic_creation import NewTopic

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.shares.sessions import SessionKey
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.errors import ApiError, ErrorCode

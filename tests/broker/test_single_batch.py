@@ -6,10 +6,10 @@ from itertools import count
 import pytest
 
 from odradek.broker.handlers import produce
-from odradek.broker.requests import single_batch
-from odradek.broker.requests.accepted_produce import FIRST_FLEXIBLE_VERSION
+from odradek.broker.producing import single_batch
+from odradek.broker.producing.accepted_produce import FIRST_FLEXIBLE_VERSION
+from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.route import Route
-from odradek.broker.requests.single_batch import SingleBatches
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages.produce import (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from odradek.broker.maintenance.throttle import Pace, Throttle
-from odradek.broker.maintenance.workers.cleaner_process import IoReporter
-from odradek.broker.maintenance.workers.messages import FromCleaner, Moved
+from odradek.broker.disk.throttle import Pace, Throttle
+from odradek.broker.processes.cleaner_process import IoReporter
+from odradek.broker.processes.messages import FromCleaner, Moved
 
 
 class Clock:

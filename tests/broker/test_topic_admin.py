@@ -15,7 +15,7 @@ from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync, LogSyncs
-from odradek.broker.requests.fetch_waiters import FetchWaiters
+from odradek.broker.fetching.fetch_waiters import FetchWaiters
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.config.broker_config import BrokerConfig

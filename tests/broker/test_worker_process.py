@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from odradek.broker.maintenance.workers import worker_process
-from odradek.broker.maintenance.workers.worker_process import WorkerProcess, start_process
+from odradek.broker.processes import child_process
+from odradek.broker.processes.child_process import WorkerProcess, start_process
 from tests.support.broker_in_loop import until
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
@@ -21,7 +21,7 @@ async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerProcess
     made = WorkerProcess(await start_process(SLEEPER))
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda pid, number: None)
-        patched.setattr(worker_process, "END_SECONDS", 0.2, raising=False)
+        patched.setattr(child_process, "END_SECONDS", 0.2, raising=False)
         yield made
     os.kill(made.pid, signal.SIGKILL)
     await until(lambda: not made.is_alive)

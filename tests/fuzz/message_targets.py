@@ -14,6 +14,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.turns.slices import Make, Result, Slices, Surroundings
 from odradek.coordinator.outcome import JournalRecord
@@ -157,7 +158,7 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
         slices=SimpleNamespace(begin=_at_once),
         traffic=None,
     )
-    return Dispatcher(broker, handlers), served
+    return Dispatcher(broker, handlers, SingleBatches()), served
 
 
 def _at_once(make: Make[Any]) -> Result[Any]:

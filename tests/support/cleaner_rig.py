@@ -11,14 +11,14 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.broker.maintenance.retention_check import RetentionCheck
-from odradek.broker.maintenance.workers.cleaner_process import work_on
-from odradek.broker.maintenance.workers.messages import (
+from odradek.broker.processes.child_process import WorkerLostError
+from odradek.broker.processes.cleaner_process import work_on
+from odradek.broker.processes.messages import (
     CleaningEnding,
     FromCleaner,
     Rate,
     ToCleaner,
 )
-from odradek.broker.maintenance.workers.worker_process import WorkerLostError
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.record import Record

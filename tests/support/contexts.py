@@ -9,7 +9,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import served_versions
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.api_keys import ApiKey

@@ -6,7 +6,7 @@ import struct
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.network.connection import SHARED_BYTES, Connection
 from odradek.broker.network.frame_memory import FrameMemory
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GroupTurns
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.storage.files import Files

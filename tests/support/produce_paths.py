@@ -6,10 +6,10 @@ import os
 import pytest
 
 from odradek.broker.handlers import produce
-from odradek.broker.requests import quick_produce
-from odradek.broker.requests.accepted_produce import encode_accepted
+from odradek.broker.producing import quick_produce
+from odradek.broker.producing.accepted_produce import encode_accepted
+from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.single_batch import SingleBatch
 from odradek.protocol.batch_header import PREFIX_BYTES, batch_prefix
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.storage.log import PartitionLog

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.shares.sessions import Place, SessionKey
 from odradek.broker.shares.share_read import Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.shares import Shares

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from odradek.broker.admin.subscriptions import Subscriptions
+from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.lifecycle.background_tasks import BackgroundTasks
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.broker.telemetry.client_series import ClientSeries
 from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.instances import ClientInstance
 from odradek.broker.telemetry.payloads import Payloads
-from odradek.broker.telemetry.subscriptions import Subscriptions
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.protocol.compression import CompressionType, compress

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.lifecycle.garbage_collection import spare_startup_objects
 from odradek.broker.lifecycle.running import start_broker
+from odradek.broker.startup.garbage_collection import spare_startup_objects
 from odradek.config.broker_config import BrokerConfig
 from tests.support.broker_process import TEST_SETTINGS, free_ports
 

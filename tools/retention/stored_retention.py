@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.admin.effective_config import EffectiveConfig
+from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.journal import CorruptJournalError

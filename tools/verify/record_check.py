@@ -20,8 +20,8 @@ from odradek.tools.dump.decoders import (
     decode_control,
     metadata_decoder,
 )
+from odradek.tools.verify import quick_records
 
-from . import quick_records
 from .findings import Findings, Kind, Tally
 
 _DECODERS: Mapping[str, RecordDecoder] = {

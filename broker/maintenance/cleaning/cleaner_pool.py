@@ -12,8 +12,8 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 
-from odradek.broker.maintenance.workers.messages import CleanerSettings, Rate
-from odradek.broker.maintenance.workers.worker_process import CLEANER_COMMAND, CleanerWorker
+from odradek.broker.processes.child_process import CLEANER_COMMAND, CleanerWorker
+from odradek.broker.processes.messages import CleanerSettings, Rate
 from odradek.config.broker_config import BrokerConfig
 
 IDLE_SECONDS = 10.0

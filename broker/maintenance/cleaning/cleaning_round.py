@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.maintenance.workers.messages import CleaningEnding, Moved, Ready, Unusable
-from odradek.broker.maintenance.workers.worker_process import CleanerWorker, WorkerLostError
+from odradek.broker.processes.child_process import CleanerWorker, WorkerLostError
+from odradek.broker.processes.messages import CleaningEnding, Moved, Ready, Unusable
 from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.plan import LogToClean, task_for
 from odradek.storage.cleaning.segment_swap import SegmentSwap

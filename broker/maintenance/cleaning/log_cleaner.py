@@ -20,8 +20,8 @@ from contextlib import asynccontextmanager
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.retention_check import RetentionCheck
-from odradek.broker.maintenance.workers.messages import CleaningEnding, CleaningFailed, SplitUp
-from odradek.broker.maintenance.workers.worker_process import WorkerLostError
+from odradek.broker.processes.child_process import WorkerLostError
+from odradek.broker.processes.messages import CleaningEnding, CleaningFailed, SplitUp
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints

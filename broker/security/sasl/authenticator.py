@@ -37,7 +37,7 @@ MIN_REAUTHENTICATION_MS = 1_000
 
 
 class Session(Protocol):
-    """What a login sets of a connection's session (requests/session.py)."""
+    """What a login sets of a connection's session (security/session.py)."""
 
     principal: Principal | None
     token_authenticated: bool

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.sasl import sasl_listeners

@@ -15,11 +15,11 @@ from pathlib import Path
 from cryptography import x509
 
 from odradek.broker.security.principal import ANONYMOUS, USER, Principal, RefusedClientError
+from odradek.broker.security.tls import principal_mapping
 from odradek.config.errors import ConfigError
 from odradek.config.listener_settings import ListenerSettings, listener_keys
 from odradek.config.listeners import Listener, SecurityProtocol
 
-from . import principal_mapping
 from .cipher_suites import TLS_1_3, parse_cipher_suites
 from .contexts import make_context
 from .distinguished_name import name_text, subject_of

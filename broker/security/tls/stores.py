@@ -16,10 +16,10 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_der_private_key, pkcs12
 
+from odradek.broker.security.tls import pem
 from odradek.config.errors import ConfigError
 from odradek.config.listener_settings import ListenerSettings
 
-from . import pem
 from .java_key_store import MAGIC, JavaKeyStoreError, decrypt_key, read_java_key_store
 
 PrivateKey: TypeAlias = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.requests.session import Session
+from odradek.broker.security.session import Session
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.telemetry.subscriptions import Subscriptions, Wanted, subscription_id
+from odradek.broker.admin.subscriptions import Subscriptions, Wanted, subscription_id
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.protocol.primitives import uuid_from_text
 from odradek.protocol.records.cluster_metadata import ConfigRecord

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.broker.requests.transaction_verification import Support
-from odradek.broker.workers.messages import TransactionVerified, VerifyTransaction
+from odradek.broker.processes.worker_messages import TransactionVerified, VerifyTransaction
+from odradek.broker.producing.transaction_verification import Support
 from odradek.broker.workers.verification import Verification
 from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
@@ -20,7 +21,6 @@ from odradek.protocol.messages.produce import (
 from odradek.storage.batch_validator import read_one_batch
 from odradek.storage.topic_names import is_internal
 
-from .context import RequestContext
 from .produced_batches import batch_of, is_transactional, topic_name
 from .transaction_verification import Batch, Support, Verified, verify_batches
 

@@ -8,7 +8,7 @@ So a batch that unpacks to 100 MiB delays only other large batches, and walks ne
 one large batch.
 
 The broker has one such service for batches that are produced, and one for those that are read:
-down-conversion (requests/down_conversion.py) and searches by time (storage/offset_lookup.py).
+down-conversion (fetching/down_conversion.py) and searches by time (storage/offset_lookup.py).
 
 A connection's next request is served only after its batch is stored, so the batches of one
 producer on one connection keep their order. Batches of other connections may be stored in between.
@@ -31,8 +31,8 @@ from typing import NamedTuple, TypeVar, cast
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.record_walk import LONG, SHORT, RecordsRefusedError, WalkLimits
 
+from .child_process import WALK_COMMAND, WorkerProcess, start_process
 from .messages import Refused, TooLong, Walked, WalkEnding, WalkFailed, WalkTask
-from .worker_process import WALK_COMMAND, WorkerProcess, start_process
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.broker.admin.effective_config import EffectiveConfig
+from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig, with_overrides

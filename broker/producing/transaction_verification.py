@@ -31,7 +31,7 @@ from odradek.storage.topic_partition import TopicPartition
 from .producer_errors import known_producer_error
 
 if TYPE_CHECKING:
-    from odradek.broker.workers.remote_transactions import Asked  # imported only in workers
+    from odradek.broker.processes.remote_transactions import Asked  # imported only in workers
 
 
 class Support(Enum):

@@ -14,6 +14,8 @@ import struct
 
 from msgspec import Struct
 
+from odradek.broker.requests.route import Route
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -23,7 +25,6 @@ from odradek.protocol.messages.produce import (
 
 from .accepted_produce import FIRST_FLEXIBLE_VERSION, SingleAnswer
 from .produced_batches import FIRST_VERSION_BY_ID
-from .route import Route
 
 TARGETS_KEPT = 4096
 # When so many are kept, one of so many new targets replaces the oldest.
@@ -73,6 +74,8 @@ class SingleBatch(Struct, frozen=True, gc=False):
 
 class SingleBatches:
     """Finds requests of the form whose targets are known."""
+
+    key = ApiKey.PRODUCE
 
     def __init__(self) -> None:
         self._targets: dict[tuple[int, bytes], Target] = {}  # by version and first bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
@@ -9,9 +11,6 @@ from odradek.protocol.messages.produce import (
     ProduceTopicResponse,
 )
 from odradek.storage.record_walk import RecordsRefusedError
-
-from .context import RequestContext
-from .dispatch import RefusedRequestError
 
 UNKNOWN_OFFSET = -1
 # Errors of a log that are sent without the log start offset.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from odradek.broker.requests.context import RequestContext
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -17,8 +18,6 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.schema import SplicedRecords
 from odradek.storage.batch_validator import without_tail
-
-from .context import RequestContext
 
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
 FIRST_VERSION_WITH_ZSTD = 7

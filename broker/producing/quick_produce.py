@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.produce import (
@@ -33,7 +34,6 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 
 from .accepted_produce import encode_accepted
-from .context import RequestContext
 from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
 from .produced_batches import FIRST_VERSION_BY_ID, FIRST_VERSION_WITH_ZSTD
 from .single_batch import SingleBatch, Target

@@ -15,7 +15,7 @@ from odradek.coordinator.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
-from .messages import TransactionVerified, VerifyTransaction
+from .worker_messages import TransactionVerified, VerifyTransaction
 
 Answer = ApiError | None  # None: the batch may be appended
 Asked = asyncio.Future[None]

@@ -1,7 +1,7 @@
 """The worker process's end of its pipes to the broker: its stdin and stdout.
 
 Each message is four bytes of length and a pickle. Both sides run the same program. The broker's
-end is worker_process.py.
+end is child_process.py.
 
 A worker process exits at once when the broker is gone, whatever it is doing. Otherwise a broker
 that starts again on the same directory would share it with a process that still writes there. So

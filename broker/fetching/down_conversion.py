@@ -19,7 +19,7 @@ import struct
 from functools import partial
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.maintenance.workers.record_walks import RecordWalks
+from odradek.broker.processes.record_walks import RecordWalks
 from odradek.protocol.any_batch import read_any_header
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode

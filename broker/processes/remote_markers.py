@@ -16,7 +16,7 @@ from odradek.storage.append import EndMarker
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
 
-from .messages import MarkerWritten, WriteMarker
+from .worker_messages import MarkerWritten, WriteMarker
 
 logger = logging.getLogger("odradek.transactions")
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from odradek.storage.deletions import remove_paths
 
 if TYPE_CHECKING:
-    from odradek.broker.broker import Broker  # it imports the tasks' owners in this room
+    from .broker import Broker  # it imports the tasks' owners in this room
 
 logger = logging.getLogger("odradek.periodic_tasks")
 

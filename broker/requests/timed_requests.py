@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.common.traffic import RequestTraffic
 from odradek.protocol.compiler import NotSmallError
 
-from .traffic import RequestTraffic
+from .context import RequestContext
 
 
 def handle_timed(

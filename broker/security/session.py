@@ -6,10 +6,11 @@ before the client has logged in, only ApiVersions and the SASL APIs are served.
 
 from __future__ import annotations
 
-from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.broker.security.sasl.authenticator import Authenticator
 from odradek.config.key import INT_MAX
 from odradek.config.listeners import Listener
+
+from .principal import ANONYMOUS, Principal
 
 
 class Session:

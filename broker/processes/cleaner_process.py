@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from odradek.broker.maintenance.throttle import Throttle
+from odradek.broker.disk.throttle import Throttle
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.cleaning.cleaner import Cleaner, SegmentOverflowError
 from odradek.storage.cleaning.task import CleaningTask

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.storage.log import PartitionLog
+
+from .log_sync import LogSync, LogSyncs
 
 logger = logging.getLogger("odradek.workers")
 

@@ -30,7 +30,7 @@ from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uu
 from odradek.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from odradek.broker.workers.remote_markers import RemoteMarkers  # only if there are workers
+    from odradek.broker.processes.remote_markers import RemoteMarkers  # only if there are workers
 
 logger = logging.getLogger("odradek")
 

@@ -1,0 +1,8 @@
+"""What every room of the broker may use, and what knows none of them.
+
+background_tasks    tasks that run to their end
+effective_config    the configuration in force, and who follows it
+nodes               the nodes that clients see
+durations, traffic  histograms, and counts of what clients send and get
+log_lines           the formats of log lines
+"""
