@@ -1,7 +1,6 @@
 """Other processes of the broker: how they are started and watched, and what is said to them.
 
-All speak in pickles behind their length: both ends run the same program.
-
+frames                          how messages are written
 process_pipe, child_process     a process that does one task at a time, and the broker's end
 messages                        what both sides of it say
 cleaner_process, recovery_process, walk_process     these tasks, run with `python -m`

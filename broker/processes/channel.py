@@ -1,6 +1,6 @@
 """One end of the socket between the broker's own process and a worker.
 
-Each message is four bytes of length and a pickle: both ends run the same program.
+frames.py says how a message is written.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-import struct
 from typing import Any
 
-LENGTH = struct.Struct(">I")
+from .frames import LENGTH, framed
 
 
 class ChannelClosedError(Exception):
@@ -36,7 +35,7 @@ class Channel:
     def send(self, message: object) -> None:
         """Queue a message. Does nothing if the other process has ended."""
         if not self._writer.is_closing():
-            self._writer.write(_framed(message))
+            self._writer.write(framed(message))
 
     def send_at_once(self, message: object) -> None:
         """Send a small message while the event loop is blocked: `send` would wait for it.
@@ -44,7 +43,7 @@ class Channel:
         It is dropped if the other process has not read many others yet. Raises ChannelClosedError.
         """
         try:
-            self._socket.send(_framed(message), socket.MSG_DONTWAIT)
+            self._socket.send(framed(message), socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except ConnectionError as error:
@@ -66,8 +65,3 @@ class Channel:
             await self._writer.wait_closed()
         except ConnectionError:
             return
-
-
-def _framed(message: object) -> bytes:
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(content)) + content

@@ -22,6 +22,7 @@ from contextlib import suppress
 
 from odradek.storage.recovering.task import RecoveryTask
 
+from .frames import LENGTH, framed
 from .messages import (
     CleanerSettings,
     CleaningFailed,
@@ -33,7 +34,6 @@ from .messages import (
     RecoveryFailed,
     Unusable,
 )
-from .process_pipe import LENGTH, pack
 
 logger = logging.getLogger("odradek.processes")
 
@@ -88,7 +88,7 @@ class WorkerProcess:
     def send(self, message: object, content: bytes = b"") -> None:
         """Queue a message, followed by raw bytes. Does nothing if the process has ended."""
         if self.is_alive:
-            self._to.write(pack(message))
+            self._to.write(framed(message))
             if content:
                 self._to.write(content)
 

@@ -1,7 +1,6 @@
 """The worker process's end of its pipes to the broker: its stdin and stdout.
 
-Each message is four bytes of length and a pickle. Both sides run the same program. The broker's
-end is child_process.py.
+frames.py says how a message is written. The broker's end is child_process.py.
 
 A worker process exits at once when the broker is gone, whatever it is doing. Otherwise a broker
 that starts again on the same directory would share it with a process that still writes there. So
@@ -14,19 +13,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import struct
 import sys
 from collections.abc import Callable
 from threading import Thread
 from typing import Any, BinaryIO
 
-LENGTH = struct.Struct(">I")
-
-
-def pack(message: object) -> bytes:
-    """Encode a message."""
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(content)) + content
+from .frames import LENGTH, framed
 
 
 def read_message(stream: BinaryIO) -> Any:
@@ -49,7 +41,7 @@ def pipe_to_broker() -> Callable[[object], None]:
     os.dup2(2, 1)  # a stray print() goes to stderr, not between the messages
 
     def send(message: object) -> None:
-        view = memoryview(pack(message))
+        view = memoryview(framed(message))
         try:
             while view:
                 view = view[to_broker.write(view) :]
