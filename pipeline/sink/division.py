@@ -33,6 +33,10 @@ from .write_options import WriteOptions
 from .written_batches import WrittenBatch, last_batch, not_of_the_sink
 
 _POLL_EVERY_S: Final = 0.5
+_NO_ROWS: Final = (
+    ". A task that has no rows any more, because the source has lost them, comes again with "
+    "changedRows=keep-written"
+)
 
 
 class Division:
@@ -155,6 +159,7 @@ class Division:
             "Start the query with the cores, the source options and the files of before, or with a "
             "new checkpoint. Set 'repeatTimeout' if the rows take long, or 'repeatableTasks' if "
             "the source divides a batch into the same tasks on any number of cores"
+            + (_NO_ROWS if self._options.topic is None else "")
         )
 
 

@@ -163,7 +163,10 @@ class GroupReader:
         """
         # If all offsets of a group are asked for, Kafka leaves out those that are not yet complete.
         wanted = [TopicPartition(*place) for place in places]
-        return {group: self._marks(group, wanted) + self._marks(group, None) for group in groups}
+        asked = [wanted, None] if wanted else [None]
+        return {
+            group: [mark for each in asked for mark in self._marks(group, each)] for group in groups
+        }
 
     def _marks(self, group: str, partitions: list[TopicPartition] | None) -> list[Mark]:
         asked = ConsumerGroupTopicPartitions(group, partitions)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from .collected_rows import CollectedRows
 from .division import Division, out_of_date
 from .ended_queries import check_not_ended
-from .marks import Mark, MarkGroup, Place
+from .marks import GroupReader, Mark, MarkGroup, Place
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingBatch, WriteError, distinct_topics, outgoing_batch
 from .rows_digest import RowsDigest
@@ -81,7 +81,7 @@ def write_once(
     clock: Clock = Clock(),  # noqa: B008 - a value
 ) -> Written:
     """Write the rows, unless another attempt has. Raises WriteError, and what makes the rows."""
-    topics = _topics(options, rows)
+    topics = _topics(options, task, rows)
     if topics:
         places = places_of(topics)
         with (
@@ -224,11 +224,18 @@ def _other_rows(task: TaskName, before: int, now: int) -> str:
     )
 
 
-def _topics(options: WriteOptions, rows: TaskRows) -> set[str]:
+def _topics(options: WriteOptions, task: TaskName, rows: TaskRows) -> set[str]:
     """Return the topics that the rows are written to."""
     if options.topic is not None:
         return {options.topic}
-    return set[str]().union(*map(distinct_topics, rows))
+    topics = set[str]().union(*map(distinct_topics, rows))
+    if not topics and options.keep_written and not task.ends:
+        # Its source may have lost all rows that it wrote before, and other tasks wait for it.
+        reader = GroupReader(options.client)
+        if task.name in reader.groups():
+            (marks,) = reader.read([task.name], ()).values()
+            topics = {mark.topic for mark in marks if mark.offset == task.batch_id + 1}
+    return topics
 
 
 def _send(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:

@@ -127,19 +127,24 @@ class StreamPlanner:
         )
 
     def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
-        """Return the ranges of a batch's tasks."""
+        """Return the ranges of a batch's tasks.
+
+        A task whose topic was created again since the batch was planned has no rows. It stays a
+        task, because the sink knows by their numbers what the others have written.
+        """
         if start == self._initial:
             # Another process planned this batch before a crash; it keeps its planned end.
             both = start.offsets.keys() & end.offsets.keys()
             offsets = {each: min(start.offsets[each], end.offsets[each]) for each in both}
             start = replace(start, offsets=offsets, topic_ids=end.topic_ids)
         lost = self._created_since(end)
-        starts = start.offsets
-        ends = {each: offset for each, offset in end.offsets.items() if each.topic not in lost}
+        starts, ends = start.offsets, end.offsets
         recreated = self._report_recreated(start, end) - lost
-        self._report_gone(starts, end.offsets, recreated)
-        added = ends.keys() - starts.keys()
-        replaced = _shrunk(starts, ends) | {each for each in ends if each.topic in recreated}
+        self._report_gone(starts, ends, recreated)
+        there = {each for each in ends if each.topic not in lost}
+        added = there - starts.keys()
+        again = {each for each in there if each.topic in recreated}
+        replaced = again | (there & _shrunk(starts, ends))
         bounds = self._origin.bounds(sorted(added | replaced))
         begins = self._starts_of_added(sorted(added - replaced), bounds)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
@@ -151,11 +156,16 @@ class StreamPlanner:
             elif partition in added:
                 begin = begins.get(partition, ends[partition])
             else:
-                begin = starts[partition]
+                begin = starts.get(partition, ends[partition])
             ranges[partition] = (end.begins.get(partition, begin), ends[partition])
+        parts = split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
         return [
-            replace(part, topic_id=end.topic_ids.get(part.partition.topic, part.topic_id))
-            for part in split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
+            replace(
+                part,
+                start=part.end if part.partition.topic in lost else part.start,
+                topic_id=end.topic_ids.get(part.partition.topic, part.topic_id),
+            )
+            for part in parts
         ]
 
     def _stream_offsets(self, offsets: Offsets, topic_ids: Mapping[str, bytes]) -> StreamOffsets:

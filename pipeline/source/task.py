@@ -35,6 +35,8 @@ def read_range(
 
     Timestamps that are clipped are counted, and logged at the end.
     """
+    if wanted.start == wanted.end:
+        return
     count = 0
     for batch in _read_range(options, wanted, columns):
         if "timestamp" in columns and not options.batch_view:

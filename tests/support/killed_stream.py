@@ -26,18 +26,25 @@ LIMIT_SECONDS = 100.0
 
 
 class Producing:
-    """Writes to all partitions of a topic until the `with` ends; `acknowledged` lie in the log."""
+    """Writes to all partitions of a topic until the `with` ends; `acknowledged` lie in the log.
 
-    def __init__(self, broker: BrokerProcess, topic: str) -> None:
+    With `keys`, each record has one of so many keys, and `newest` has the last value of each.
+    """
+
+    def __init__(
+        self, broker: BrokerProcess, topic: str, *, keys: int = 0, every_s: float = 0.05
+    ) -> None:
         self.acknowledged: list[Seen] = []
+        self.newest: dict[int, bytes] = {}
         self.partitions = 2
-        self._topic = topic
+        self._topic, self._keys, self._every_s = topic, keys, every_s
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         self._failures: list[KafkaError] = []
         self._end = threading.Event()
         self._producer = Producer(
             {
                 "bootstrap.servers": broker.bootstrap,
+                "batch.size": 8000,  # less than a small segment
                 "compression.type": "lz4",
                 "enable.idempotence": True,
             }
@@ -52,7 +59,7 @@ class Producing:
         self._end.set()
         self._thread.join()
         assert self._producer.flush(LIMIT_SECONDS) == 0
-        assert self._failures == []
+        assert not self._failures, sorted({error.str() for error in self._failures})
 
     def grow(self, partitions: int) -> None:
         """Give the topic more partitions, and write to them too."""
@@ -70,14 +77,20 @@ class Producing:
         while not self._end.is_set():
             for _ in range(rng.randrange(30)):
                 number += 1
+                value = b"%d " % number + rng.randbytes(rng.randrange(50))
+                place = rng.randrange(self._keys or self.partitions)
+                key = b"%d" % place if self._keys else None
+                if self._keys:
+                    self.newest[place] = value
                 self._producer.produce(
                     self._topic,
-                    b"%d " % number + rng.randbytes(rng.randrange(50)),
-                    partition=rng.randrange(self.partitions),
+                    value,
+                    key,
+                    partition=place % self.partitions,
                     on_delivery=self._delivered,
                 )
             self._producer.poll(0)
-            self._end.wait(0.05)
+            self._end.wait(self._every_s)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

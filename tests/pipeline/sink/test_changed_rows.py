@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_rows
+from odradek.pipeline.sink.task_writing import TaskName, write_once, write_rows
 from odradek.pipeline.sink.write_options import write_options
 from odradek.pipeline.source.broker_reader import BrokerReader
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_in_thread import broker_in_thread
+from tests.support.task_attempts import Rows, Waits
 from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.slow
@@ -52,4 +53,27 @@ def test_the_error_names_the_reason_and_what_is_written_can_be_kept(bootstrap: s
     with pytest.raises(WriteError, match="the same: the query is not deterministic"):
         write_rows(kept, task, [rows("b", "c")])
     write_rows(kept, TaskName("compacted", 0, 8), [rows("c")])
+    assert written(bootstrap) == [b"a", b"b", b"c"]
+
+
+def test_a_task_whose_topics_are_a_column_may_have_lost_all_of_its_rows(bootstrap: str) -> None:
+    """The first run has written task 0 of two. Then all of its rows are removed."""
+    create_topic(bootstrap, "out")
+    given = {"kafka.bootstrap.servers": bootstrap}
+    first, second = rows("a", "b"), rows("c")
+    column = pa.array(["out"] * 2)
+    first = first.append_column("topic", column)
+    second = second.append_column("topic", column[:1])
+    write_rows(write_options(given), TaskName("columns", 0, 7, "before"), [first])
+
+    def run(run: str, **more: str) -> None:
+        options = write_options({**given, **more})
+        for number, batch in enumerate((first[:0], second)):
+            task = TaskName("columns", number, 7, run)
+            write_once(options, task, Rows(batch), Waits().clock)
+
+    with pytest.raises(WriteError, match=r"0 of the tasks .*no rows any more.*keep-written"):
+        run("again")
+    run("kept", changedRows="keep-written")
+    write_once(write_options(given), TaskName("columns", 0, 8, "kept"), Rows(first), Waits().clock)
     assert written(bootstrap) == [b"a", b"b", b"c"]

@@ -122,6 +122,13 @@ def test_auto_reads_files_where_they_can_be_read(tmp_path: Path) -> None:
     assert not reads_files(options(tmp_path, **{**servers, "mode": "broker"}))
 
 
+def test_nothing_is_asked_of_a_broker_for_an_empty_range(tmp_path: Path) -> None:
+    """Such a task is one whose topic was created again after its batch had been planned."""
+    nowhere = {"mode": "broker", "kafka.bootstrap.servers": "127.0.0.1:1"}
+    chosen = options(tmp_path, **nowhere)
+    assert list(read_range(chosen, OffsetRange(ORDERS, 5, 5), ("value",))) == []
+
+
 def test_a_damaged_batch_is_an_error_if_checksums_are_verified(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     put(box.open(), b"value")

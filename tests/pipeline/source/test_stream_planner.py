@@ -216,9 +216,27 @@ def test_a_batch_has_nothing_of_a_topic_that_was_created_again_after_it_was_plan
         created_again(now).parts(start, planned)
     stream = created_again(now, failOnDataLoss="false")
     begin = stream.initial() if is_first else start
-    assert stream.parts(begin, planned) == [("b-0", 0, 2)]
+    assert stream.parts(begin, planned) == [("a-0", 40, 40), ("b-0", 0, 2)]
     end = stream.next_end(planned)
     assert stream.parts(planned, end) == [("a-0", 0, 60)]
+
+
+@pytest.mark.parametrize("divided", [{"maxRecordsPerPartition": "10"}, {"minPartitions": "7"}])
+def test_tasks_keep_their_numbers_if_a_topic_of_the_batch_was_created_again(
+    divided: dict[str, str],
+) -> None:
+    """The sink knows by its number what a task has written."""
+    there = {"a-0": (0, 40), "b-0": (0, 30)}
+    stream = Stream(there, {"a": bytes(16), "b": bytes(16)}, failOnDataLoss="false", **divided)
+    start = stream.planner.initial()
+    end = from_json_object(stream.planner.next_end(start, None, may_wait=False).as_json_object())
+    before = stream.planner.parts(start, end)
+    stream.log.there["a-0"], stream.log.ids["a"] = (0, 3), b"2"
+    stream.restart()
+    after = stream.planner.parts(stream.planner.initial(), end)
+    assert len(after) == len(before) >= 7
+    for was, now in zip(before, after, strict=True):
+        assert now == (replace(was, start=was.end) if was.partition.topic == "a" else was)
 
 
 def test_a_checkpoint_without_ids_goes_on_and_learns_them() -> None:
