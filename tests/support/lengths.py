@@ -6,6 +6,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONG = os.environ.get("ODRADEK_TEST_LENGTH", "short") == "long"
+# Of a test that goes on for a time that is chosen.
+MINUTES = float(os.environ.get("ODRADEK_TEST_MINUTES", "10"))
 SEED = int(os.environ.get("ODRADEK_TEST_SEED", "20240229"))
 
 
