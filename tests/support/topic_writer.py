@@ -171,11 +171,9 @@ class TopicWriter:
                 assert producer.flush(LIMIT_SECONDS) == 0
         except KafkaException as error:
             self._give_up(producer, error)
-        if end > 0.95:  # a new producer fences this one, whose records are in the log
+        if end > 0.95 or not _is_aborted(producer):  # a new producer fences this one
             self._transactional = self._new_transactional()
             self._transactional.init_transactions(LIMIT_SECONDS)
-        else:
-            _retried(producer.abort_transaction)
         self._sent.settle(written, Fate.ABORTED)
 
     def _give_up(self, producer: Producer, error: KafkaException) -> None:
@@ -244,3 +242,18 @@ def _retried(end_transaction: Callable[[float], None]) -> None:
         except KafkaException as error:
             if not error.args[0].retriable():
                 raise
+
+
+def _is_aborted(producer: Producer) -> bool:
+    """Abort; returns whether that was done.
+
+    After a kill of the broker, librdkafka may end a transaction of which the broker knows nothing.
+    That is an error which ends the producer.
+    """
+    try:
+        _retried(producer.abort_transaction)
+    except KafkaException as error:
+        if not error.args[0].fatal():
+            raise
+        return False
+    return True
