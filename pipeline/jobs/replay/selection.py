@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.decoding.varints import Bools, Ints
 
 _US_PER_MS = 1000
@@ -39,6 +40,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         """Return the selected records of a table."""
         offset: Ints = table["offset"].to_numpy()
         time_ms: Ints = table["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_MS
+        time_ms = with_kept_times(time_ms, table)
         selected: Bools = np.ones(offset.size, np.bool_)
         for values, start, end in (
             (offset, self.from_offset, self.to_offset),
@@ -49,6 +51,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             if end is not None:
                 selected &= values < end
         return table if selected.all() else table.filter(pa.array(selected))
+
+
+def with_kept_times(times_ms: Ints, table: pa.Table) -> Ints:
+    """Return the times of a table's rows; those that may not fit into microseconds as they were."""
+    if TIMESTAMP_MS not in table.column_names:
+        return times_ms
+    kept = table[TIMESTAMP_MS]
+    return np.where(kept.is_valid().to_numpy(), kept.fill_null(0).to_numpy(), times_ms)
 
 
 def _overlap(known: tuple[int | None, int | None], start: int | None, end: int | None) -> bool:

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from odradek.pipeline.client_values import headers_of, times_ms
-from odradek.pipeline.decoding.columns import TIMESTAMP_MS
-from odradek.pipeline.decoding.varints import Ints
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError, RowSender
@@ -24,7 +21,7 @@ from odradek.storage.topic_partition import TopicPartition
 from .archived import ArchivedPartition
 from .pace import Pace
 from .partition_progress import ID_PREFIX, PartitionProgress, read_progress
-from .selection import Selection
+from .selection import Selection, with_kept_times
 
 # A part is committed when it has so many bytes, or took so long: until then, nobody sees it.
 _PART_BYTES = 32 << 20
@@ -231,19 +228,10 @@ def _rows(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:
         table["value"].to_pylist(),
         table["key"].to_pylist(),
         repeat(partition),
-        _times_ms(table).tolist(),
+        with_kept_times(times_ms(table["timestamp"]), table).tolist(),
         headers_of(table["headers"]),
         strict=False,
     )
-
-
-def _times_ms(table: pa.Table) -> Ints:
-    """Return the timestamps. Those that may not fit into microseconds have another column."""
-    times = times_ms(table["timestamp"])
-    if TIMESTAMP_MS not in table.column_names:
-        return times
-    kept = table[TIMESTAMP_MS]
-    return np.where(kept.is_valid().to_numpy(), kept.fill_null(0).to_numpy(), times)
 
 
 def _changed_timestamps(table: pa.Table) -> int:

@@ -202,6 +202,12 @@ def test_timestamps_that_no_column_can_hold_are_kept(tmp_path: Path, schema: Any
     (source,) = plan_replay(replayed).sources.values()
     sent = [row[4] for table in source.tables(0) for row in sending._rows(table, "t", 0)]
     assert sent == stamps
+    late = Selection(from_ms=stamps[4])
+    found = [late.filter(table)["offset"].to_pylist() for table in source.tables(0)]
+    assert [offset for part in found for offset in part] == [1, 2, 4]
+    early = Selection(to_ms=stamps[2])
+    found = [early.filter(table)["offset"].to_pylist() for table in source.tables(0)]
+    assert [offset for part in found for offset in part] == [0, 1, 3, 4]
 
 
 # -- kills, and second attempts --------------------------------------------------------------------

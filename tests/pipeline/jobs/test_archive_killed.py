@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -284,6 +285,34 @@ def test_a_commit_that_fails_is_tried_again_a_few_times(
     else:
         with pytest.raises(JobError, match=r"cannot commit to .*archive: slow down"):
             archive_here(settings, QUICK)
+
+
+def test_a_commit_waits_until_others_have_committed_as_often_as_they_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a run of `archive` beside `tables`, which merges many small files one by one."""
+    box, _ = written(tmp_path, batches=30)
+    settings = settings_for(tmp_path, compact=False)
+    other = small_segments(tmp_path / "other")
+    other.directory = other.directory.with_name("other-0")
+    others, left = replace(settings, log_directories=[tmp_path / "other" / "log"]), [20]
+    log, commit = other.open(), DeltaTable.create_write_transaction
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            write_more(log, 1)
+            with monkeypatch.context() as without:
+                without.setattr(DeltaTable, "create_write_transaction", commit)
+                archive_here(others, QUICK)
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(archive_table, "_RETRY_S", 0)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", overtaken)
+    archive_here(settings, QUICK)
+    assert left == [0]
+    rows = rows_of(seen(settings.archive))
+    assert rows == logged(box.directory) + logged(other.directory)
 
 
 # -- SIGKILL, at a system call -------------------------------------------------------------------

@@ -133,6 +133,24 @@ def test_a_change_that_is_accepted_is_named_in_the_state(rig: Rig) -> None:
     ]
 
 
+def test_files_that_another_writer_has_written_again_are_read_and_merged_with_others(
+    tmp_path: Path,
+) -> None:
+    """Delta's library gives their columns other types of Arrow: views of strings."""
+    rig = Rig(tmp_path)
+    rig.settings = replace(rig.settings, compact=True)
+    archive_here(rig.settings, QUICK)
+    rig.table.delete('"offset" = 1')
+    put(rig.log, b"d")
+    settings = replace(rig.settings, accept_changes=True, compact=False)
+    archive_here(settings, QUICK)
+    (files,) = replayed(settings).topics["orders"]
+    rows = [row for table in files.tables(0) for row in table["value"].to_pylist()]
+    assert rows == [b"a", b"c", b"d"]
+    assert archive_here(rig.settings, QUICK).total().merged_files == 1
+    assert [row[2] for row in rows_of(seen(rig.settings.archive))] == [0, 2, 3]
+
+
 def test_changes_that_the_log_no_longer_names_are_refused_until_they_are_accepted(
     rig: Rig,
 ) -> None:

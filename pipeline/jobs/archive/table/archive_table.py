@@ -16,6 +16,7 @@ are examined before the state is used: if they have changed records, the table i
 """
 
 import hashlib
+import random
 import re
 import time
 import uuid
@@ -219,12 +220,13 @@ class ArchiveTable:
         self,
         act: Callable[[CommitProperties], None],
         change: Callable[[ArchiveState], ArchiveState],
-        attempts: int = _MAX_ATTEMPTS,
     ) -> None:
+        """Commit, again as long as others commit at the same time. Raises JobError, OSError."""
         commit_id = uuid.uuid4().hex
-        for left in reversed(range(attempts)):
-            before = self._number
-            state = change(self.state).encoded(commit_id, self.delta.version())
+        failures = 0
+        while True:
+            before, version = self._number, self.delta.version()
+            state = change(self.state).encoded(commit_id, version)
             number = self._write_state(state)
             try:
                 act(_properties(number))
@@ -232,10 +234,11 @@ class ArchiveTable:
                 self.refresh()
                 if self._number == number:  # it was committed, and the answer was lost
                     break
-                if not left:
+                if self.delta.version() == version:  # nobody else has committed
+                    failures += 1
+                if failures == _MAX_ATTEMPTS:
                     raise JobError(f"cannot commit to {self.location}: {_reason(error)}") from error
-                if self._number == before:
-                    time.sleep(_RETRY_S)
+                time.sleep(random.uniform(0, 2 * _RETRY_S))
             else:
                 self.refresh()
                 break

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs.archive.parquet.dated_files import FileWriter, WrittenFile
 from odradek.pipeline.jobs.archive.parquet.parquet_format import ROW_GROUP_BYTES
+from odradek.pipeline.jobs.archive.parquet.plain_types import plain_schema, with_plain_types
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from odradek.storage.files import Files
 
@@ -66,7 +67,7 @@ class MergingWork:
         """Write one file with the records of several. Raises OSError."""
         archive = ArchiveFiles(self.location, self.files)
         schemas = [pq.read_schema(each.path, filesystem=archive.filesystem) for each in group]
-        schema = pa.unify_schemas(schemas, promote_options="permissive")
+        schema = pa.unify_schemas(map(plain_schema, schemas), promote_options="permissive")
         name = f"merged-{uuid.uuid4().hex}.parquet"
         writer = FileWriter(archive, group[0].topic, group[0].date, name, schema)
         waiting, waiting_bytes = [schema.empty_table()], 0
@@ -88,4 +89,4 @@ class MergingWork:
                 each.path, filesystem=archive.filesystem, pre_buffer=False
             ) as source:
                 for number in range(source.num_row_groups):
-                    yield source.read_row_group(number)
+                    yield with_plain_types(source.read_row_group(number))

@@ -1,0 +1,62 @@
+"""The ledger of what was sent finds what is missing, changed, doubled or too much in a table."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from odradek.pipeline.jobs.offset_spans import Span
+from tests.support.sent_records import Content, Fate, Held, Place, Row, SentRecords
+
+PLACE = Place("orders", "00", 0)
+KEPT, ABORTED, REPLACED, NEWEST = (
+    Content(b"k", value, (), 7) for value in (b"kept", b"aborted", b"replaced", b"newest")
+)
+
+
+def row(content: Content) -> Row:
+    return Row(*content[:3], content.timestamp_ms or 0, 0)
+
+
+SENT = dict(enumerate(map(row, (KEPT, ABORTED, REPLACED, NEWEST))))
+COMMITTED = {offset: SENT[offset] for offset in (0, 2, 3)}
+
+
+def faults(
+    rows: Mapping[int, Row], *, covered: int = 4, lost: int = 0, compacted: bool = False
+) -> list[str]:
+    sent = SentRecords()
+    for offset, each in SENT.items():
+        sent.send(PLACE, each.content, may_repeat=False)
+        sent.acknowledge(PLACE, offset, each)
+        fate = Fate.ABORTED if each.content == ABORTED else Fate.COMMITTED
+        sent.settle([(PLACE, each.content)], fate)
+    held = Held(rows, [Span(0, covered)], [Span(0, lost)])
+    return [*sent.faults(PLACE, held, committed_only=True, compacted=compacted)]
+
+
+def test_a_table_that_has_what_it_says_has_no_faults() -> None:
+    assert faults(COMMITTED) == []
+    assert faults({0: SENT[0]}, covered=2) == []
+    assert faults({2: SENT[2], 3: SENT[3]}, lost=1) == []
+    assert faults({3: SENT[3]}, compacted=True) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ({0: SENT[0], 3: SENT[3]}, "offset 2 is missing"),
+        ({**COMMITTED, 1: SENT[1]}, "offset 1 was aborted"),
+        ({**COMMITTED, 2: SENT[2]._replace(timestamp_ms=8)}, "offset 2 is .*, and was "),
+        ({**COMMITTED, 2: SENT[2]._replace(headers=(("a", b""),))}, "offset 2 is .*, and was "),
+        ({**COMMITTED, 4: SENT[3]._replace(key=None)}, "offset 4 was never sent"),
+        ({**COMMITTED, 4: SENT[3]}, "offset 3 is there 2 times"),
+    ],
+)
+def test_each_fault_is_found(rows: Mapping[int, Row], fault: str) -> None:
+    with pytest.raises(AssertionError, match=fault):
+        assert faults(rows) == []
+
+
+def test_the_newest_record_of_a_key_may_not_be_missing_from_a_compacted_topic() -> None:
+    (fault,) = faults({2: SENT[2]}, compacted=True)
+    assert "offset 3 is missing" in fault
