@@ -56,6 +56,7 @@ def archive(  # noqa: PLR0913 - one parameter per option of the command
     compact: bool = False,
     accept_changes: bool = False,
     skip_unreadable: bool = False,
+    iceberg_catalog: Directory | None = None,
     storage: Mapping[str, str] | None = None,
     processes: int | None = None,
     spark: "SparkSession | None" = None,
@@ -77,6 +78,7 @@ def archive(  # noqa: PLR0913 - one parameter per option of the command
         compact=compact,
         accept_changes=accept_changes,
         skip_unreadable=skip_unreadable,
+        iceberg_catalog=None if iceberg_catalog is None else Path(iceberg_catalog),
     )
     with _runner(processes, spark) as runner, progress_bar("tasks") as bar:
         return run_archive(runner, settings, bar)

@@ -103,6 +103,8 @@ class FollowingArchive:
 
     def _merge(self) -> None:
         try:
-            ArchiveRun(self._merging_runner, self._settings, files=self._files).compact()
+            run = ArchiveRun(self._merging_runner, self._settings, files=self._files)
+            run.compact()
+            self._merge_error = "; ".join(run.summary.problems)
         except (JobError, OSError) as failure:
             self._merge_error = f"small files were not merged: {failure}"

@@ -11,6 +11,7 @@ from .options import (
     Conf,
     DropValue,
     DryRun,
+    IcebergCatalog,
     Isolation,
     LogDirs,
     Master,
@@ -71,6 +72,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     verify_crc: VerifyCrc = True,
     skip_unreadable: SkipUnreadable = False,
     storage: Storage = None,
+    iceberg_catalog: IcebergCatalog = None,
     processes: Processes = None,
     master: Master = None,
     conf: Conf = None,
@@ -107,6 +109,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             until_end=until_end,
             compact=compact,
             accept_changes=accept_changes,
+            iceberg_catalog=iceberg_catalog,
         )
         return _planned(settings) if dry_run else _run(settings, place)
 

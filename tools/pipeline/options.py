@@ -131,6 +131,15 @@ Storage = Annotated[
         "given several times. Those of the environment (AWS_…) need not be given.",
     ),
 ]
+IcebergCatalog = Annotated[
+    Path | None,
+    typer.Option(
+        "--iceberg-catalog",
+        metavar="FILE",
+        help="Also list the table's files in this Iceberg catalog, a file of SQLite, for readers "
+        "of Iceberg.",
+    ),
+]
 Topic = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="NAME", help="A topic; may be given several times."),

@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from odradek.tools.client.servers import parse_server
 from .options import (
     Archive,
     DropValue,
+    IcebergCatalog,
     Isolation,
     LogDirs,
     Processes,
@@ -78,6 +80,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     storage: Storage = None,
+    iceberg_catalog: IcebergCatalog = None,
     processes: Processes = None,
 ) -> None:
     """Keep a Delta table a few seconds behind a broker.
@@ -103,15 +106,18 @@ def command(  # noqa: PLR0913 - one parameter per option
     def job() -> int:
         from odradek.pipeline.jobs.following import Pace
 
-        settings = archive_settings(
-            archive_location(archive, storage),
-            directories,
-            values,
-            topic=topic,
-            topics=topics,
-            isolation=isolation,
-            verify_crc=verify_crc,
-            skip_unreadable=skip_unreadable,
+        settings = replace(
+            archive_settings(
+                archive_location(archive, storage),
+                directories,
+                values,
+                topic=topic,
+                topics=topics,
+                isolation=isolation,
+                verify_crc=verify_crc,
+                skip_unreadable=skip_unreadable,
+            ),
+            iceberg_catalog=iceberg_catalog,
         )
         pace = Pace(round_s=every, merge_s=merge_every)
         return _follow(settings, processes, pace, listener)

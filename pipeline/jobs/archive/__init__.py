@@ -22,6 +22,9 @@ refused (table/other_writers).
 identifies the batches at the ends of its ranges, so that the next run finds this out (batch_marks)
 and repairs the table (repair).
 
+**Readers of Iceberg.** If that is wanted, the files of the table are listed in an Iceberg catalog,
+too (table/iceberg_copy).
+
 Rooms, of which each knows only those above it:
 
 parquet/     where the files are, and how records are written to them

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -42,6 +43,9 @@ from .stable_offsets import StableOffsets
 from .summary import ArchiveSummary
 from .writing import WritingWork, WrittenRange
 
+if TYPE_CHECKING:
+    from .table.iceberg_copy import IcebergCopy
+
 _COMMIT_EVERY_S = 5.0
 
 
@@ -53,7 +57,8 @@ class ArchiveSettings:
     `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
     values are not archived. `accept_changes`: records that other writers of the table have changed
     stay so. `skip_unreadable`: batches that cannot be read are left out for good.
-    `max_split_bytes` is the size of the part of a log that goes into one file, at most.
+    `max_split_bytes` is the size of the part of a log that goes into one file, at most. In
+    `iceberg_catalog`, a file of SQLite, the table is listed for readers of Iceberg, too.
     """
 
     log_directories: Sequence[Path]
@@ -69,6 +74,7 @@ class ArchiveSettings:
     skip_unreadable: bool = False
     verify_crc: bool = True
     max_split_bytes: int = MAX_PART_BYTES
+    iceberg_catalog: Path | None = None
 
     def schemas(self) -> TopicSchemas:
         """Return what finds the schemas of values. Raises JobError if that of JSON is invalid."""
@@ -125,12 +131,15 @@ class ArchiveRun:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
         self._files = files or Files()
+        self._iceberg = _iceberg_copy(settings, self._files)
         create_table(settings.archive)
         refuses = not settings.accept_changes
         self._table = ArchiveTable(settings.archive, self._files, refuse_changes=refuses)
         accepted = [] if refuses else self._table.accept_changes()
         if self._schemas.given is not None:
             self._table.add_columns(self._schemas.given.schema)
+        if self._iceberg is not None:
+            self._iceberg.follow(self._table)  # the last run may have been killed before it
         self._runner = runner
         self._settings = settings
         self._progress = progress
@@ -171,6 +180,7 @@ class ArchiveRun:
                         committed_at = time.monotonic()
         finally:
             self._commit()
+        self._follow_in_iceberg()
 
     def compact(self) -> None:
         """Merge small files, and delete those that nobody has read for a week."""
@@ -180,6 +190,17 @@ class ArchiveRun:
         if groups:
             self._merge(groups)
         self._table.vacuum()
+        self._follow_in_iceberg(cleans=True)
+
+    def _follow_in_iceberg(self, *, cleans: bool = False) -> None:
+        if self._iceberg is None:
+            return
+        try:
+            self._iceberg.follow(self._table)
+            if cleans:
+                self._iceberg.clean(self._table)
+        except JobError as error:  # all is archived: the summary says so
+            self.summary.problems.append(str(error))
 
     def _merge(self, groups: Sequence[Sequence[DataFile]]) -> None:
         self._progress.total("compacting", len(groups))
@@ -254,6 +275,19 @@ class ArchiveRun:
             skip_unreadable=self._settings.skip_unreadable,
             files=self._files,
         )
+
+
+def _iceberg_copy(settings: ArchiveSettings, files: Files) -> "IcebergCopy | None":
+    """Return the copy that is wanted. Raises JobError."""
+    if settings.iceberg_catalog is None:
+        return None
+    try:
+        from .table.iceberg_copy import IcebergCopy
+    except ModuleNotFoundError as error:
+        raise JobError(
+            f"an Iceberg catalog needs {error.name}: pip install 'odradek[iceberg]'"
+        ) from error
+    return IcebergCopy(settings.iceberg_catalog, settings.archive, files)
 
 
 def _partition_counts(plans: Sequence[PartitionPlan]) -> dict[str, int]:
