@@ -7,9 +7,14 @@ overlap the slice. The index of a segment lists the transactions whose marker is
 the search continues in later segments, until an entry's last stable offset is at or after the end
 of the slice: then no later entry can overlap.
 
+A slice ends early if it would have more than MAX_ABORTED such transactions: a slice of many
+megabytes can have hundreds of thousands, and to list them takes long. Only transactions that were
+open at the same time can be more.
+
 Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
 """
 
+import sys
 from bisect import bisect_left
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,6 +23,9 @@ from .segment import Segment
 from .segment_list import SegmentList
 from .slices import RecordsSlice
 from .txn_index import AbortedTransaction
+
+# Transactions that a slice lists, before it ends early.
+MAX_ABORTED = 10_000
 
 _LAST_OFFSET = attrgetter("last_offset")
 
@@ -50,7 +58,10 @@ def cut_to_committed(
         end_offset = segments[index + 1].base_offset
     else:
         end_offset = log_end_offset
-    return CommittedRead(records, aborted_between(segments, index, offset, end_offset))
+    aborted, listed_to = aborted_between(segments, index, offset, end_offset, MAX_ABORTED)
+    if listed_to < end_offset:
+        records = cut_before(segments, records, offset, listed_to)
+    return CommittedRead(records, aborted)
 
 
 def cut_before(
@@ -70,10 +81,17 @@ def cut_before(
 
 
 def aborted_between(
-    segments: SegmentList, first_index: int, start_offset: int, end_offset: int
-) -> list[AbortedTransaction]:
-    """Aborted transactions that overlap [start, end), searched from segment `first_index` on."""
-    found = []
+    segments: SegmentList,
+    first_index: int,
+    start_offset: int,
+    end_offset: int,
+    max_count: int = sys.maxsize,
+) -> tuple[list[AbortedTransaction], int]:
+    """Aborted transactions that overlap [start, end), searched from segment `first_index` on.
+
+    After `max_count` of them the range ends behind the last one's marker. Returns its end, too.
+    """
+    found: list[AbortedTransaction] = []
     for index in range(first_index, len(segments)):
         entries = segments[index].aborted()
         first = bisect_left(entries, start_offset, key=_LAST_OFFSET)
@@ -81,9 +99,11 @@ def aborted_between(
             transaction = entries[position]
             if transaction.first_offset < end_offset:
                 found.append(transaction)
+                if len(found) == max_count:
+                    end_offset = min(end_offset, transaction.last_offset + 1)
             if transaction.last_stable_offset >= end_offset:
-                return found
-    return found
+                return found, end_offset
+    return found, end_offset
 
 
 def _index_of(segments: SegmentList, records: RecordsSlice, offset: int) -> int:

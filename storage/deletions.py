@@ -23,7 +23,9 @@ class Deletions:
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        self._due: list[tuple[int, Path]] = []
+        # The number keeps paths from being compared, which takes long.
+        self._due: list[tuple[int, int, Path]] = []
+        self._added = 0
         self._failed: set[Path] = set()  # a removal failed, and that was logged
 
     def __len__(self) -> int:
@@ -33,19 +35,21 @@ class Deletions:
         """Remove these files or directories after `delay_ms`."""
         due_ms = self._timer_ms() + delay_ms
         for path in paths:
-            heapq.heappush(self._due, (due_ms, path))
+            self._added += 1
+            heapq.heappush(self._due, (due_ms, self._added, path))
 
     def take_due(self) -> list[Path]:
         """Take the paths that are due. The caller calls `remove_paths`, then `note`."""
         now_ms = self._timer_ms()
         paths = []
         while self._due and self._due[0][0] <= now_ms:
-            paths.append(heapq.heappop(self._due)[1])
+            paths.append(heapq.heappop(self._due)[2])
         return paths
 
     def note(self, taken: Iterable[Path], failed: Mapping[Path, OSError]) -> None:
         """Record the result for paths that were taken; `failed` ones are tried again later."""
-        self._failed.difference_update(path for path in taken if path not in failed)
+        if self._failed:
+            self._failed.difference_update(path for path in taken if path not in failed)
         for path, error in failed.items():
             if path not in self._failed:
                 _logger.error("%s could not be removed and will be tried again: %s", path, error)

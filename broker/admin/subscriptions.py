@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from odradek.config.client_metrics_config import (
@@ -25,6 +25,7 @@ from odradek.config.client_metrics_config import (
 from odradek.config.errors import ConfigError
 from odradek.coordinator.java_hash import hash_map_order
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.crc import crc32c
 
 logger = logging.getLogger("odradek.telemetry")
@@ -48,26 +49,38 @@ class Subscriptions:
         self.version = 0
         self._configs = configs
         self._all: tuple[Subscription, ...] = ()
+        self._known: dict[str, tuple[Mapping[str, str], Subscription | None]] = {}
         self.update()
 
+    def __len__(self) -> int:
+        return len(self._all)
+
     def update(self) -> None:
-        """Read the subscriptions from the metadata again."""
+        """Read the subscriptions that have changed from the metadata again."""
         self.version += 1
         names = hash_map_order(self._configs.names(ConfigResourceType.CLIENT_METRICS))
-        self._all = tuple(self._read(names))
+        self._known = {name: self._read(name) for name in names}
+        self._all = tuple(each for _, each in self._known.values() if each is not None)
 
-    def _read(self, names: Iterable[str]) -> Iterable[Subscription]:
-        for name in names:
-            try:
-                yield subscription_of(self._configs.of(ConfigResourceType.CLIENT_METRICS, name))
-            except ConfigError as error:  # Kafka has stored it, and its patterns are Java's
-                logger.error("the subscription %s is ignored: %s", name, error)
+    def _read(self, name: str) -> tuple[Mapping[str, str], Subscription | None]:
+        """The settings of a subscription, and what they mean: it takes long to compile patterns."""
+        settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
+        known = self._known.get(name)
+        if known is not None and known[0] == settings:
+            return known
+        try:
+            return dict(settings), subscription_of(settings)
+        except ConfigError as error:  # Kafka has stored it, and its patterns are Java's
+            logger.error("the subscription %s is ignored: %s", name, error)
+            return dict(settings), None
 
-    def wanted_of(self, attributes: Mapping[str, str | None]) -> Wanted:
+    def wanted_of(self, attributes: Mapping[str, str | None], step: Step = no_step) -> Wanted:
         """What a client with these attributes is to push."""
-        matching = [each for each in self._all if each.is_for(attributes)]
+        matching = [each for each in stepping(iter(self._all), step) if each.is_for(attributes)]
         names = dict.fromkeys(
-            name for each in matching for name in hash_map_order(tuple(dict.fromkeys(each.metrics)))
+            name
+            for each in stepping(matching, step)
+            for name in hash_map_order(tuple(dict.fromkeys(each.metrics)))
         )
         intervals_ms = [each.interval_ms for each in matching]
         return Wanted(

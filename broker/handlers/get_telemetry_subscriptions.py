@@ -5,6 +5,7 @@ has no instance id gets one. Everybody may ask."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.telemetry.client_telemetry import ACCEPTED_COMPRESSION_TYPES
+from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -16,9 +17,11 @@ def handle(
     context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = context.broker.telemetry
+    if context.slices is None and len(telemetry.subscriptions) > MAX_SMALL_ITEMS:
+        raise NotSmallError
     try:
         instance = telemetry.subscribe(
-            request.client_instance_id, context.session, context.client_id
+            request.client_instance_id, context.session, context.client_id, context.step
         )
     except ApiError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)

@@ -6,6 +6,7 @@ that bytes which are no metrics get INVALID_RECORD. Everybody may push."""
 from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
+from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
@@ -13,8 +14,11 @@ from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushT
 def handle(
     context: RequestContext, request: PushTelemetryRequest
 ) -> PushTelemetryResponse | Awaitable[PushTelemetryResponse]:
+    telemetry = context.broker.telemetry
+    if context.slices is None and len(telemetry.subscriptions) > MAX_SMALL_ITEMS:
+        raise NotSmallError
     try:
-        taken = context.broker.telemetry.push(request, context.session, context.client_id)
+        taken = telemetry.push(request, context.session, context.client_id, context.step)
     except ApiError as error:
         return PushTelemetryResponse(error_code=error.code)
     return PushTelemetryResponse() if taken is None else answer_when_read(taken)

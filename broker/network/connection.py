@@ -18,7 +18,8 @@ these hold together.
 
 The event loop reads a socket up to 32 times in a row while bytes are there: from a client that
 sends large requests faster than they are served, many megabytes. So after so many bytes reading
-pauses for one turn of the loop, in which the others are served.
+pauses for one turn of the loop, in which the others are served. One read may bring thousands of
+small requests: those that are not served in SERVE_S wait for a later turn (LargeTurns).
 
 The answers to all requests of one read are sent together, by one system call. They are sent earlier
 if the next request waits, or is answered with slices of files, or closes the connection.
@@ -94,6 +95,8 @@ CHECKED_MS = 100
 COPIED_BYTES = 32 * 1024
 # How long one turn of the event loop sends an answer.
 PUSH_S = 0.001
+# How long one turn of the event loop serves the requests of a read, not counting the first one.
+SERVE_S = 0.001
 # So many slices of an answer are made pieces at once.
 PIECED_SLICES = 64
 
@@ -334,6 +337,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(None)
             return
         view, transport = self._view, self._transport
+        until_s = 0.0  # set when the first request is served
         while self._end - self._start >= _SIZE.size and not self.busy:
             if transport is None or transport.is_closing():
                 return
@@ -345,7 +349,10 @@ class Connection(asyncio.BufferedProtocol):
             end = start + size
             if end > self._end:
                 break
-            if size > 1 and view[start + 1] in GROUP_APIS and view[start] == 0:
+            if until_s and monotonic() >= until_s:
+                self._is_held = True
+                self._support.large_turns.wait(self)
+            elif size > 1 and view[start + 1] in GROUP_APIS and view[start] == 0:
                 self._is_held = not self._support.group_turns.has_room_for(self)
             elif size >= LARGE_BYTES:
                 self._is_held = not self._support.large_turns.has_room_for(self)
@@ -353,10 +360,10 @@ class Connection(asyncio.BufferedProtocol):
                 break
             self._start = end
             self._request(view[start:end])
-            if size + _SIZE.size > len(view) // 4:
-                self._small_frames = 0
-            else:
-                self._small_frames += 1
+            if not until_s and end < self._end:
+                until_s = monotonic() + SERVE_S
+            is_large = size + _SIZE.size > len(view) // 4
+            self._small_frames = 0 if is_large else self._small_frames + 1
         if self._answers:
             self._send_answers()
         self._after_serving()

@@ -18,6 +18,7 @@ from functools import partial
 from odradek.broker.admin.subscriptions import Subscriptions
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.security.session import Session
+from odradek.coordinator.steps import Step, no_step
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest
@@ -59,6 +60,7 @@ class ClientTelemetry:
         timer_ms: Callable[[], int],
     ) -> None:
         """`max_bytes`: telemetry.max.bytes. `timer_ms` is a clock that never jumps."""
+        self.subscriptions = subscriptions
         self.instances = ClientInstances(subscriptions)
         self.series = series
         self.records: PushedRecords | None = None
@@ -69,20 +71,27 @@ class ClientTelemetry:
         self._background = background
         self._timer_ms = timer_ms
 
-    def subscribe(self, id_: bytes, session: Session, client_id: str | None) -> ClientInstance:
+    def subscribe(
+        self, id_: bytes, session: Session, client_id: str | None, step: Step = no_step
+    ) -> ClientInstance:
         """The instance of a client that asks for its subscription; ZERO_UUID gets a new id.
 
         Raises THROTTLING_QUOTA_EXCEEDED.
         """
         now_ms = self._timer_ms()
-        instance = self._instance(id_ if id_ != ZERO_UUID else random_uuid(), session, client_id)
+        id_ = id_ if id_ != ZERO_UUID else random_uuid()
+        instance = self._instance(id_, session, client_id, step)
         if not instance.may_get(now_ms) and instance.last_error not in _ASK_AT_ONCE:
             raise self._refusal(_too_soon())
         instance.last_error = ErrorCode.NONE
         return instance
 
     def push(
-        self, request: PushTelemetryRequest, session: Session, client_id: str | None
+        self,
+        request: PushTelemetryRequest,
+        session: Session,
+        client_id: str | None,
+        step: Step = no_step,
     ) -> Awaitable[None] | None:
         """Take what a client pushes. The awaitable, if any, ends when it was read.
 
@@ -93,7 +102,7 @@ class ClientTelemetry:
         if id_ in RESERVED_IDS:
             text = f"{id_.hex()} is no client instance id"
             raise self._refusal(ApiError(ErrorCode.INVALID_REQUEST, text))
-        instance = self._instance(id_, session, client_id)
+        instance = self._instance(id_, session, client_id, step)
         try:
             self._check_push(request, instance)
         except ApiError as error:
@@ -116,9 +125,11 @@ class ClientTelemetry:
         self.instances.remove_expired(now_ms)
         self.series.remove_expired(now_ms)
 
-    def _instance(self, id_: bytes, session: Session, client_id: str | None) -> ClientInstance:
+    def _instance(
+        self, id_: bytes, session: Session, client_id: str | None, step: Step
+    ) -> ClientInstance:
         attributes = partial(attributes_of, id_, session, client_id)
-        instance, is_new = self.instances.heard_of(id_, attributes, self._timer_ms())
+        instance, is_new = self.instances.heard_of(id_, attributes, self._timer_ms(), step)
         if is_new:
             session.client_instance_id = id_
         return instance

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 from odradek.broker.admin.subscriptions import Subscriptions, Wanted, subscription_id
 from odradek.broker.security.session import Session
+from odradek.coordinator.steps import Step, no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
 
@@ -114,7 +115,11 @@ class ClientInstances:
         return id_ in self._by_id
 
     def heard_of(
-        self, id_: bytes, attributes: Callable[[], Attributes], now_ms: int
+        self,
+        id_: bytes,
+        attributes: Callable[[], Attributes],
+        now_ms: int,
+        step: Step = no_step,
     ) -> tuple[ClientInstance, bool]:
         """The instance of a client that sends a request, and whether it was made now.
 
@@ -124,16 +129,17 @@ class ClientInstances:
         is_new = instance is None or instance.version < self._subscriptions.version
         if instance is None or is_new:
             known = attributes() if instance is None else instance.attributes
-            instance = self._by_id[id_] = self._make(id_, known)
+            instance = self._by_id[id_] = self._make(id_, known, step)
             if len(self._by_id) > self._max_instances:
                 self._by_id.popitem(last=False)
         self._by_id.move_to_end(id_)
         instance.expires_at_ms = now_ms + life_ms(instance.wanted.push_interval_ms)
         return instance, is_new
 
-    def _make(self, id_: bytes, attributes: Attributes) -> ClientInstance:
-        wanted = self._subscriptions.wanted_of(attributes)
-        return ClientInstance(id_, attributes, wanted, self._subscriptions.version)
+    def _make(self, id_: bytes, attributes: Attributes, step: Step) -> ClientInstance:
+        version = self._subscriptions.version  # it may change in a step
+        wanted = self._subscriptions.wanted_of(attributes, step)
+        return ClientInstance(id_, attributes, wanted, version)
 
     def forget(self, id_: bytes) -> None:
         """Forget a client, because its connection has closed."""

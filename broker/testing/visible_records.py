@@ -6,6 +6,7 @@ from odradek.protocol.record import Record
 from odradek.storage.committed_reads import aborted_between
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
+from odradek.storage.txn_index import AbortedTransaction
 
 
 def visible_records(log: PartitionLog, *, committed: bool) -> Iterator[Record]:
@@ -14,10 +15,10 @@ def visible_records(log: PartitionLog, *, committed: bool) -> Iterator[Record]:
     `committed`: only those before the last stable offset, without those of aborted transactions.
     """
     start, end = log.log_start_offset, log.high_watermark
-    aborted = []
+    aborted: list[AbortedTransaction] = []
     if committed:
         end = log.last_stable_offset
-        aborted = aborted_between(log.segments, 0, start, end)
+        aborted, _ = aborted_between(log.segments, 0, start, end)
     for batch in LogReader(log.directory).batches(start, end):
         header = batch.header
         is_aborted = header.is_transactional and any(

@@ -1,5 +1,7 @@
 """Serves one large request, or one slice of a request, in a turn of the event loop.
 
+A client that has sent thousands of small requests at once waits here too, after a millisecond.
+
 A Produce of 512 KiB takes a millisecond. Without this, a client with small requests waits for those
 of all clients with large ones in each turn. Small requests that have arrived are served first.
 """
@@ -34,6 +36,10 @@ class LargeTurns:
             return True
         self._enqueue(partial(self._serve, connection))
         return False
+
+    def wait(self, connection: TurnTaker) -> None:
+        """Have `take_turn` called later, for a connection that has used up its time."""
+        self._enqueue(connection.take_turn)
 
     def may_run_now(self, now_s: float) -> bool:
         """Whether a slice may run as soon as its request arrives."""

@@ -36,6 +36,7 @@ ACLS = 5_000
 ACL_TYPES = (2, 3, 5)  # topics, groups and transactional ids
 PRODUCERS = 10_000
 GROUPS = 3_000
+SUBSCRIPTIONS = 3_000
 LONG_IDS = 200
 TOPICS = 300
 SETTINGS = {
@@ -129,6 +130,23 @@ def fill(client: WireClient) -> None:
         }
         for number in range(ACLS)
     ]
+    subscriptions = [
+        alteration(
+            ConfigResourceType.CLIENT_METRICS,
+            f"s{number}",
+            (
+                "match",
+                SET,
+                f"client_source_port=[0-9]+,client_id=.*,client_source_address={number}",
+            ),
+        )["resources"][0]
+        for number in range(SUBSCRIPTIONS)
+    ]
+    send_all(
+        client,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        [{"resources": subscriptions, "validate_only": False}],
+    )
     for start in range(0, ACLS, 100):
         send_all(client, ApiKey.CREATE_ACLS, [{"creations": creations[start : start + 100]}])
 
@@ -296,6 +314,11 @@ REQUESTS: dict[str, tuple[ApiKey, Fields]] = {
         ),
     ),
     "metrics of a client": (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, {"client_instance_id": bytes(16)}),
+    "metrics of a client of many subscriptions": (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, {}),
+    "a change of one of many subscriptions": (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        alteration(ConfigResourceType.CLIENT_METRICS, "s1", ("metrics", SET, "org.apache.kafka")),
+    ),
     "a long list": (
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         alteration(ConfigResourceType.TOPIC, TOPIC, (LISTED, SET, LONG_LIST)),

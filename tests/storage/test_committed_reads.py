@@ -15,6 +15,7 @@ from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records
 from odradek.protocol.records.control import ControlRecordType, control_type
+from odradek.storage import committed_reads
 from odradek.storage.log import PartitionLog
 from odradek.storage.txn_index import AbortedTransaction
 from tests.support.dirty_logs import end_transaction
@@ -136,6 +137,10 @@ def test_a_consumer_sees_what_was_committed_before_the_last_stable_offset(
     visible = {offset: writer.visible(offset) for offset in range(start, end + 1)}
     assert log.last_stable_offset == writer.last_stable_offset
     assert {offset: consume(log, offset, max_bytes) for offset in visible} == visible
+    for max_aborted in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(committed_reads, "MAX_ABORTED", max_aborted)
+            assert {offset: consume(log, offset, max_bytes) for offset in visible} == visible
     log.close(NOW_MS)
     # A transaction that is open since before the log's start is not known after a crash.
     is_cut = writer.last_stable_offset == start < end
@@ -184,6 +189,24 @@ def test_the_list_names_what_overlaps_the_slice(
     batches = split(data)
     assert (read_header(batches[-1]).next_offset if batches else offset) == end
     assert read.aborted == aborted
+
+
+def test_a_slice_with_too_many_aborted_transactions_ends_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed_reads, "MAX_ABORTED", 3)
+    log = LogBox(tmp_path).open()
+    writer = Writer(log)
+    for number in range(8):
+        writer.transactional(7, b"%d" % number)
+        writer.end(7, ControlRecordType.ABORT)
+    offset, listed = 0, []
+    while offset < log.log_end_offset:
+        read = log.read_committed(offset, 1 << 20, at_least_one_batch=True)
+        data = os.pread(read.records.file.fd, read.records.size_bytes, read.records.position)
+        offset = read_header(split(data)[-1]).next_offset
+        listed.append(len(read.aborted))
+    assert listed == [3, 3, 2]
 
 
 def test_an_offset_that_the_log_does_not_have_is_out_of_range(log: PartitionLog) -> None:
