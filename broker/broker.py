@@ -79,7 +79,7 @@ from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
-from odradek.coordinator.group_coordinator import ModernGroupParts
+from odradek.coordinator.groups.group_coordinator import ModernGroupParts
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
@@ -90,7 +90,7 @@ from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints

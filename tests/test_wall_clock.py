@@ -56,25 +56,26 @@ REASONS = {
         broker/workers/worker_broker.py: _register
         broker/workers/worker_link.py: _assign
         broker/workers/worker_process.py: _write_marker
-        coordinator/classic_group_service.py: _commit join leave
+        coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance
-        coordinator/consumer_group_service.py: _resolve
+        coordinator/groups/consumer_group_service.py: _resolve
         coordinator/consumer_groups/downgrade.py: _classic_group
         coordinator/consumer_groups/rebalance.py: update_target
-        coordinator/group_admin.py: _delete
+        coordinator/groups/group_admin.py: _delete
         coordinator/metadata/metadata_snapshot.py: build
-        coordinator/group_decisions.py: _decided
-        coordinator/modern_group_commits.py: commit
-        coordinator/offset_requests.py: _record
-        coordinator/offset_retention.py: _delete
-        coordinator/offset_service.py: commit commit_in_transaction delete
-        coordinator/share_coordinator.py: _commit
-        coordinator/share_group_service.py: _create_states _delete_states
+        coordinator/groups/group_decisions.py: _decided
+        coordinator/groups/modern_group_commits.py: commit
+        coordinator/groups/offset_requests.py: _record
+        coordinator/groups/offset_retention.py: _delete
+        coordinator/groups/offset_service.py: commit commit_in_transaction delete
+        coordinator/share_state/share_coordinator.py: _commit
+        coordinator/groups/share_group_service.py: _create_states _delete_states
         coordinator/share_groups/heartbeat.py: _initialization _update_target
         coordinator/share_groups/start_offsets.py: alter
         coordinator/streams_groups/rebalance.py: compute_targets
-        coordinator/transaction_coordinator.py: _commit_and_complete _end _fence _next_producer_id
-        coordinator/transaction_coordinator.py: add_partitions init_producer_id
+        coordinator/transactions/transaction_coordinator.py: _commit_and_complete _end _fence
+        coordinator/transactions/transaction_coordinator.py: _next_producer_id add_partitions
+        coordinator/transactions/transaction_coordinator.py: init_producer_id
         coordinator/transactions/completion.py: _try _write_markers write_completed
     """,
     "the clock itself, or handed on to what uses it": """
@@ -103,7 +104,7 @@ REASONS = {
         coordinator/consumer_groups/classic_joins.py: _schedule_sync_deadline
         coordinator/metadata/snapshot_keeping.py: due_reason
         coordinator/share_partitions/changes.py: expire
-        coordinator/timers.py: _due
+        coordinator/runtime/timers.py: _due
         storage/deletions.py: take_due
         storage/log_manager.py: logs_to_flush
         storage/producer_state.py: remove_expired_verifications
@@ -124,7 +125,7 @@ REASONS = {
     "the age of a transaction since its journaled start, as shown to users": """
         broker/handlers/list_transactions.py: handle
         broker/metrics/group_metrics.py: _oldest_transaction_seconds
-        coordinator/transaction_coordinator.py: _abort
+        coordinator/transactions/transaction_coordinator.py: _abort
     """,
     "segment.ms of segments whose records have no timestamps, as in Kafka": """
         broker/maintenance/cleaning/cleaning_round.py: _swap
@@ -151,13 +152,13 @@ REASONS = {
     "inactivity since a time that a log holds (batch, commit, snapshot), as in Kafka": """
         broker/maintenance/log_recovery.py: _open _recover
         broker/periodic_tasks.py: expire_producers
-        coordinator/offset_expiry.py: _has_expired
-        coordinator/offset_requests.py: commit_offsets
-        coordinator/offset_retention.py: _expire
-        coordinator/share_coordinator.py: _write_cold_snapshots
+        coordinator/groups/offset_expiry.py: _has_expired
+        coordinator/groups/offset_requests.py: commit_offsets
+        coordinator/groups/offset_retention.py: _expire
+        coordinator/share_state/share_coordinator.py: _write_cold_snapshots
         coordinator/share_groups/state_partitions.py: recent
         coordinator/share_state/table.py: cold_snapshot
-        coordinator/transaction_coordinator.py: _remove_some
+        coordinator/transactions/transaction_coordinator.py: _remove_some
         coordinator/transactions/table.py: expire
         storage/producer_state.py: _is_expired
         storage/recovering/recovery.py: _check_end _check_txn_indexes _end_of_last_segment load_log
@@ -173,7 +174,7 @@ REASONS = {
         broker/shares/led_partition.py: start_offset
     """,
     "conversion of a journaled time to the timer clock": """
-        coordinator/timers.py: note
+        coordinator/runtime/timers.py: note
     """,
     "read for each request; also says which request is timed, at once after a jump": """
         broker/requests/timed_requests.py: handle_timed

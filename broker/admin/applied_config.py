@@ -18,7 +18,7 @@ from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.storage.log_manager import LogManager
 
 from .subscriptions import Subscriptions

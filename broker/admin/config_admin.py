@@ -28,7 +28,7 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .applied_config import AppliedConfig

@@ -23,9 +23,9 @@ from odradek.config.client_metrics_config import (
     subscription_of,
 )
 from odradek.config.errors import ConfigError
-from odradek.coordinator.java_hash import hash_map_order
+from odradek.coordinator.java.java_hash import hash_map_order
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.crc import crc32c
 
 logger = logging.getLogger("odradek.telemetry")

@@ -14,7 +14,7 @@ from functools import partial
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.topics import Partition, Topic
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.log_manager import LogManager

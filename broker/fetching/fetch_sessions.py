@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.primitives import ZERO_UUID

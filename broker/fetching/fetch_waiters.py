@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.coordinator.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
 

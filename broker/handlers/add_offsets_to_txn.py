@@ -7,7 +7,7 @@ v2 clients know PRODUCER_FENCED."""
 from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,

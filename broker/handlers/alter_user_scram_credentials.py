@@ -6,7 +6,7 @@ the response is sent. The client has salted and hashed the password."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -7,7 +7,7 @@ id."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

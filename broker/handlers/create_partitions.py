@@ -10,7 +10,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_creation import MorePartitions
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -13,7 +13,7 @@ from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.config.describe import ConfigSource, Layers, describe_topic
 from odradek.config.topic_config import BROKER_SYNONYMS
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, NewTopic
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,

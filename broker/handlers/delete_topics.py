@@ -11,7 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (
     DeleteTopicsRequest,

@@ -10,7 +10,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_requests import check_enabled
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,

@@ -8,7 +8,7 @@ the producer's next id and epoch (KIP-890)."""
 from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 

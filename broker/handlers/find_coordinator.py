@@ -15,8 +15,8 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.shards import CoordinatorShards
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.runtime.shards import CoordinatorShards
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,

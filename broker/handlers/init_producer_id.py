@@ -13,8 +13,8 @@ from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.producer import ProducerIdAndEpoch
-from odradek.coordinator.transaction_coordinator import InitCall
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.transactions.transaction_coordinator import InitCall
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

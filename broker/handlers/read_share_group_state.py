@@ -7,7 +7,7 @@ from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_state_requests import results_of
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.read_share_group_state import (
     ReadShareGroupStateBatch,

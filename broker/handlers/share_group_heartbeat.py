@@ -6,7 +6,7 @@ read yet come with a later heartbeat, when their state is stored."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.streams_groups.configuration import InternalTopic
 from odradek.coordinator.streams_groups.heartbeat import HeartbeatReply

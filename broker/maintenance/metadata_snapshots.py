@@ -20,8 +20,8 @@ from odradek.coordinator.metadata.metadata_image import MetadataImage
 from odradek.coordinator.metadata.metadata_snapshot import snapshot_pieces
 from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
-from odradek.coordinator.record_codec import MetadataRecordCodec
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.timers import Now
 from odradek.storage.filenames import MetadataSnapshotName
 
 logger = logging.getLogger("odradek.metadata")

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from odradek.broker.broker import Broker
-from odradek.coordinator.group import Group, GroupType
+from odradek.coordinator.any_group.group import Group, GroupType
 from odradek.coordinator.share_groups.group import ShareGroup
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.transactions.states import IDLE, TransactionState
 from odradek.protocol.errors import ApiError
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from odradek.broker.security.principal import Principal
 from odradek.coordinator.metadata.config_changes import ConfigChange
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.append import EndMarker
 from odradek.storage.topic_partition import TopicPartition

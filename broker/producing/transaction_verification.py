@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.disk.log_sync import Sync
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.coordinator.metadata.client_quotas import CLIENT_ID, USER, Entity
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 ABSENT = ""  # stands in both fields for "of all"; no entity has this name
 

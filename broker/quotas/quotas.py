@@ -19,7 +19,7 @@ from odradek.coordinator.metadata.quota_changes import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .client_quotas import MutationQuota, RateQuota
 from .host_addresses import HostAddresses

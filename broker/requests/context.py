@@ -22,9 +22,9 @@ from odradek.broker.security.operations import (
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
-from odradek.coordinator.caller import MayDescribe
+from odradek.coordinator.any_group.caller import MayDescribe
 from odradek.coordinator.metadata.topic_creation import Permits, unlimited
-from odradek.coordinator.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange

@@ -41,7 +41,7 @@ from odradek.broker.turns.slices import (
     TooManyItemsError,
     parts_of,
 )
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.headers import (

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from odradek.coordinator.shards import CoordinatorShards
+from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.protocol.errors import ApiError
 
 from .context import RequestContext

@@ -13,8 +13,8 @@ from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.shares.sessions import Place, SessionKey
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.coordinator.share_groups.heartbeat import check_member_id
-from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError
 
 from .context import RequestContext

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
-from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.acquisition import FetchedBatch
 from odradek.coordinator.share_partitions.changes import Changes
 from odradek.coordinator.share_partitions.share_partition import (
@@ -17,8 +16,9 @@ from odradek.coordinator.share_partitions.share_partition import (
     SharePartition,
 )
 from odradek.coordinator.share_state.batches import NO_OFFSET
+from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.state import StateWrite
-from odradek.coordinator.steps import Step, no_step, stepping
 from odradek.protocol.batch_header import BatchHeader, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import read_records

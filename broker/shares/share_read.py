@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from odradek.broker.disk.cold_reads import combine
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
 from odradek.coordinator.share_partitions.acquisition import (
     AcquireCall,
@@ -28,8 +29,7 @@ from odradek.coordinator.share_partitions.acquisition import (
     FetchedBatch,
     acquire,
 )
-from odradek.coordinator.steps import Step, no_step, stepping
-from odradek.coordinator.timers import Now
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
     ShareFetchAcquiredRecords,

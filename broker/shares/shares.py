@@ -18,10 +18,10 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import SliceRunner, Slices
-from odradek.coordinator.alarm import Alarm
-from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.timers import KeyedDeadlines, Now
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
-from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.changes import (
     AcknowledgeCall,
     Acknowledgement,
@@ -31,8 +31,8 @@ from odradek.coordinator.share_partitions.changes import (
     next_lock_end_ms,
     release,
 )
-from odradek.coordinator.steps import Step, no_step, stepping
-from odradek.coordinator.timers import KeyedDeadlines, Now
+from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 

@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
-from odradek.coordinator.steps import stepping
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.steps import stepping
+from odradek.coordinator.runtime.timers import Now
 from odradek.storage.files import WouldWaitError
 
 from .led_partition import LedPartition

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from odradek.coordinator.metadata.topics import Topic, Topics
-from odradek.coordinator.shards import CoordinatorShards
+from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 

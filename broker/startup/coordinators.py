@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.turns.group_turns import GroupTurns
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group_configs_by_type import GroupConfigsByType
-from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
-from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.groups.group_configs_by_type import GroupConfigsByType
+from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.share_coordinator import ShareCoordinator
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
-from odradek.coordinator.timers import Now
-from odradek.coordinator.transaction_coordinator import TransactionCoordinator
+from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
 from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
 from odradek.coordinator.transactions.settings import TransactionSettings
+from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log_manager import LogManager

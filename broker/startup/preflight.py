@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.journal import CorruptJournalError
 from odradek.coordinator.metadata.metadata_format import (
     controller_endpoint,
     is_formatted,
@@ -29,6 +28,7 @@ from odradek.coordinator.metadata.metadata_reading import (
 from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
 from odradek.coordinator.metadata.servability import UnsupportedMetadataError
+from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.filenames import CLEAN_SHUTDOWN

@@ -18,7 +18,7 @@ from functools import partial
 from odradek.broker.admin.subscriptions import Subscriptions
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.security.session import Session
-from odradek.coordinator.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 
 from odradek.broker.admin.subscriptions import Subscriptions, Wanted, subscription_id
 from odradek.broker.security.session import Session
-from odradek.coordinator.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
 

@@ -21,7 +21,7 @@ from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.disk_space import DiskSpace
 from odradek.config.errors import invalid_value
-from odradek.coordinator.java_hash import partition_of
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError

@@ -1,11 +1,11 @@
-"""Slices for decisions of the group coordinator. See coordinator/group_decisions.py."""
+"""Slices for decisions of the group coordinator. See coordinator/groups/group_decisions.py."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import Any, TypeVar
 
-from odradek.coordinator.group_decisions import TakesLongError
-from odradek.coordinator.steps import Step
+from odradek.coordinator.groups.group_decisions import TakesLongError
+from odradek.coordinator.runtime.steps import Step
 
 from .slices import SliceRunner
 

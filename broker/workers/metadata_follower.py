@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odradek.broker.processes.worker_messages import MetadataBatches
-from odradek.coordinator.journal import replay_stored, stored_records
 from odradek.coordinator.metadata.client_quotas import IP
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.topics import Topic, TopicEvent
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import replay_stored, stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
     ClientQuotaRecord,
     ConfigRecord,

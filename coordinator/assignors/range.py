@@ -19,7 +19,7 @@ Kafka: RangeAssignor.
 from collections import defaultdict
 from collections.abc import Iterator
 
-from odradek.coordinator.java_hash import java_order
+from odradek.coordinator.java.java_hash import java_order
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 

@@ -12,7 +12,7 @@ removed.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odradek.coordinator.timers import Deadline, DeadlineQueue, Now
+from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, Now
 
 from .group import ClassicGroup
 from .member import ClassicMember

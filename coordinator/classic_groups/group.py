@@ -30,9 +30,9 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
-from odradek.coordinator.group import Committer, GroupType
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.timers import Deadline
+from odradek.coordinator.any_group.group import Committer, GroupType
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.timers import Deadline
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics

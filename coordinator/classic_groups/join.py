@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from odradek.coordinator.timers import Deadline
+from odradek.coordinator.runtime.timers import Deadline
 from odradek.protocol.messages.describe_groups import DescribeGroupsMember
 from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from odradek.protocol.messages.sync_group import SyncGroupResponse

@@ -6,7 +6,7 @@ A protocol is a name (of an assignor on the client) with metadata (for consumers
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from odradek.coordinator.java_hash import hash_map_order
+from odradek.coordinator.java.java_hash import hash_map_order
 
 # Names and metadata, in the member's order of preference.
 Protocols = tuple[tuple[str, bytes], ...]

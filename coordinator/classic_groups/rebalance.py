@@ -15,9 +15,9 @@ not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in Gr
 import logging
 from functools import partial
 
-from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from odradek.coordinator.outcome import NOTHING_TO_WRITE, Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupMemberResponse

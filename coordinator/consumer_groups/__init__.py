@@ -22,5 +22,5 @@ Reading order:
     client_protocol                    their subscriptions and assignments as bytes
     upgrade, downgrade                 conversion from and to a classic group
 
-`coordinator/consumer_group_service.py` connects these parts to the shards and the event loop.
+`groups/consumer_group_service` connects these parts to the shards and the event loop.
 """

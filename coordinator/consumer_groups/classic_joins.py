@@ -20,8 +20,8 @@ from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, Join
 from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberKey, MemberState
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse

@@ -9,7 +9,7 @@ The epoch of a classic member is its generation, and the error is ILLEGAL_GENERA
 Kafka: ConsumerGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
-from odradek.coordinator.group import Committer, PartitionCheck
+from odradek.coordinator.any_group.group import Committer, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import check_version
 from odradek.protocol.errors import ApiError, ErrorCode
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
 from odradek.coordinator.modern_groups.member import MemberKey
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines
+from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines
 
 
 class ConsumerDeadlines(MemberDeadlines):

@@ -31,7 +31,7 @@ from odradek.coordinator.classic_groups.records import generation_value, group_r
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
 

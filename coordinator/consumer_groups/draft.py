@@ -1,7 +1,7 @@
 """A draft of a decision about a consumer group."""
 
 from odradek.coordinator.modern_groups.draft import Draft
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 
 from .group import ConsumerGroup
 from .records import epoch_record

@@ -26,14 +26,14 @@ from enum import Enum
 
 from msgspec.structs import replace
 
+from odradek.coordinator.any_group.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.timers import Now, TimerMoment
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import (
@@ -33,7 +33,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_STATIC_EPOCH,
 )
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatAssignment,

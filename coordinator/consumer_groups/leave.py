@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

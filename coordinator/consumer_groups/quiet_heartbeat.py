@@ -8,10 +8,10 @@ All other heartbeats take the full path (heartbeat.py). For a quiet heartbeat, t
 change nothing but the session deadline. A test compares the two.
 """
 
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, MemberState
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 from .group import ConsumerGroup

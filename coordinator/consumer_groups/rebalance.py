@@ -24,7 +24,7 @@ from odradek.coordinator.modern_groups.target_assignment import (
 )
 from odradek.coordinator.modern_groups.topic_checks import check_topics, has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft

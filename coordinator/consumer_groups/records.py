@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import member_state
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 
-from odradek.coordinator.caller import MayDescribe
+from odradek.coordinator.any_group.caller import MayDescribe
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 
 from .draft import ConsumerDraft
 from .group import ConsumerGroup

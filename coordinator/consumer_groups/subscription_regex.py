@@ -33,7 +33,7 @@ from typing import Any
 import re2
 
 from odradek.config.re2_options import bounded_options, count_unicode_classes, why_costly
-from odradek.coordinator.caller import MayDescribe
+from odradek.coordinator.any_group.caller import MayDescribe
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .subscriptions import ResolvedRegex

@@ -19,7 +19,7 @@ from odradek.coordinator.modern_groups.subscriptions import (
     TopicSubscriptions,
     count_topics,
 )
-from odradek.coordinator.timers import NEVER_MS
+from odradek.coordinator.runtime.timers import NEVER_MS
 
 from .member import ConsumerMember
 

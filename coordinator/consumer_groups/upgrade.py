@@ -31,8 +31,8 @@ from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE

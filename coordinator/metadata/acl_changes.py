@@ -6,8 +6,8 @@ request, those that are not valid are refused one by one. Kafka: AclApis, AclCon
 
 from collections.abc import Collection, Sequence
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,

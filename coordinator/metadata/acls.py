@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,

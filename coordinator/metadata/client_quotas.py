@@ -5,7 +5,7 @@ Kafka: ClientQuotasImage.
 
 from collections.abc import Iterable
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.cluster_metadata import ClientQuotaRecord
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"

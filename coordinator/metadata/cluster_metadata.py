@@ -16,7 +16,7 @@ OffsetControlManager.
 from collections.abc import Callable
 from typing import Any
 
-from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from odradek.config.java_text import split_list
 from odradek.config.key import ConfigType, Key
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
 

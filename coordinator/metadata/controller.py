@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (

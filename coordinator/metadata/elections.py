@@ -15,8 +15,8 @@ Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLe
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.storage.topic_partition import TopicPartition

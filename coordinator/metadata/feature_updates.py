@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
 

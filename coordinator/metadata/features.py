@@ -14,7 +14,7 @@ from functools import cache
 import msgspec
 from msgspec import Struct
 
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.declaration import fields_of
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,

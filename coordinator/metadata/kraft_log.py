@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.journal import Journal, stored_records
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import Journal, stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,

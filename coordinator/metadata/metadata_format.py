@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.storage.filenames import (
     BOOTSTRAP_CHECKPOINT,
     PARTITION_METADATA,

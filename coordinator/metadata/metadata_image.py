@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.records.cluster_metadata import (
     ClientQuotaRecord,
     FeatureLevelRecord,

@@ -14,8 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.journal import CorruptJournalError, replay_stored, stored_records
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import CorruptJournalError, replay_stored, stored_records
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError

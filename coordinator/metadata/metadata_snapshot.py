@@ -15,9 +15,9 @@ Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from odradek.coordinator.journal import CorruptJournalError
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import RecordCodec
+from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import RecordCodec
 from odradek.protocol.batch_header import CorruptRecordError, check_crc, read_header
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch

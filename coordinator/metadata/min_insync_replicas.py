@@ -5,7 +5,7 @@ no broker has its own. If the cluster has none, that of the leader's configurati
 Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords, ActivationRecordsGenerator.
 """
 
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.records.cluster_metadata import ConfigRecord
 
 from .configs import ConfigResourceType, Configs

@@ -8,7 +8,7 @@ ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogD
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .cluster_metadata import ClusterMetadata

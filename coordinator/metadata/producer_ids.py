@@ -7,7 +7,7 @@ Kafka: ProducerIdControlManager, RPCProducerIdManager.
 
 from collections.abc import Callable
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ProducerIdsRecord
 

@@ -10,7 +10,7 @@ Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplic
 
 from collections.abc import Mapping, Sequence
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.storage.topic_partition import TopicPartition

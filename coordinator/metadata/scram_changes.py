@@ -9,8 +9,8 @@ Kafka: ScramControlManager.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, free, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     RemoveUserScramCredentialRecord,

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.protocol.records.cluster_metadata import ConfigRecord, TopicRecord

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.protocol.records.cluster_metadata import RemoveTopicRecord

@@ -3,7 +3,7 @@
 Kafka: the validateOffsetCommit methods of ConsumerGroup and StreamsGroup.
 """
 
-from odradek.coordinator.group import Committer
+from odradek.coordinator.any_group.group import Committer
 from odradek.protocol.errors import ApiError, ErrorCode
 
 # The first version of OffsetCommit with the error codes of member epochs.

@@ -11,7 +11,7 @@ object that describes it. Kafka: the timers of GroupMetadataManager, by key.
 from collections.abc import Callable
 from functools import partial
 
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, Now
 
 from .member import MemberKey, MemberState, ModernMember
 

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.timers import Now
 
 from .group import EpochGroup
 

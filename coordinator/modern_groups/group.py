@@ -14,7 +14,7 @@ Only the replay methods of a group's type assign journaled state. Kafka: ModernG
 from typing import Generic, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.timers import Now, TimerMoment
+from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import M, MemberKey

@@ -16,7 +16,11 @@ from typing import Generic, TypeVar
 from odradek.config.errors import ConfigError
 from odradek.config.group_config import GROUP_KEYS
 from odradek.config.key import Key
-from odradek.coordinator.group_settings import Bounds, ConsumerGroupSettings, ModernGroupSettings
+from odradek.coordinator.any_group.group_settings import (
+    Bounds,
+    ConsumerGroupSettings,
+    ModernGroupSettings,
+)
 
 S = TypeVar("S", bound=ModernGroupSettings)
 OverridesOf = Callable[[str], Mapping[str, str]]

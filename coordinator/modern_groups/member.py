@@ -33,7 +33,7 @@ class MemberState(IntEnum):
 class MemberKey(NamedTuple):
     """Identifies a member among all groups of a type. `partition` names the shard of its group.
 
-    A group id may have groups in two shards (coordinator/shards.py), with the same member in both.
+    A group id may have groups in two shards (runtime/shards.py), with the same member in both.
     """
 
     partition: int

@@ -18,7 +18,7 @@ from odradek.coordinator.assignors.assignment import (
     MemberSpec,
     TopicsView,
 )
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 
 from .group import EpochGroup, ModernGroup, T
 from .group_configs import GroupConfigs

@@ -21,7 +21,7 @@ from struct import Struct
 
 from xxhash import xxh3_64_intdigest
 
-from odradek.coordinator.java_hash import java_order, utf16_units
+from odradek.coordinator.java.java_hash import java_order, utf16_units
 
 # The hash of a topic that does not exist, and of a group without an existing topic.
 NO_HASH = 0

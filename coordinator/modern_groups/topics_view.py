@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.topics import Topic, TopicEvent
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .topic_hash import group_hash, topic_hash
 

@@ -17,6 +17,6 @@ Reading order:
     description            ShareGroupDescribe
     group_configs          settings
 
-`coordinator/share_group_service.py` connects these parts to the shards and the share coordinator.
+`groups/share_group_service` connects these parts to the shards and the share coordinator.
 Kafka: the package coordinator.group.modern.share, and GroupMetadataManager.
 """

@@ -8,12 +8,12 @@ from enum import Enum
 
 from msgspec.structs import replace
 
+from odradek.coordinator.any_group.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.assignors.assignment import NOTHING
-from odradek.coordinator.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, member_state
 from odradek.coordinator.modern_groups.subscriptions import TopicSubscriptions
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,

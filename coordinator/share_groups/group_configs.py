@@ -5,7 +5,7 @@ Kafka: GroupConfig, ShareGroupConfig, ShareGroupConfigProvider.
 
 from odradek.config.group_config import GROUP_KEYS
 from odradek.config.key import Value
-from odradek.coordinator.group_settings import ShareGroupSettings
+from odradek.coordinator.any_group.group_settings import ShareGroupSettings
 from odradek.coordinator.modern_groups.group_configs import GroupConfigs
 
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment, Assignor
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
@@ -32,8 +32,8 @@ from odradek.coordinator.modern_groups.target_assignment import (
 )
 from odradek.coordinator.modern_groups.topic_checks import check_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatAssignment,

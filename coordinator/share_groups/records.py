@@ -7,7 +7,7 @@ Kafka: GroupCoordinatorRecordHelpers, ShareGroup.createGroupTombstoneRecords.
 from collections.abc import Callable, Iterable, Sequence
 
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,

@@ -11,7 +11,7 @@ Reading order:
     state      the state of one share-partition; from records, and to records
     table      the share-partitions of one partition of the log: decisions and replay
     settings   the configuration
+    share_coordinator   connects these parts to the shards and the clock, and serves requests
 
-`coordinator/share_coordinator.py` connects these parts to the shards and the clock.
 Kafka: the package coordinator.share.
 """

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.records.share_group_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
@@ -16,6 +15,7 @@ from odradek.protocol.records.share_group_state import (
 )
 
 from .batches import NO_OFFSET, DeliveryBatch, combined
+from .share_partition_key import SharePartitionKey
 
 NO_EPOCH = -1
 UNKNOWN_COUNT = -1

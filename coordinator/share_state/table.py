@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
-from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group_state import (
     ShareSnapshotKey,
@@ -25,6 +24,7 @@ from odradek.protocol.records.share_group_state import (
 )
 
 from .batches import NO_OFFSET, combined
+from .share_partition_key import SharePartitionKey
 from .state import (
     NO_EPOCH,
     UNKNOWN_COUNT,

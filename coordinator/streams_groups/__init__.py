@@ -24,5 +24,5 @@ Reading order:
     commit_checks                      checks of offset commits and fetches
     description                        StreamsGroupDescribe
 
-`coordinator/streams_group_service.py` connects these parts to the shards and the event loop.
+`coordinator/groups/streams_group_service.py` connects these parts to the shards and the event loop.
 """

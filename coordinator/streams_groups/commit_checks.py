@@ -6,7 +6,7 @@ belongs to the task that reads it: the partition's number, in the subtopology th
 Kafka: StreamsGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
-from odradek.coordinator.group import Committer, PartitionCheck
+from odradek.coordinator.any_group.group import Committer, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import check_version
 from odradek.protocol.errors import ApiError, ErrorCode
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import Subtopology, TopicInfo
 

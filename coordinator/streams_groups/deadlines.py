@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
-from odradek.coordinator.timers import DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, Now
 
 
 class GroupKey(NamedTuple):

@@ -1,9 +1,9 @@
 """A draft of a decision about a streams group."""
 
 from odradek.coordinator.modern_groups.draft import Draft
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.steps import Step, no_step
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.timers import Now
 
 from .group import StreamsGroup
 from .records import epoch_record

@@ -9,7 +9,7 @@ are named; Kafka may name others. Kafka: EndpointToPartitionsManager.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatEndpoint,
     StreamsGroupHeartbeatEndpointToPartitions,

@@ -20,11 +20,11 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from odradek.coordinator.group import Committer, GroupType, PartitionCheck
+from odradek.coordinator.any_group.group import Committer, GroupType, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,

@@ -3,7 +3,7 @@
 Kafka: GroupMetadataManager.streamsGroupAssignmentConfigs, streamsGroupInitialRebalanceDelayMs.
 """
 
-from odradek.coordinator.group_settings import StreamsGroupSettings
+from odradek.coordinator.any_group.group_settings import StreamsGroupSettings
 from odradek.coordinator.modern_groups.group_configs import GroupConfigs
 
 NUM_STANDBY_REPLICAS = "num.standby.replicas"

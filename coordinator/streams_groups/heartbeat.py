@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group import Group
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.steps import Step, stepping
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,

@@ -14,7 +14,7 @@ from odradek.coordinator.modern_groups.heartbeat_fields import (
     invalid_request,
 )
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,

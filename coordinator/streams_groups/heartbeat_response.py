@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from functools import partial
 
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH
-from odradek.coordinator.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TypeVar
 
 from odradek.coordinator.modern_groups.draft import DraftResult
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 
 from .deadlines import StreamsDeadlines
 from .draft import StreamsDraft

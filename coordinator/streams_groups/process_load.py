@@ -5,8 +5,8 @@ Kafka: ProcessState.
 
 from typing import NamedTuple
 
-from odradek.coordinator.java_hash import hash_map_order
-from odradek.coordinator.java_queue import JavaQueue
+from odradek.coordinator.java.java_hash import hash_map_order
+from odradek.coordinator.java.java_queue import JavaQueue
 
 
 class TaskId(NamedTuple):

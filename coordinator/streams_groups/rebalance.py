@@ -20,7 +20,7 @@ from odradek.coordinator.assignors.assignment import AssignorError
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, is_due
 from odradek.coordinator.modern_groups.topic_checks import has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.steps import stepping
+from odradek.coordinator.runtime.steps import stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatTopology
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import StreamsMember

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.streams_group import (
     ClientTag,
     CurrentTasks,

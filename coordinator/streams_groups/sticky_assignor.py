@@ -21,9 +21,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import AssignorError
-from odradek.coordinator.java_hash import hash_map_order
-from odradek.coordinator.java_queue import JavaQueue
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.java.java_hash import hash_map_order
+from odradek.coordinator.java.java_queue import JavaQueue
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .configuration import ConfiguredSubtopology
 from .process_load import ProcessLoad, TaskId

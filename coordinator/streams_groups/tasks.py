@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 # Partitions by subtopology id. No entry is empty.
 TaskSet = Mapping[str, frozenset[int]]

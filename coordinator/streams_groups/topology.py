@@ -12,7 +12,7 @@ Kafka: StreamsTopology.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from odradek.coordinator.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatSubtopology,

@@ -7,5 +7,6 @@ its markers are written, then it is completed.
 
 Reading order: states, transaction, codec (its stored form), table (the transactions of one
 partition, by replay); starting, partitions, ending (the decisions); marker_writer, completion (how
-an end is carried out); settings.
+an end is carried out); transaction_coordinator (serves requests, and aborts transactions that take
+too long); settings.
 """

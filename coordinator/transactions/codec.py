@@ -10,9 +10,9 @@ import struct
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
-from odradek.coordinator.steps import Step
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.primitives import write_uvarint
 from odradek.protocol.records.transaction_state import (

@@ -22,8 +22,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from odradek.coordinator.shards import Shard
-from odradek.coordinator.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.runtime.shards import Shard
+from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
 from odradek.storage.log import PartitionLog

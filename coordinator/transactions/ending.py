@@ -24,7 +24,7 @@ completed transaction accepts the request by which it ended.
 Kafka: TransactionCoordinator.endTransaction, endTransactionWithTV1.
 """
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP, MAX_EPOCH

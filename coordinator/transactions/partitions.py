@@ -9,7 +9,7 @@ Kafka: TransactionCoordinator.handleAddPartitionsToTransaction, handleVerifyPart
 
 from collections.abc import Set as AbstractSet
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 

@@ -12,7 +12,7 @@ Kafka: TransactionCoordinator.handleInitProducerId, prepareIncrementProducerEpoc
 
 from typing import NamedTuple
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 
 from .partitions import check_not_ending, fenced

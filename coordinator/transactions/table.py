@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from odradek.coordinator.outcome import JournalRecord, Outcome, ReplayContext
-from odradek.coordinator.timers import Now, TimerMoment
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
+from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.transaction_state import TransactionLogKey

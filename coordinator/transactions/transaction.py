@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.records.transaction_state import (
     PartitionsSchema,

@@ -2,8 +2,8 @@
 
 A snapshot has the whole state of a share-partition. The updates after it (with the same
 `snapshot_epoch`) have the changes since. The keys of both contain group, topic and partition, so
-that compaction keeps the last record of each. coordinator/record_codec.py frames the records. On
-disk: never renumber.
+that compaction keeps the last record of each. coordinator/runtime/record_codec frames the records.
+On disk: never renumber.
 
 Kafka: ShareCoordinatorRecordHelpers, org.apache.kafka.coordinator.share.generated.
 """

@@ -1,7 +1,7 @@
 """The records of `__transaction_state`: each has the whole state of one transactional id.
 
-coordinator/record_codec.py frames the records. The finalised `transaction.version` determines the
-version of the value: 0 if it is 0, else 1. On disk: never renumber.
+coordinator/runtime/record_codec frames the records. The finalised `transaction.version` determines
+the version of the value: 0 if it is 0, else 1. On disk: never renumber.
 
 Kafka: TransactionLog, org.apache.kafka.coordinator.transaction.generated.
 """

@@ -18,7 +18,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreateTopicsConfig,

@@ -19,7 +19,7 @@ from odradek.coordinator.metadata.config_changes import (
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.record import Record

@@ -25,7 +25,7 @@ from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError, Uns
 from odradek.broker.security.session import Session
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism, keys_of, salted
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.api_keys import ApiKey
 from tests.support.sasl import ScramClient, unsecured_token
 

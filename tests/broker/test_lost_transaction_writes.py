@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.shards import partition_of
+from odradek.coordinator.runtime.shards import partition_of
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.java_hash import partition_of
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (

@@ -10,8 +10,8 @@ import pytest
 from odradek.broker.shares.sessions import SessionKey
 from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.shares import MAX_AT_ONCE
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_state.batches import DeliveryBatch
-from odradek.coordinator.steps import no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile

@@ -20,7 +20,7 @@ from odradek.broker.turns.slices import (
     TooManyItemsError,
     parts_of,
 )
-from odradek.coordinator.steps import free
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

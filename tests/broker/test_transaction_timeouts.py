@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from tests.support.transactions import (
     TIMEOUT_MS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode

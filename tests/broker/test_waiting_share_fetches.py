@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from odradek.broker.shares.waiting import WaitingRead
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.storage.files import WouldWaitError
 
 MINUTE_MS = 60_000

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from odradek.coordinator.java_hash import partition_of
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.java.java_hash import partition_of
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStatePartition,
     DeleteShareGroupStateRequest,

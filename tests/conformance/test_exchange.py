@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.coordinator.journal import stored_records
 from odradek.coordinator.metadata.metadata_snapshot import read_snapshot
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import stored_records
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     ClientQuotaRecord,

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from odradek.coordinator.journal import stored_records
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.features import SERVED
 from odradek.coordinator.metadata.metadata_snapshot import control_records, read_snapshot
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

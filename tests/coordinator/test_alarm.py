@@ -1,7 +1,7 @@
 """The alarm of a coordinator's deadlines."""
 
-from odradek.coordinator.alarm import Alarm
-from odradek.coordinator.timers import Deadline, Now
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.timers import Deadline, Now
 from tests.support.groups import ManualLoop
 
 

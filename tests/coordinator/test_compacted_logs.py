@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.journal import Journal
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.producer import NO_PRODUCER, ProducerIdAndEpoch
-from odradek.coordinator.record_codec import CoordinatorRecordCodec, RecordCodec
+from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.runtime.journal import Journal
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec, RecordCodec
 from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.table import TransactionTable

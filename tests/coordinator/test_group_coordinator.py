@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
-from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.java_hash import partition_of
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.protocol.record import Record

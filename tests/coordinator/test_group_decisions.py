@@ -10,13 +10,13 @@ from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
-from odradek.coordinator.group_decisions import MAX_ATTEMPTS, GroupDecisions
-from odradek.coordinator.group_shards import GroupShard
+from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS, GroupDecisions
+from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.steps import Step
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.streams_groups.group import StreamsGroup
-from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.groups import GROUP, Groups
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
-from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.java_hash import partition_of
-from odradek.coordinator.producer import ProducerIdAndEpoch
-from odradek.coordinator.timers import Now
-from odradek.coordinator.transaction_coordinator import InitCall, TransactionCoordinator
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.java.java_hash import partition_of
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.transactions.completion import RETRY_MS
 from odradek.coordinator.transactions.marker_writer import MarkerSentError
 from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.transaction_coordinator import (
+    InitCall,
+    TransactionCoordinator,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from odradek.storage.append import EndMarker

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.java_hash import hash_map_order, java_hash
+from odradek.coordinator.java.java_hash import hash_map_order, java_hash
 
 PROTOCOLS = "range sticky roundrobin cooperative-sticky"
 # More than three quarters of sixteen: the table has grown.

@@ -5,7 +5,7 @@ import heapq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.java_queue import JavaQueue
+from odradek.coordinator.java.java_queue import JavaQueue
 
 
 @given(st.lists(st.integers(0, 5) | st.none()))

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.offset_delete import (

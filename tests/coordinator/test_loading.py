@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.sliced_replay import BYTES_PER_READ, RECORDS_PER_SLICE
+from odradek.coordinator.runtime.sliced_replay import BYTES_PER_READ, RECORDS_PER_SLICE
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator import offsets as offsets_module
+from odradek.coordinator.any_group import offsets as offsets_module
 from tests.support.groups import GROUP, TOPIC, Groups
 from tests.support.memory_log import MemoryLog
 

@@ -3,10 +3,10 @@
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group_settings import GroupSettings
-from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.java_hash import partition_of
-from odradek.coordinator.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.java.java_hash import partition_of
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode

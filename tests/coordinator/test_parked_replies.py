@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.coordinator.parked_replies import RELEASED_PER_TURN, Parked, ReleaseQueue
+from odradek.coordinator.runtime.parked_replies import RELEASED_PER_TURN, Parked, ReleaseQueue
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.offsets import GroupTopicPartition, Offsets
-from odradek.coordinator.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.any_group.offsets import GroupTopicPartition, Offsets
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

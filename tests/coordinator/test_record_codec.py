@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
 from odradek.protocol.primitives import uuid_from_text
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,

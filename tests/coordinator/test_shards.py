@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from odradek.coordinator.java_hash import java_hash, partition_of
-from odradek.coordinator.outcome import Outcome
-from odradek.coordinator.shards import CoordinatorShards
+from odradek.coordinator.java.java_hash import java_hash, partition_of
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.test_journal import CODEC, Numbers, put

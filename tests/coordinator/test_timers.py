@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.timers import (
+from odradek.coordinator.runtime.timers import (
     RETRY_FAILED_MS,
     Deadline,
     DeadlineQueue,

@@ -17,8 +17,8 @@ from typing import Any
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.turns.slices import Make, Result, Slices, Surroundings
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import (
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import (
     CoordinatorRecordCodec,
     MetadataRecordCodec,
     RecordCodec,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from odradek.coordinator.metadata.metadata_reading import read_metadata
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.single_replicas import SingleReplicas

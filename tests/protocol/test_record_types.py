@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
 from odradek.protocol.declaration import ListOf, Wire, present_fields
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group_shards import GroupShards, group_shards
+from odradek.coordinator.groups.group_shards import GroupShards, group_shards
 from odradek.protocol.batch_header import HEADER_BYTES, pack_header, read_header
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch

@@ -10,7 +10,7 @@ from typing import Any
 from odradek.coordinator.classic_groups.group import JOURNALED, ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
-from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.modern_groups.subscriptions import Subscribers
 from odradek.coordinator.share_groups.group import ShareGroup

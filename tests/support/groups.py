@@ -5,24 +5,24 @@ from functools import partial
 from itertools import count
 from typing import Any, NoReturn
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.group_configs_by_type import GroupConfigsByType
-from odradek.coordinator.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
-from odradek.coordinator.group_settings import (
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import (
     ConsumerGroupSettings,
     GroupSettings,
     ShareGroupSettings,
     StreamsGroupSettings,
 )
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.groups.group_configs_by_type import GroupConfigsByType
+from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
-from odradek.coordinator.share_partition_key import SharePartitionKey
-from odradek.coordinator.steps import Step, no_step
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
-from odradek.coordinator.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.join_group import (

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from odradek.coordinator.caller import Caller, MayDescribe
+from odradek.coordinator.any_group.caller import Caller, MayDescribe
+from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
-from odradek.coordinator.group_settings import ConsumerGroupSettings
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.protocol.errors import ApiError, ErrorCode

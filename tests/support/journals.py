@@ -1,7 +1,7 @@
 """What lies in the log of a coordinator, and a way to lay something there."""
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES

@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec, MetadataRecordCodec
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.legacy import build_message_set
 from odradek.protocol.record import Record

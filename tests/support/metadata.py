@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from odradek.coordinator.journal import Journal
 from odradek.coordinator.metadata.broker_registration import Endpoint, registration_record
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.topic_creation import (
@@ -13,8 +12,9 @@ from odradek.coordinator.metadata.topic_creation import (
     create_topics,
 )
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef, delete_topics
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import Journal
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.errors import ApiError
 from tests.support.memory_log import MemoryLog
 

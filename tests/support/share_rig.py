@@ -9,10 +9,10 @@ from odradek.broker.security.session import Session
 from odradek.broker.shares.sessions import Place, SessionKey
 from odradek.broker.shares.share_read import Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.shares import Shares
-from odradek.coordinator.group_settings import ShareGroupSettings
+from odradek.coordinator.any_group.group_settings import ShareGroupSettings
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
-from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_partitions.changes import Acknowledgement
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError
 from odradek.storage.files import Files, NonBlockingReads, OpenFile, WouldWaitError
 from odradek.storage.log import PartitionLog

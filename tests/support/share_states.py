@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
-from odradek.coordinator.share_coordinator import ShareCoordinator
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.share_state.batches import NO_OFFSET, DeliveryBatch
 from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
+from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.state import ShareState, StateWrite
 from odradek.coordinator.share_state.table import ShareStateTable
 from odradek.protocol.record import read_records

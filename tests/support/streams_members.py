@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.group_settings import StreamsGroupSettings
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import StreamsGroupSettings
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs

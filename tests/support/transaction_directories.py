@@ -4,8 +4,8 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.transaction import Transaction, record_of, tombstone_of
 from odradek.protocol.record import Record

@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
-from odradek.coordinator.producer import NO_PRODUCER, ProducerIdAndEpoch
-from odradek.coordinator.transaction_coordinator import InitCall, TransactionCoordinator
+from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
 from odradek.coordinator.transactions.marker_writer import MarkerWriter
 from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.coordinator.transactions.states import IDLE
 from odradek.coordinator.transactions.transaction import Transaction
+from odradek.coordinator.transactions.transaction_coordinator import (
+    InitCall,
+    TransactionCoordinator,
+)
 from odradek.protocol.batch_header import BatchHeader, read_header
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode

@@ -17,8 +17,8 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.feature_updates import UpgradeType
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.producer import ProducerIdAndEpoch
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.record import Record

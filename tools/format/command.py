@@ -9,7 +9,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.coordinator.metadata.metadata_format import controller_endpoint, format_metadata
 from odradek.coordinator.metadata.quorum import QuorumMember
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.files import Files

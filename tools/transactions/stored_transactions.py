@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.transactions.transaction import Transaction, stored_transaction
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.records.transaction_state import (

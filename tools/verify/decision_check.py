@@ -7,7 +7,7 @@ attempt has failed at other replicas.
 
 from pathlib import Path
 
-from odradek.coordinator.java_hash import partition_of
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.transactions.states import PREPARED, PREVIOUS, TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.schema import DecodeError

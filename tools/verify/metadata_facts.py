@@ -8,7 +8,7 @@ ends (KIP-868).
 from dataclasses import dataclass, field
 
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,

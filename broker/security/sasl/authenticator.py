@@ -26,7 +26,7 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from odradek.broker.security.principal import USER, Principal
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.api_keys import ApiKey
 
 from .exchange import Exchange, Login, NewExchange, SaslAuthenticationError, SaslError

@@ -17,7 +17,7 @@ from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.sasl import sasl_listeners
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import Authenticator, LoginListener
 from .failed_logins import FailedLogins

@@ -5,7 +5,7 @@ from functools import partial
 
 from odradek.config.sasl import OAUTHBEARER, PLAIN, SaslListener, SaslMechanism
 from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS
-from odradek.coordinator.timers import Now
+from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import LoginListener, LoginMechanism
 from .exchange import NewExchange

@@ -44,7 +44,7 @@ from .summary import ArchiveSummary
 from .writing import WritingWork, WrittenRange
 
 if TYPE_CHECKING:
-    from .table.iceberg_copy import IcebergCopy
+    from odradek.pipeline.jobs.archive.table.iceberg_copy import IcebergCopy
 
 _COMMIT_EVERY_S = 5.0
 
@@ -282,7 +282,7 @@ def _iceberg_copy(settings: ArchiveSettings, files: Files) -> "IcebergCopy | Non
     if settings.iceberg_catalog is None:
         return None
     try:
-        from .table.iceberg_copy import IcebergCopy
+        from odradek.pipeline.jobs.archive.table.iceberg_copy import IcebergCopy
     except ModuleNotFoundError as error:
         raise JobError(
             f"an Iceberg catalog needs {error.name}: pip install 'odradek[iceberg]'"

@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.processes.worker_messages import TransactionVerified, VerifyTransaction
 from odradek.broker.producing.transaction_verification import Support
 from odradek.broker.workers.verification import Verification
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.journal import stored_records
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import stored_records
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

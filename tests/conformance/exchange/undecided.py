@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.batch_header import HEADER_BYTES, pack_header, read_header, stamp_crc
 from odradek.protocol.record import Record, read_records

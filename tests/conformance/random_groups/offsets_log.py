@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.storage.log_reader import LogReader
 from tests.conformance.random_groups.cast import Cast

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.transaction_state import RECORD_TYPES
 from odradek.storage.log_reader import LogReader
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC

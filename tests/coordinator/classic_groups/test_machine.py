@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
 )
 
+from odradek.coordinator.any_group.offsets import PartitionOffsets
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
-from odradek.coordinator.offsets import PartitionOffsets
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity

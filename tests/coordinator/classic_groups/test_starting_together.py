@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.group_settings import GroupSettings
+from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.protocol.errors import ErrorCode
 from tests.support.groups import Groups, Waiting
 

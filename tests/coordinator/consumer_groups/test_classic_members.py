@@ -2,8 +2,8 @@
 
 import pytest
 
+from odradek.coordinator.any_group.group_settings import MigrationPolicy
 from odradek.coordinator.consumer_groups.group import ConsumerState
-from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity

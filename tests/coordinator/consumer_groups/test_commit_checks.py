@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.any_group.group import Committer
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
@@ -9,7 +10,6 @@ from odradek.coordinator.consumer_groups.records import (
     subscription_record,
 )
 from odradek.coordinator.consumer_groups.replay import replay
-from odradek.coordinator.group import Committer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 from tests.support.consumer_members import IDS

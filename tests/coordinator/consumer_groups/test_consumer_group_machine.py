@@ -29,10 +29,10 @@ from odradek.coordinator.consumer_groups.records import (
     target_record,
 )
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
-from odradek.coordinator.group_state import GroupState
+from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
-from odradek.coordinator.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from tests.support.consumer_members import REGEX, TOPICS, all_subscribe_alike
 from tests.support.group_snapshot import consumer_group_snapshot

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from odradek.coordinator.any_group.group import GroupType
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
@@ -14,8 +15,7 @@ from odradek.coordinator.consumer_groups.records import (
     target_epoch_record,
     target_record,
 )
-from odradek.coordinator.group import GroupType
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.groups import GROUP, TOPIC, Groups
 

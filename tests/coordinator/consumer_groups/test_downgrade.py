@@ -2,8 +2,8 @@
 
 import pytest
 
+from odradek.coordinator.any_group.group_settings import MigrationPolicy
 from odradek.coordinator.classic_groups.group import ClassicState
-from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.consumer_group import (

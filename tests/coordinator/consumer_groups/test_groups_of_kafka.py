@@ -3,9 +3,9 @@
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.description import described
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.group_state import GroupState
-from odradek.coordinator.journal import Journal
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.runtime.journal import Journal
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.batch_header import HEADER_BYTES, read_header
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES

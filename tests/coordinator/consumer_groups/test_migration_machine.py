@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.group import Group
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.both_lives import assert_log_agrees
 from tests.support.classic_consumers import ClassicConsumer, Consumer, Place

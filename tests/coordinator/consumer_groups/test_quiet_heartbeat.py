@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from odradek.coordinator.caller import Caller
-from odradek.coordinator.consumer_group_service import ConsumerGroupService
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.timers import Now
+from odradek.coordinator.groups.consumer_group_service import ConsumerGroupService
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

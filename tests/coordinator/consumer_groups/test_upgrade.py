@@ -2,9 +2,9 @@
 
 import pytest
 
+from odradek.coordinator.any_group.group_settings import MigrationPolicy
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.consumer_groups.group import ConsumerState
-from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -16,7 +16,7 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.runtime.outcome import Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     ClearElrRecord,

@@ -11,8 +11,8 @@ from odradek.coordinator.metadata.elections import (
     without_needless,
 )
 from odradek.coordinator.metadata.topics import NO_LEADER, LeaderRecoveryState, Partition
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.steps import no_step
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import no_step
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.cluster_metadata import TopicRecord
 from odradek.storage.topic_partition import TopicPartition

@@ -16,7 +16,7 @@ from odradek.coordinator.metadata.features import (
 )
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.quorum_state import read_quorum_state
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord, FeatureLevelRecord
 from tests.support.metadata_logs import (

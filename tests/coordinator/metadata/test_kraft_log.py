@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.journal import CorruptJournalError, stored_records
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
@@ -28,8 +27,9 @@ from odradek.coordinator.metadata.quorum_state import (
 )
 from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.outcome import JournalRecord, Outcome
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import CorruptJournalError, stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record

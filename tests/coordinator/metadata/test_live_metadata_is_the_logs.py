@@ -40,7 +40,7 @@ from odradek.coordinator.metadata.token_changes import NewToken, TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, TopicRules
 from odradek.coordinator.metadata.topic_deletion import TopicRef
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,

@@ -14,7 +14,7 @@ from odradek.coordinator.metadata.log_directories import directories_cordoned, d
 from odradek.coordinator.metadata.reassignments import assign_directories
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.journal import replay_stored, stored_records
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.metadata_image import MetadataImage
 from odradek.coordinator.metadata.metadata_snapshot import (
@@ -15,8 +14,9 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     snapshot_bytes,
     snapshot_pieces,
 )
-from odradek.coordinator.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import replay_stored, stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,

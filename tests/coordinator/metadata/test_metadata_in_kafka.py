@@ -21,7 +21,7 @@ from odradek.coordinator.metadata.token_changes import NewToken, TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
 from odradek.storage.checkpoints import (
     MetaProperties,

@@ -8,7 +8,7 @@ from odradek.coordinator.metadata.producer_ids import (
     ProducerIds,
     take_block,
 )
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ProducerIdsRecord
 from tests.support.metadata import NODE, Metadata

@@ -12,7 +12,7 @@ from odradek.coordinator.metadata.scram_changes import (
     alter_scram_credentials,
 )
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
 from tests.support.metadata import Metadata

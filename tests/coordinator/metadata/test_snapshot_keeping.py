@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from odradek.config.topic_config import TopicConfig
-from odradek.coordinator.journal import CorruptJournalError
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_image import MetadataImage
@@ -20,7 +19,8 @@ from odradek.coordinator.metadata.metadata_snapshot import (
 from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file

@@ -11,7 +11,7 @@ from odradek.coordinator.metadata.token_changes import (
     renew_token,
 )
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
-from odradek.coordinator.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import DelegationTokenRecord, FeatureLevelRecord
 from tests.support.metadata import Metadata

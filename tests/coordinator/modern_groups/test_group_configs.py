@@ -5,7 +5,11 @@ import pytest
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.group_config import check_group
-from odradek.coordinator.group_settings import Bounds, ConsumerGroupSettings, MigrationPolicy
+from odradek.coordinator.any_group.group_settings import (
+    Bounds,
+    ConsumerGroupSettings,
+    MigrationPolicy,
+)
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 
 

@@ -14,7 +14,7 @@ from odradek.coordinator.consumer_groups.records import (
 from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
-from odradek.coordinator.outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 from tests.support.consumer_members import IDS, REGEX, TOPICS
 
 A, B, C = IDS

@@ -10,7 +10,7 @@ from odradek.coordinator.modern_groups.topics_view import (
     UNKNOWN,
     ClusterTopics,
 )
-from odradek.coordinator.outcome import Outcome
+from odradek.coordinator.runtime.outcome import Outcome
 from odradek.protocol.records.cluster_metadata import (
     ConfigRecord,
     PartitionChangeRecord,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from odradek.coordinator.caller import Caller
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.groups.share_group_service import STATES_PER_TURN
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.share_group_service import STATES_PER_TURN
 from odradek.coordinator.share_groups.group import ShareGroup
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.groups import GROUP, Groups, NoShareStates

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from odradek.coordinator.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.batches import DeliveryBatch
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.table import ShareStateTable
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.lengths import by_length

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinator import share_coordinator
-from odradek.coordinator.share_partition_key import SharePartitionKey
+from odradek.coordinator.share_state import share_coordinator
 from odradek.coordinator.share_state.batches import DeliveryBatch
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.state import NO_EPOCH, ShareState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group_state import ShareSnapshotKey, ShareUpdateKey

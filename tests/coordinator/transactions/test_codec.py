@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import (

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.coordinator.shards import CoordinatorShards
+from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.storage.files import Files
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.groups import TOPIC

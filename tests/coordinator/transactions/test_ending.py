@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.ending import (
     complete,
     must_end_v1,

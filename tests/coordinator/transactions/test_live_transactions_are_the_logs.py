@@ -7,15 +7,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
-from odradek.coordinator.shards import CoordinatorShards
-from odradek.coordinator.timers import Now
-from odradek.coordinator.transaction_coordinator import (
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.shards import CoordinatorShards
+from odradek.coordinator.runtime.timers import Now
+from odradek.coordinator.transactions.settings import TransactionSettings
+from odradek.coordinator.transactions.states import PREPARED
+from odradek.coordinator.transactions.transaction_coordinator import (
     InitCall,
     TransactionCoordinator,
 )
-from odradek.coordinator.transactions.settings import TransactionSettings
-from odradek.coordinator.transactions.states import PREPARED
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.append import EndMarker
 from tests.support.memory_log import MemoryLog

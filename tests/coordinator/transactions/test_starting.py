@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.starting import (
     check_start,
     needs_producer_id,

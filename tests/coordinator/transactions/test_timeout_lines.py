@@ -4,10 +4,13 @@ import logging
 
 import pytest
 
-from odradek.coordinator import transaction_coordinator
-from odradek.coordinator.timers import Now
-from odradek.coordinator.transaction_coordinator import InitCall, TransactionCoordinator
+from odradek.coordinator.runtime.timers import Now
+from odradek.coordinator.transactions import transaction_coordinator
 from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.transaction_coordinator import (
+    InitCall,
+    TransactionCoordinator,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.transactions.test_live_transactions_are_the_logs import (
     SETTINGS,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.outcome import JournalRecord
-from odradek.coordinator.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, run_stats
 from odradek.pipeline.jobs.stats.lag import GroupLag
 from odradek.pipeline.jobs.topic_choice import TopicChoice

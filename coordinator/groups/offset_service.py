@@ -5,6 +5,10 @@ Topics are those that exist, each with its name and id. Kafka: GroupCoordinatorS
 
 from collections.abc import Callable, Sequence
 
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,13 +27,9 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.storage.append import EndMarker
 
-from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
-from .group_settings import GroupSettings
 from .group_shards import GroupShards
 from .offset_requests import commit_in_transaction, commit_offsets, delete_offsets, fetch_offsets
-from .producer import ProducerIdAndEpoch
-from .timers import Now
 
 
 class OffsetService:

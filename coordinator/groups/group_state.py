@@ -12,11 +12,14 @@ Kafka: GroupCoordinatorShard.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from odradek.coordinator.any_group.group import Group
+from odradek.coordinator.any_group.offsets import Offsets
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.records import group_record
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from odradek.coordinator.modern_groups.replay import GroupRecords
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_groups.replay import SHARE_GROUP_RECORDS
 from odradek.coordinator.streams_groups.group import StreamsGroup
@@ -32,10 +35,6 @@ from odradek.protocol.records.consumer_offsets import (
     OffsetCommitValue,
 )
 from odradek.protocol.schema import Message
-
-from .group import Group
-from .offsets import Offsets
-from .outcome import JournalRecord, Outcome, ReplayContext
 
 G = TypeVar("G")
 

@@ -14,21 +14,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
-from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
-from odradek.coordinator.share_state.state import ShareState, StateWrite
-from odradek.coordinator.share_state.table import PartitionCount, ShareStateTable
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.load_queue import LoadQueue
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.shards import CoordinatorShards, Shard
+from odradek.coordinator.runtime.timers import Deadline, Now
 from odradek.protocol.errors import ApiError
 from odradek.protocol.records.share_group_state import RECORD_TYPES
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
 
-from .alarm import Alarm
-from .load_queue import LoadQueue
-from .outcome import JournalRecord, Outcome
-from .record_codec import CoordinatorRecordCodec
-from .shards import CoordinatorShards, Shard
+from .settings import ShareCoordinatorSettings
 from .share_partition_key import SharePartitionKey
-from .timers import Deadline, Now
+from .state import ShareState, StateWrite
+from .table import PartitionCount, ShareStateTable
 
 logger = logging.getLogger("odradek.shares")
 

@@ -16,10 +16,16 @@ Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImp
 
 from collections.abc import Iterator
 
-from .group import Group, GroupType
+from odradek.coordinator.any_group.group import Group, GroupType
+from odradek.coordinator.any_group.offsets import (
+    CommittedOffset,
+    GroupTopicPartition,
+    is_full_part,
+    tombstones_of,
+)
+from odradek.coordinator.runtime.outcome import JournalRecord
+
 from .group_state import GroupState
-from .offsets import CommittedOffset, GroupTopicPartition, is_full_part, tombstones_of
-from .outcome import JournalRecord
 
 NO_EXPIRY = -1
 

@@ -13,11 +13,10 @@ Kafka: OffsetMetadataManager.
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from odradek.storage.topic_partition import TopicPartition
-
-from .outcome import JournalRecord, ReplayContext
 
 NO_PRODUCER = -1
 

@@ -16,10 +16,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.join import JoinCall
 from odradek.coordinator.classic_groups.sync import leave_result
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.parked_replies import Parked, ReleaseQueue
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.heartbeat import HeartbeatReply
@@ -41,17 +46,12 @@ from odradek.protocol.messages.share_group_heartbeat import (
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-from .alarm import Alarm
-from .caller import Caller
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
-from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
-from .parked_replies import Parked, ReleaseQueue
 from .share_group_service import ShareGroupService
 from .streams_group_service import StreamsGroupService
-from .timers import Now
 
 logger = logging.getLogger("odradek.groups")
 

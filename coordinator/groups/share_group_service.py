@@ -16,11 +16,14 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_groups.heartbeat import (
@@ -41,6 +44,7 @@ from odradek.coordinator.share_groups.start_offsets import (
     complete_deletion,
 )
 from odradek.coordinator.share_groups.state_partitions import StatePartitions
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestTopic,
@@ -56,12 +60,8 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-from .caller import Caller
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .share_partition_key import SharePartitionKey
-from .steps import Step, no_step, stepping
-from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 

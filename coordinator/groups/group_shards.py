@@ -2,13 +2,13 @@
 
 import logging
 
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.shards import CoordinatorShards, Shard
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 
-from .group_settings import GroupSettings
 from .group_state import GroupState
-from .record_codec import CoordinatorRecordCodec
-from .shards import CoordinatorShards, Shard
 
 logger = logging.getLogger("odradek.groups")
 

@@ -10,14 +10,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterator, Sequence
 
+from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.any_group.offsets import in_parts
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, Now
 from odradek.protocol.errors import ApiError
 
-from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
 from .offset_expiry import expired_in_parts
-from .offsets import in_parts
-from .outcome import JournalRecord, Outcome
-from .timers import Deadline, DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 

@@ -20,11 +20,11 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
-from .java_hash import partition_of
 from .journal import CorruptJournalError, Journal
 from .outcome import StateMachine
 from .record_codec import RecordCodec

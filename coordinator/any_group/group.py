@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from .outcome import JournalRecord
+from odradek.coordinator.runtime.outcome import JournalRecord
 
 # Checks one partition (topic name, topic id, partition) of a commit; raises ApiError to refuse it.
 PartitionCheck = Callable[[str, bytes, int], None]

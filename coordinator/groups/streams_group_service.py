@@ -14,9 +14,13 @@ import logging
 from collections.abc import Awaitable, Iterable
 from functools import partial
 
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.coordinator.streams_groups.deadlines import GroupKey, StreamsDeadlines
 from odradek.coordinator.streams_groups.draft import StreamsDraft
 from odradek.coordinator.streams_groups.group import StreamsGroup
@@ -31,13 +35,9 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 
-from .caller import Caller
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
-from .outcome import Outcome
-from .steps import Step
-from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 

@@ -9,20 +9,20 @@ GroupMetadataManager, the methods of classic groups.
 import logging
 from collections.abc import Callable, Sequence
 
+from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.classic_groups.deadlines import ClassicDeadlines, Expiries
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall
 from odradek.coordinator.classic_groups.member import SyncReply
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.sync import ClassicSync
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 
-from .group_settings import GroupSettings
 from .group_shards import GroupShard, GroupShards
-from .outcome import NOTHING_TO_WRITE, Outcome
-from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 

@@ -13,6 +13,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 
+from odradek.coordinator.any_group.caller import Caller, MayDescribe
+from odradek.coordinator.assignors import configured_assignors
 from odradek.coordinator.classic_groups.join import JoinCall
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.consumer_groups.classic_joins import ClassicJoins
@@ -32,6 +34,7 @@ from odradek.coordinator.consumer_groups.upgrade import Upgrades
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -39,11 +42,8 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 from odradek.protocol.messages.join_group import JoinGroupResponse
 
-from .assignors import configured_assignors
-from .caller import Caller, MayDescribe
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
-from .timers import DeadlineQueue, Now
 
 logger = logging.getLogger("odradek.groups")
 

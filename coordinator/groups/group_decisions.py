@@ -16,15 +16,15 @@ from weakref import WeakValueDictionary
 
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.journal import Prepared
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .alarm import Alarm
 from .group_shards import GroupShard
-from .journal import Prepared
 from .modern_group_commits import commit
-from .outcome import Outcome
-from .steps import Step
-from .timers import Now
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -10,6 +10,15 @@ Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, delete
 
 from collections.abc import Sequence
 
+from odradek.coordinator.any_group.group import Committer, PartitionCheck
+from odradek.coordinator.any_group.offsets import (
+    CommittedOffset,
+    GroupTopicPartition,
+    Offsets,
+    tombstones_of,
+)
+from odradek.coordinator.java.java_hash import utf16_units
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,12 +42,8 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
-from .group import Committer, PartitionCheck
 from .group_state import GroupState
-from .java_hash import utf16_units
 from .offset_expiry import NO_EXPIRY
-from .offsets import CommittedOffset, GroupTopicPartition, Offsets, tombstones_of
-from .outcome import JournalRecord, Outcome
 
 OFFSET_VERSION = 4
 OFFSET_VERSION_WITH_EXPIRY = 1

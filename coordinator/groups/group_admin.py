@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
 
-from .group import Group
 from .group_shards import GroupShards
 from .share_group_service import ShareGroupService
-from .steps import Step, no_step, stepping
-from .timers import Now
 
 
 class GroupAdmin:

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Self
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.any_group.group_settings import (
+    ConsumerGroupSettings,
+    ShareGroupSettings,
+    StreamsGroupSettings,
+)
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs, OverridesOf
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
-
-from .group_settings import ConsumerGroupSettings, ShareGroupSettings, StreamsGroupSettings
 
 
 class GroupConfigsByType(NamedTuple):

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.modern_groups.member import MemberKey
+from odradek.coordinator.runtime.journal import Prepared
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError
 
 from .group_shards import GroupShard
-from .journal import Prepared
-from .outcome import Outcome
-from .timers import Now
 
 logger = logging.getLogger("odradek.groups")
 

@@ -17,24 +17,24 @@ import asyncio
 from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
+from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.load_queue import LoadQueue
+from odradek.coordinator.runtime.timers import Now
 from odradek.storage.log import PartitionLog
 
-from .alarm import Alarm
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
 from .group_admin import GroupAdmin
 from .group_configs_by_type import GroupConfigsByType
 from .group_decisions import GroupDecisions, Slicer
-from .group_settings import GroupSettings
 from .group_shards import GroupShard, group_shards
-from .load_queue import LoadQueue
 from .member_requests import MemberRequests, MemberServices
 from .offset_retention import OffsetRetention
 from .offset_service import OffsetService
 from .share_group_service import ShareGroupService, ShareStates
 from .streams_group_service import StreamsGroupService
-from .timers import Now
 
 
 class NewIds(NamedTuple):

@@ -17,27 +17,11 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from odradek.coordinator.transactions.codec import TransactionCodec
-from odradek.coordinator.transactions.completion import Completion, TransactionShard
-from odradek.coordinator.transactions.ending import (
-    must_end_v1,
-    must_end_v2,
-    prepare,
-    prepare_fence,
-    producer_after,
-)
-from odradek.coordinator.transactions.marker_writer import MarkerWriter
-from odradek.coordinator.transactions.partitions import add_partitions, missing_partitions
-from odradek.coordinator.transactions.settings import TransactionSettings
-from odradek.coordinator.transactions.starting import (
-    check_start,
-    needs_producer_id,
-    raise_epoch,
-    rotate_producer_id,
-)
-from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.table import NO_TIMEOUT_MS, TransactionTable
-from odradek.coordinator.transactions.transaction import Transaction
+from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.load_queue import LoadQueue
+from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
+from odradek.coordinator.runtime.shards import CoordinatorShards
+from odradek.coordinator.runtime.timers import Deadline, Now
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -46,11 +30,27 @@ from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .alarm import Alarm
-from .load_queue import LoadQueue
-from .producer import NO_PRODUCER, ProducerIdAndEpoch
-from .shards import CoordinatorShards
-from .timers import Deadline, Now
+from .codec import TransactionCodec
+from .completion import Completion, TransactionShard
+from .ending import (
+    must_end_v1,
+    must_end_v2,
+    prepare,
+    prepare_fence,
+    producer_after,
+)
+from .marker_writer import MarkerWriter
+from .partitions import add_partitions, missing_partitions
+from .settings import TransactionSettings
+from .starting import (
+    check_start,
+    needs_producer_id,
+    raise_epoch,
+    rotate_producer_id,
+)
+from .states import TransactionState
+from .table import NO_TIMEOUT_MS, TransactionTable
+from .transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 

@@ -1,0 +1,12 @@
+"""What every coordinator and the metadata have, and what knows none of them.
+
+Reading order:
+
+outcome, record_codec    what a state machine returns; typed records and their bytes
+journal, sliced_replay   append and replay; load a log at start
+steps                    long work that gives way
+shards, load_queue       the partitions of an internal topic, loaded or not; loading while serving
+timers, alarm            deadlines (the time is an argument); the event loop's timer for them
+parked_replies           replies that wait for other requests
+producer                 the producer that writes a record, or none
+"""
