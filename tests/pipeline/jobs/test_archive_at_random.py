@@ -113,9 +113,6 @@ class Life:
             schema.write_text('{"id": "long"}')
             self._options += ["--schema", str(schema)]
         self._broker = BrokerProcess(root / "broker", BROKER).start()
-        # librdkafka answers no futures of a client that the collector has taken.
-        client = {"bootstrap.servers": self._broker.bootstrap, "log_level": 0}
-        self._admin = AdminClient(client)
         self._partitions: dict[str, int] = {}
         self._writers: dict[str, TopicWriter] = {}
         self._ids: dict[str, list[str]] = {name: [] for name in TOPICS}
@@ -201,8 +198,9 @@ class Life:
         name = self._chance.choice([*TOPICS])
         partitions = min(self._partitions[name] + self._chance.randint(1, 2), MOST_PARTITIONS)
         if partitions > self._partitions[name]:
+            admin = self._new_admin()
             wanted = NewPartitions(name, partitions)
-            self._admin.create_partitions([wanted])[name].result(LIMIT_SECONDS)
+            admin.create_partitions([wanted])[name].result(LIMIT_SECONDS)
             self._partitions[name] = partitions
             self._writers[name].grow(partitions)
 
@@ -229,8 +227,16 @@ class Life:
             first = log_start(self._broker.bootstrap, "short", partition)
             if before > first:
                 wanted = TopicPartition("short", partition, before)
-                answers = self._admin.delete_records([wanted])
+                admin = self._new_admin()
+                answers = admin.delete_records([wanted])
                 next(iter(answers.values())).result(LIMIT_SECONDS)
+
+    def _new_admin(self) -> AdminClient:
+        """A client that knows nothing of a broker that was killed.
+
+        Keep it until its answers are there: librdkafka gives none after the collector has taken it.
+        """
+        return AdminClient({"bootstrap.servers": self._broker.bootstrap, "log_level": 0})
 
     # -- archive and tables ------------------------------------------------------------------------
 
@@ -513,7 +519,9 @@ class Life:
             assert "are not archived yet" in error, ended
             return
         assert (ended.code, ended.lines("error")) == (0, []), ended
-        partitions = len(self._admin.list_topics(target, LIMIT_SECONDS).topics[target].partitions)
+        partitions = len(
+            self._new_admin().list_topics(target, LIMIT_SECONDS).topics[target].partitions
+        )
         found = consumed(self._broker.bootstrap, target, partitions) if partitions else {}
         for partition, there in found.items():
             place = Place(name, topic_id, partition)
