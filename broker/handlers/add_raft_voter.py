@@ -7,22 +7,18 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_add
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
 
 def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     controller = context.broker.controller
-    try:
-        # Unlike the other requests for the controller, this one has the common message in Kafka.
-        context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-        check_cluster(request.cluster_id, context.broker.cluster_id)
-        raise refuse_to_add(
-            controller.quorum,
-            controller.me,
-            request.voter_id,
-            request.voter_directory_id,
-            [listener.name for listener in request.listeners],
-        )
-    except ApiError as error:
-        return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
+    # Unlike the other requests for the controller, this one has the common message in Kafka.
+    context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    check_cluster(request.cluster_id, context.broker.cluster_id)
+    raise refuse_to_add(
+        controller.quorum,
+        controller.me,
+        request.voter_id,
+        request.voter_directory_id,
+        [listener.name for listener in request.listeners],
+    )

@@ -25,13 +25,10 @@ from odradek.protocol.primitives import ZERO_UUID
 def handle(
     context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Awaitable[AlterShareGroupOffsetsResponse]:
-    try:
-        check_enabled(context)
-        context.check_group(AclOperation.READ, request.group_id)
-        if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    except ApiError as error:
-        return refused(error)
+    check_enabled(context)
+    context.check_group(AclOperation.READ, request.group_id)
+    if not request.group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     refusals: list[AlterShareGroupOffsetsResponseTopic] = []
     allowed: list[AlterShareGroupOffsetsRequestTopic] = []
     for topic in context.sliced(request.topics):
@@ -56,17 +53,10 @@ def alter(
     refusals: list[AlterShareGroupOffsetsResponseTopic],
     allowed: list[AlterShareGroupOffsetsRequestTopic],
 ) -> AlterShareGroupOffsetsResponse:
-    try:
-        altered = context.broker.groups.share_groups.alter_offsets(
-            request.group_id, allowed, context.step
-        )
-    except ApiError as error:
-        return refused(error)
+    altered = context.broker.groups.share_groups.alter_offsets(
+        request.group_id, allowed, context.step
+    )
     return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])
-
-
-def refused(error: ApiError) -> AlterShareGroupOffsetsResponse:
-    return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
 
 
 def refused_topic(

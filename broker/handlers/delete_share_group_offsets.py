@@ -20,11 +20,8 @@ from odradek.protocol.primitives import ZERO_UUID
 def handle(
     context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
-    try:
-        check_enabled(context)
-        context.check_group(AclOperation.DELETE, request.group_id)
-    except ApiError as error:
-        return refused(error)
+    check_enabled(context)
+    context.check_group(AclOperation.DELETE, request.group_id)
     return delete(context, request)
 
 
@@ -46,16 +43,9 @@ def delete(
                     error_message=error.message,
                 )
             )
-    try:
-        if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        deleted = context.broker.groups.share_groups.delete_offsets(
-            request.group_id, allowed, context.step
-        )
-    except ApiError as error:
-        return refused(error)
+    if not request.group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    deleted = context.broker.groups.share_groups.delete_offsets(
+        request.group_id, allowed, context.step
+    )
     return DeleteShareGroupOffsetsResponse(responses=[*refusals, *deleted])
-
-
-def refused(error: ApiError) -> DeleteShareGroupOffsetsResponse:
-    return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)

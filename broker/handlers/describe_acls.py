@@ -27,12 +27,9 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
         request.permission_type,
     )
     check_codes(wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
-    try:
-        context.check_cluster(AclOperation.DESCRIBE)
-        if not context.broker.authorizer.has_rules:
-            raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER} on the broker")
-    except ApiError as error:
-        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
+    context.check_cluster(AclOperation.DESCRIBE)
+    if not context.broker.authorizer.has_rules:
+        raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER} on the broker")
     by_pattern: dict[Pattern, list[DescribeAclsAcl]] = {}
     for entry in context.sliced(list(context.broker.metadata.acls.select(wanted))):
         described = DescribeAclsAcl(

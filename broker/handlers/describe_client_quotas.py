@@ -25,13 +25,8 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2  # match_type
 def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    try:
-        context.check_cluster(AclOperation.DESCRIBE_CONFIGS)
-        check_filter(request.components)
-    except ApiError as error:
-        return DescribeClientQuotasResponse(
-            error_code=error.code, error_message=error.message, entries=None
-        )
+    context.check_cluster(AclOperation.DESCRIBE_CONFIGS)
+    check_filter(request.components)
     entries = [
         DescribeClientQuotasEntryData(
             entity=[

@@ -18,10 +18,7 @@ CONTROLLERS = 2
 
 
 def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    try:
-        check_endpoint_type(request.endpoint_type)
-    except ApiError as error:
-        return DescribeClusterResponse(error_code=error.code, error_message=error.message)
+    check_endpoint_type(request.endpoint_type)
     broker = context.broker
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,

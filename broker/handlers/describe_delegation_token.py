@@ -8,7 +8,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.token_requests import check_token_requests
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.security.principal import Principal, parse_principal
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRenewer,
     DescribeDelegationTokenRequest,
@@ -21,10 +21,7 @@ from odradek.protocol.records.cluster_metadata import DelegationTokenRecord
 def handle(
     context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    try:
-        check_token_requests(context)
-    except ApiError as error:
-        return DescribeDelegationTokenResponse(error_code=error.code)
+    check_token_requests(context)
     broker = context.broker
     hmacs = broker.token_rules.hmacs
     if hmacs is None:

@@ -6,7 +6,6 @@ has no instance id gets one. Everybody may ask."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.telemetry.client_telemetry import ACCEPTED_COMPRESSION_TYPES
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -19,12 +18,9 @@ def handle(
     telemetry = context.broker.telemetry
     if context.slices is None and len(telemetry.subscriptions) > MAX_SMALL_ITEMS:
         raise NotSmallError
-    try:
-        instance = telemetry.subscribe(
-            request.client_instance_id, context.session, context.client_id, context.step
-        )
-    except ApiError as error:
-        return GetTelemetrySubscriptionsResponse(error_code=error.code)
+    instance = telemetry.subscribe(
+        request.client_instance_id, context.session, context.client_id, context.step
+    )
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance.id,
         subscription_id=instance.subscription_id,

@@ -6,7 +6,6 @@ state or type matches no group."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_groups import (
     ListGroupsGroup,
     ListGroupsRequest,
@@ -21,10 +20,7 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
         state.lower().strip().replace("_", "") for state in context.sliced(request.states_filter)
     }
     types = {kind.lower() for kind in context.sliced(request.types_filter)}
-    try:
-        groups = list(context.broker.groups.admin.groups())
-    except ApiError as error:
-        return ListGroupsResponse(error_code=error.code)
+    groups = list(context.broker.groups.admin.groups())
     return ListGroupsResponse(
         groups=[
             ListGroupsGroup(

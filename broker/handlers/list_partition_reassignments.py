@@ -5,7 +5,6 @@ moves between the log directories of this broker."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -16,10 +15,5 @@ def handle(
     context: RequestContext,
     request: ListPartitionReassignmentsRequest,  # noqa: ARG001 # a handler's signature
 ) -> ListPartitionReassignmentsResponse:
-    try:
-        context.check_cluster(AclOperation.DESCRIBE)
-    except ApiError as error:
-        return ListPartitionReassignmentsResponse(
-            error_code=error.code, error_message=error.message
-        )
+    context.check_cluster(AclOperation.DESCRIBE)
     return ListPartitionReassignmentsResponse()

@@ -8,7 +8,6 @@ from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.consumer_groups.subscription_regex import compile_pattern
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -19,28 +18,25 @@ STATES = {state.client_name: state for state in TransactionState}
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    try:
-        text = request.transactional_id_pattern
-        pattern = compile_pattern(text) if text else None
-        producer_ids = frozenset(request.producer_id_filters)
-        states = frozenset(request.state_filters)
-        oldest_ms = context.now_ms - request.duration_filter
-        known = list(context.broker.transactions.transactions())
-        found = [
-            ListTransactionsTransaction(
-                transactional_id=each.transactional_id,
-                producer_id=each.producer_id,
-                transaction_state=each.state.client_name,
-            )
-            for each in context.sliced(known)
-            if (not producer_ids or each.producer_id in producer_ids)
-            and (not states or each.state.client_name in states)
-            and (request.duration_filter < 0 or each.start_ms < oldest_ms)
-            and (pattern is None or pattern.fullmatch(each.transactional_id))
-            and may_describe(context, each)
-        ]
-    except ApiError as error:
-        return ListTransactionsResponse(error_code=error.code)
+    text = request.transactional_id_pattern
+    pattern = compile_pattern(text) if text else None
+    producer_ids = frozenset(request.producer_id_filters)
+    states = frozenset(request.state_filters)
+    oldest_ms = context.now_ms - request.duration_filter
+    known = list(context.broker.transactions.transactions())
+    found = [
+        ListTransactionsTransaction(
+            transactional_id=each.transactional_id,
+            producer_id=each.producer_id,
+            transaction_state=each.state.client_name,
+        )
+        for each in context.sliced(known)
+        if (not producer_ids or each.producer_id in producer_ids)
+        and (not states or each.state.client_name in states)
+        and (request.duration_filter < 0 or each.start_ms < oldest_ms)
+        and (pattern is None or pattern.fullmatch(each.transactional_id))
+        and may_describe(context, each)
+    ]
     return ListTransactionsResponse(
         unknown_state_filters=[
             name for name in context.sliced(request.state_filters) if name not in STATES

@@ -7,7 +7,6 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
 
@@ -17,16 +16,10 @@ def handle(
     telemetry = context.broker.telemetry
     if context.slices is None and len(telemetry.subscriptions) > MAX_SMALL_ITEMS:
         raise NotSmallError
-    try:
-        taken = telemetry.push(request, context.session, context.client_id, context.step)
-    except ApiError as error:
-        return PushTelemetryResponse(error_code=error.code)
+    taken = telemetry.push(request, context.session, context.client_id, context.step)
     return PushTelemetryResponse() if taken is None else answer_when_read(taken)
 
 
 async def answer_when_read(taken: Awaitable[None]) -> PushTelemetryResponse:
-    try:
-        await taken
-    except ApiError as error:
-        return PushTelemetryResponse(error_code=error.code)
+    await taken
     return PushTelemetryResponse()

@@ -7,7 +7,6 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.voter_changes import check_cluster, refuse_to_remove
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
@@ -16,12 +15,9 @@ from odradek.protocol.messages.remove_raft_voter import (
 
 def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     controller = context.broker.controller
-    try:
-        # Unlike the other requests for the controller, this one has the common message in Kafka.
-        context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-        check_cluster(request.cluster_id, context.broker.cluster_id)
-        raise refuse_to_remove(
-            controller.quorum, controller.me, request.voter_id, request.voter_directory_id
-        )
-    except ApiError as error:
-        return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
+    # Unlike the other requests for the controller, this one has the common message in Kafka.
+    context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    check_cluster(request.cluster_id, context.broker.cluster_id)
+    raise refuse_to_remove(
+        controller.quorum, controller.me, request.voter_id, request.voter_directory_id
+    )

@@ -6,7 +6,6 @@ the next start."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
@@ -14,9 +13,6 @@ from odradek.protocol.messages.unregister_broker import (
 
 
 def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    try:
-        context.check_cluster(AclOperation.ALTER)
-        context.broker.controller.unregister_broker(request.broker_id)
-    except ApiError as error:
-        return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)
+    context.check_cluster(AclOperation.ALTER)
+    context.broker.controller.unregister_broker(request.broker_id)
     return UnregisterBrokerResponse()

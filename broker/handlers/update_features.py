@@ -7,7 +7,7 @@ v1 adds upgrade types and validate_only · v2 has no results per feature in the 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.feature_updates import FeatureUpdate
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -22,14 +22,11 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
         for update in context.sliced(request.feature_updates)
     }
-    try:
-        context.check_cluster(AclOperation.ALTER)
-        async with context.broker.operations.deciding:
-            context.broker.controller.update_features(
-                updates, context.now_ms, validate_only=request.validate_only
-            )
-    except ApiError as error:
-        return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
+    context.check_cluster(AclOperation.ALTER)
+    async with context.broker.operations.deciding:
+        context.broker.controller.update_features(
+            updates, context.now_ms, validate_only=request.validate_only
+        )
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
     context.broker.effective_config.refresh()
     await context.broker.metadata_sync.sync()

@@ -53,6 +53,7 @@ from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
 from odradek.storage.log import PartitionLog
 
 from .context import RequestContext, ServedVersions
+from .error_responses import handle_or_refuse
 from .lost_writes import retry_after_lost_write
 from .route import RESPONSE_HEADER, Handler, KnownFrames, Route
 from .timed_requests import handle_timed
@@ -307,7 +308,7 @@ class Dispatcher:
             else:
                 handle = partial(handle_timed, counts, handle)
         try:
-            result = handle(context, request)
+            result = handle_or_refuse(handle, context, request)
         except NotSmallError:
             if counts is not None and handle is route.handle:
                 counts.untimed -= 1  # it is counted when it is served

@@ -20,6 +20,7 @@ from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteG
 from odradek.protocol.schema import Message
 
 from .context import RequestContext
+from .error_responses import handle_or_refuse
 
 
 async def retry_after_lost_write(
@@ -44,7 +45,7 @@ async def retry_after_lost_write(
         has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
     ):
         return response
-    answer = handle(context, request)
+    answer = handle_or_refuse(handle, context, request)
     if inspect.isawaitable(answer):
         answer = await answer
     return cast("Message", answer)

@@ -16,12 +16,11 @@ from typing import Any
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext, ServedVersions
 from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message, VersionRange
-
-from .error_responses import error_response
 
 TEXT = "a fault that the test has asked for"
 

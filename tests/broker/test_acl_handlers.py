@@ -14,7 +14,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.keys_authorizer import STANDARD_AUTHORIZER
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.requests import build
 
 # The client of request_context is User:ANONYMOUS.
@@ -62,7 +62,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 async def ask(broker: Broker, api: ApiKey, **values: Any) -> Any:
     request = build(request_class(HANDLERS[api]), 3, **values)
-    answer = HANDLERS[api](request_context(broker, 3, 0), request)
+    answer = handled(request_context(broker, 3, 0), request)
     if asyncio.iscoroutine(answer):
         answer = await answer
     answer.encode(3)

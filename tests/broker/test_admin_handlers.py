@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -61,7 +60,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.protocol.schema import Message
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 
 NOW_MS = 1_700_000_000_000
 
@@ -88,7 +87,7 @@ class Rig:
         spec = type(request).SPEC
         assert spec.key is not None
         context = request_context(self.broker, version, NOW_MS)
-        answer = HANDLERS[spec.key](context, request)
+        answer = handled(context, request)
         if inspect.isawaitable(answer):
             answer = await answer
         answer.encode(version)  # every answer can be written

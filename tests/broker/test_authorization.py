@@ -26,7 +26,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.requests import build
 
 NOW_MS = 1_700_000_000_000
@@ -1028,7 +1028,7 @@ class Rig:
         authorizer = RecordingAuthorizer(refused)
         self.broker.authorizer = authorizer
         request = build(request_class(HANDLERS[api]), version, **values)
-        answer = HANDLERS[api](request_context(self.broker, version, NOW_MS), request)
+        answer = handled(request_context(self.broker, version, NOW_MS), request)
         if inspect.isawaitable(answer):
             answer = await answer
         answer.encode(version)

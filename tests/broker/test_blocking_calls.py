@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.broker.periodic_tasks import periodic_tasks_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -63,7 +62,7 @@ from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.config_requests import alter_configs_request
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.slow_files import SlowFiles, calls_in, in_words
 
@@ -122,7 +121,7 @@ class Rig:
         spec = type(request).SPEC
         assert spec.key is not None
         context = request_context(self.broker, version, self.now_ms)
-        answer = HANDLERS[spec.key](context, request)
+        answer = handled(context, request)
         return await answer if inspect.isawaitable(answer) else answer
 
     async def until(self, condition: Callable[[], object]) -> None:

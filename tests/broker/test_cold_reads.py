@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -18,7 +17,7 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from tests.support.broker_in_loop import produce_to, until
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.log_box import NOW_MS, batch_of, values_from
 from tests.support.partition_logs import UnsyncedFiles
 
@@ -46,7 +45,7 @@ class Rig:
         spec = type(request).SPEC
         assert spec.key is not None
         context = request_context(self.broker, version, NOW_MS)
-        return HANDLERS[spec.key](context, request)
+        return handled(context, request)
 
     def fetch(
         self, offset: int = 0, max_wait_ms: int = 1, min_bytes: int = 1

@@ -18,7 +18,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.requests import build
 
 START_MS = 1_700_000_000_000
@@ -83,7 +83,7 @@ class Rig:
         context.session.principal = principal
         context.session.token_authenticated = by_token
         request = build(request_class(HANDLERS[api]), version, **values)
-        answer = HANDLERS[api](context, request)
+        answer = handled(context, request)
         if inspect.isawaitable(answer):
             answer = await answer
         answer.encode(version)

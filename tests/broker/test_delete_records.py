@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
@@ -23,7 +22,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.log_box import batch_of, values_from
 
 NOW_MS = 1_700_000_000_000
@@ -62,7 +61,7 @@ class Rig:
         spec = type(request).SPEC
         assert spec.key is not None
         context = request_context(self.broker, version, NOW_MS)
-        answer = HANDLERS[spec.key](context, request)
+        answer = handled(context, request)
         return await answer if inspect.isawaitable(answer) else answer
 
     async def delete_before(self, offset: int) -> tuple[int, int]:

@@ -12,8 +12,6 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.fetching.fetch_sessions import FetchPlan
-from odradek.broker.handlers import HANDLERS
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -22,7 +20,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.schema import Splices, codec_for
 from odradek.storage.log import PartitionLog
-from tests.support.contexts import broker_with_topic, request_context
+from tests.support.contexts import broker_with_topic, handled, request_context
 from tests.support.log_box import NOW_MS, batch_of
 
 VERSION = 12
@@ -60,7 +58,7 @@ class Reader:
             topics=[FetchTopic(topic="t", partitions=partitions)] if partitions else [],
         )
         context = request_context(self._broker, VERSION, NOW_MS)
-        response = HANDLERS[ApiKey.FETCH](context, request)
+        response = handled(context, request)
         if inspect.isawaitable(response):  # a read of the disk
             response = await response
         assert isinstance(response, FetchResponse)

@@ -16,7 +16,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message
 from odradek.storage.topic_partition import TopicPartition
-from tests.support.contexts import broker_with_topic, request_context
+from tests.support.contexts import broker_with_topic, handled, request_context
 from tests.support.growth import AsyncWork, assert_linear_async
 from tests.support.log_box import NOW_MS
 from tests.support.requests import build
@@ -36,7 +36,7 @@ def request_of(api: ApiKey, **values: Any) -> Message:
 
 async def ask(broker: Broker, api: ApiKey, request: Message) -> Any:
     version = type(request).SPEC.versions.highest
-    answer = HANDLERS[api](request_context(broker, version, NOW_MS, api), request)
+    answer = handled(request_context(broker, version, NOW_MS, api), request)
     return await answer if inspect.isawaitable(answer) else answer
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from odradek.broker.handlers import HANDLERS
 from odradek.broker.shares.sessions import SessionKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_acknowledge import (
@@ -10,7 +9,7 @@ from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeTopic,
 )
-from tests.support.contexts import broker_with_topic, request_context
+from tests.support.contexts import broker_with_topic, handled, request_context
 from tests.support.log_box import NOW_MS
 
 
@@ -26,6 +25,6 @@ async def test_a_partition_that_is_named_twice_without_records_is_no_error(tmp_p
             share_session_epoch=1,
             topics=[ShareAcknowledgeTopic(topic_id=topic_id, partitions=partitions)],
         )
-        answer = HANDLERS[type(request).SPEC.key](context, request)
+        answer = handled(context, request)
         assert answer.error_code == ErrorCode.NONE, answer.error_message
         assert answer.responses == []

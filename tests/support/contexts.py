@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import served_versions
+from odradek.broker.requests.error_responses import handle_or_refuse
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import Message
 from tests.support.log_box import NOW_MS
 from tests.support.partition_logs import UnsyncedFiles
 
@@ -38,3 +41,8 @@ def request_context(
     session = Session(listener, ("127.0.0.1", 40000), "127.0.0.1")
     served = served_versions(HANDLERS)
     return RequestContext(broker, session, served, version, "test", now_ms, api_key)
+
+
+def handled(context: RequestContext, request: Message) -> Any:
+    """What the handler returns as dispatch gets it, a response or an awaitable of one."""
+    return handle_or_refuse(HANDLERS[type(request).SPEC.key], context, request)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.feature_updates import UpgradeType
 from odradek.coordinator.metadata.features import TRANSACTION_VERSION
@@ -48,7 +47,7 @@ from odradek.protocol.schema import Message
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from tests.support.contexts import request_context
+from tests.support.contexts import handled, request_context
 from tests.support.log_box import batch_of
 
 TOPIC = "t"
@@ -95,7 +94,7 @@ class Transactions:
         self.broker.log_syncs.due.clear()
         context = request_context(self.broker, version, self.broker.now_ms())
         assert request.SPEC.key is not None
-        answer = HANDLERS[request.SPEC.key](context, request)
+        answer = handled(context, request)
         return await answer if inspect.isawaitable(answer) else answer
 
     async def finalize(self, version: int) -> None:

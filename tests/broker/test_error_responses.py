@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
-from odradek.broker.testing.error_responses import error_response, response_class
+from odradek.broker.requests.error_responses import error_response, response_class
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message

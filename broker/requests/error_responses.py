@@ -1,19 +1,26 @@
 """Makes the response that says that a whole request has failed, for any API.
 
+A handler that cannot serve anything of its request raises ApiError, and dispatch answers so. After
+KAFKA_STORAGE_ERROR the connection is closed instead: a write has failed, and whether it counts is
+not known.
+
 The response repeats what the request names (its topics and partitions, groups, resources), with the
 error at each place that has one. Values that only a success has get Kafka's "unknown": -1, an empty
 text, an empty list. Kafka: AbstractRequest.getErrorResponse, which each API implements.
 """
 
 import sys
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterator
+from types import CoroutineType
+from typing import Any, cast
 
 import msgspec
 
 from odradek.protocol.declaration import Field, ListOf, fields_of, present_fields
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message, Struct, WireType
+
+from .context import RequestContext
 
 ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
@@ -34,6 +41,35 @@ def error_response(request: Message, version: int, code: ErrorCode, text: str) -
     """The response of `version` with that error; `text` is its message where it has one."""
     made = _ErrorResponse(version, code, text).struct(response_class(type(request)), request)
     return cast("Message", made)
+
+
+def handle_or_refuse(
+    handle: Callable[[RequestContext, Any], Any], context: RequestContext, request: Any
+) -> Any:
+    """Return what the handler returns, or the response that says which ApiError it has raised.
+
+    Raises ApiError KAFKA_STORAGE_ERROR.
+    """
+    try:
+        result = handle(context, request)
+    except ApiError as error:
+        return _refused(context, request, error)
+    if result.__class__ is CoroutineType:
+        return _answered(context, request, result)
+    return result
+
+
+async def _answered(context: RequestContext, request: Any, pending: Awaitable[Any]) -> Any:
+    try:
+        return await pending
+    except ApiError as error:
+        return _refused(context, request, error)
+
+
+def _refused(context: RequestContext, request: Message, error: ApiError) -> Message:
+    if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        raise error
+    return error_response(request, context.api_version, error.code, error.message)
 
 
 class _ErrorResponse:
