@@ -72,7 +72,11 @@ def handle(
     context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
     broker, sessions = context.broker, context.broker.fetch_sessions
-    if context.slices is None and sessions.size_of(request.session_id) > MAX_SMALL_ITEMS:
+    if (
+        context.slices is None
+        and request.session_id
+        and sessions.size_of(request.session_id) > MAX_SMALL_ITEMS
+    ):
         raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
