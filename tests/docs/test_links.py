@@ -34,9 +34,9 @@ def test_the_tests_that_a_page_names_exist(name: str) -> None:
     assert [each for each in named if not (ROOT / each).exists()] == []
 
 
-def test_the_workloads_that_the_readme_names_exist() -> None:
-    text = (ROOT / "README.md").read_text()
-    rows = text.partition("tests.bench --only")[2].partition("\n\n")[0]
+def test_the_workloads_that_the_page_of_figures_names_exist() -> None:
+    text = (ROOT / "docs/performance.md").read_text()
+    rows = text.partition("| workloads |")[2].partition("\n\n")[0]
     named = re.findall(r"`(\w+)`", rows)
     assert named
     assert set(named) <= SHARED.keys() | OWN.keys()
