@@ -45,15 +45,40 @@ _AT_A_GLANCE = """
 
 Ratios of odradek to Kafka. Each line names its workloads, which `--only` measures.
 
-| what | odradek | workloads |
-|---|---|---|
-| transactions of one producer | 23 to 44 times as many per second, 0.14 of the CPU each | `transactions_one_partition`, `transactions_with_offsets`, `transactions_of_version_1` |
-| transactions of 200 producers at once | 0.64 as many per second, 1.2 of the CPU each | `transactions_of_200` |
-| memory per group member with its connection | 5.8 kB (Kafka: 14 to 17 kB) | `groups_of_one` |
-| heartbeats of 5,000 consumer groups of one member | 0.64 of the CPU | `consumer_groups_of_one` |
-| share consumers, one and ten of a partition | 1.6 to 1.7 times the throughput, 0.2 to 0.25 of the CPU | `share_consumer_perf`, `share_consumers_of_10` |
-| Spark writing, exactly once | 1.27 to 1.56 times the speed of Spark's Kafka connector, which writes at least once | `spark_writing` |
 """
+# What is measured, the figures in words, and the workloads.
+_GLANCES = (
+    (
+        "transactions of one producer",
+        "23 to 44 times as many per second, 0.14 of the CPU each",
+        "transactions_one_partition transactions_with_offsets transactions_of_version_1",
+    ),
+    (
+        "transactions of 200 producers at once",
+        "0.64 as many per second, 1.2 of the CPU each",
+        "transactions_of_200",
+    ),
+    (
+        "memory per group member with its connection",
+        "5.8 kB (Kafka: 14 to 17 kB)",
+        "groups_of_one",
+    ),
+    (
+        "heartbeats of 5,000 consumer groups of one member",
+        "0.64 of the CPU",
+        "consumer_groups_of_one",
+    ),
+    (
+        "share consumers, one and ten of a partition",
+        "1.6 to 1.7 times the throughput, 0.2 to 0.25 of the CPU",
+        "share_consumer_perf share_consumers_of_10",
+    ),
+    (
+        "Spark writing, exactly once",
+        "1.27 to 1.56 times the speed of Spark's Kafka connector, which writes at least once",
+        "spark_writing",
+    ),
+)
 _SHORT = """
 ## What falls short, and why
 
@@ -156,7 +181,21 @@ def _figures(kept: Kept) -> str:
     growth = _growth(kept.others) if growth_chart.is_measured(kept.others.results) else ""
     table_of_runs = f"{_RUNS}{about}\n{table(HEAD, shown)}"
     spark = spark_page.spark_section(kept.others.results, kept.others.machine.get("cores", ""))
-    return f"{table_of_runs}{_AT_A_GLANCE}{_SHORT}{growth}{_others(kept.others)}{spark}{_FIRST_VERSION}"
+    parts = (
+        table_of_runs,
+        _at_a_glance(),
+        _SHORT,
+        growth,
+        _others(kept.others),
+        spark,
+        _FIRST_VERSION,
+    )
+    return "".join(parts)
+
+
+def _at_a_glance() -> str:
+    rows = [(what, said, ", ".join(map(code, names.split()))) for what, said, names in _GLANCES]
+    return _AT_A_GLANCE + table(("what", "odradek", "workloads"), rows)
 
 
 def _others(run: Run) -> str:

@@ -66,7 +66,7 @@ from tests.support.contexts import handled, request_context
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.slow_files import SlowFiles, calls_in, in_words
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "blocking-calls.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "blocking-calls.md"
 DELAY_SECONDS = 0.2
 LONGEST_STALL_SECONDS = 0.1
 TICK_SECONDS = 0.005

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from odradek.broker.network import connection
 from odradek.broker.network.connection import (
     ANSWERS_BYTES,
     SHARED_BYTES,
@@ -148,6 +149,12 @@ class House(FakeServer):
             if all(len(wire.served) == len(wire.requests) for wire in self.wires):
                 return
         raise AssertionError("a connection is never served")
+
+
+@pytest.fixture(autouse=True)
+def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn ends early because the machine is busy."""
+    monkeypatch.setattr(connection, "monotonic", lambda: 1.0)
 
 
 @contextmanager

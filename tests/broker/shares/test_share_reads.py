@@ -15,7 +15,7 @@ from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
-from tests.broker.test_share_sessions import connection
+from tests.broker.shares.test_share_sessions import connection
 from tests.support.log_box import NOW_MS, batch_of, put
 from tests.support.share_rig import GROUP, ColdFiles, ShareRig
 from tests.support.share_states import TOPIC_ID

@@ -30,7 +30,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.storage.log import PartitionLog
-from tests.broker.test_group_handlers import Broker as GroupBroker
+from tests.broker.handlers.test_group_handlers import Broker as GroupBroker
 from tests.support.contexts import broker_with_topic, request_context
 from tests.support.groups import GROUP
 from tests.support.log_box import NOW_MS, batch_of

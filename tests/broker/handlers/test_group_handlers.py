@@ -21,6 +21,7 @@ from odradek.broker.handlers import (
     sync_group,
 )
 from odradek.broker.requests.context import RequestContext, ServedVersions
+from odradek.broker.requests.error_responses import handle_or_refuse
 from odradek.broker.security.authorizer import Authorizer
 from odradek.broker.security.session import Session
 from odradek.coordinator.metadata.topics import Topics
@@ -94,7 +95,7 @@ class Broker:
 
     def call(self, handler: Any, request: Any, version: int) -> Any:
         """The response, written in its version and read again: what the client sees."""
-        response = handler.handle(self.context(version), request)
+        response = handle_or_refuse(handler.handle, self.context(version), request)
         if isinstance(response, Awaitable):
             self.clients.advance(0)  # it is due at the loop's next turn
             response = next_of(response.__await__())
