@@ -25,7 +25,7 @@ def handle(
     try:
         context.check_cluster(AclOperation.ALTER)
     except ApiError as error:
-        return refused(context, request, error)
+        return response_with_error(context, request, error)
     if not request.topics:
         return AlterPartitionReassignmentsResponse(error_message="")
     return AlterPartitionReassignmentsResponse(
@@ -43,7 +43,7 @@ def handle(
     )
 
 
-def refused(
+def response_with_error(
     context: RequestContext, request: AlterPartitionReassignmentsRequest, error: ApiError
 ) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
@@ -53,7 +53,7 @@ def refused(
             AlterPartitionReassignmentsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    refused_partition(partition, error)
+                    partition_with_error(partition, error)
                     for partition in context.sliced(topic.partitions)
                 ],
             )
@@ -81,11 +81,11 @@ def reassign(
             allow_replication_factor_change=request.allow_replication_factor_change,
         )
     except ApiError as error:
-        return refused_partition(wanted, error)
+        return partition_with_error(wanted, error)
     return AlterPartitionReassignmentsPartitionResponse(partition_index=index)
 
 
-def refused_partition(
+def partition_with_error(
     wanted: AlterPartitionReassignmentsPartition, error: ApiError
 ) -> AlterPartitionReassignmentsPartitionResponse:
     return AlterPartitionReassignmentsPartitionResponse(

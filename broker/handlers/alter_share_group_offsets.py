@@ -34,10 +34,10 @@ def handle(
     for topic in context.sliced(request.topics):
         name = topic.topic_name
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
-            refusals.append(refused_topic(context, topic, refusal(ResourceType.TOPIC)))
+            refusals.append(topic_with_error(context, topic, refusal(ResourceType.TOPIC)))
         elif name not in context.broker.metadata.topics:
             missing = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-            refusals.append(refused_topic(context, topic, missing))
+            refusals.append(topic_with_error(context, topic, missing))
         else:
             allowed.append(topic)
     work = partial(alter, refusals=refusals, allowed=allowed)
@@ -59,7 +59,7 @@ def alter(
     return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])
 
 
-def refused_topic(
+def topic_with_error(
     context: RequestContext, topic: AlterShareGroupOffsetsRequestTopic, error: ApiError
 ) -> AlterShareGroupOffsetsResponseTopic:
     known = context.broker.metadata.topics.get(topic.topic_name)

@@ -34,7 +34,7 @@ def handle(
                 operations,
             ),
             topics_of=assigned_topics,
-            refuse=refused,
+            refuse=group_with_error,
         )
     )
 
@@ -49,7 +49,9 @@ def assigned_topics(group: ConsumerGroupDescribeGroup) -> Iterable[str]:
     )
 
 
-def refused(group_id: str, code: ErrorCode, message: str | None) -> ConsumerGroupDescribeGroup:
+def group_with_error(
+    group_id: str, code: ErrorCode, message: str | None
+) -> ConsumerGroupDescribeGroup:
     return ConsumerGroupDescribeGroup(
         error_code=code,
         error_message=message,

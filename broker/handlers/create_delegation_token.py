@@ -24,12 +24,14 @@ async def handle(
     context: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     if request.owner_principal_name and request.owner_principal_type is None:
-        return refused(context, ANONYMOUS, ErrorCode.UNKNOWN_SERVER_ERROR, ERROR_TIMESTAMP)
+        return response_with_error(
+            context, ANONYMOUS, ErrorCode.UNKNOWN_SERVER_ERROR, ERROR_TIMESTAMP
+        )
     owner = owner_of(context, request)
     try:
         check(context, request, owner)
     except ApiError as error:
-        return refused(context, owner, error.code, ERROR_TIMESTAMP)
+        return response_with_error(context, owner, error.code, ERROR_TIMESTAMP)
     broker = context.broker
     wanted = NewToken(
         token_id=uuid_text(random_uuid()),
@@ -43,7 +45,7 @@ async def handle(
         await broker.disk.run(broker.token_credentials.prepare, token.token_id)
         await broker.metadata_sync.sync()
     except ApiError as error:
-        return refused(context, owner, error.code, 0)
+        return response_with_error(context, owner, error.code, 0)
     assert broker.token_rules.hmacs is not None, "the controller has checked it"
     return CreateDelegationTokenResponse(
         **principals(context, owner),
@@ -73,7 +75,7 @@ def check(context: RequestContext, request: CreateDelegationTokenRequest, owner:
         raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE, text)
 
 
-def refused(
+def response_with_error(
     context: RequestContext, owner: Principal, code: ErrorCode, timestamp_ms: int
 ) -> CreateDelegationTokenResponse:
     return CreateDelegationTokenResponse(

@@ -44,14 +44,14 @@ def delete_in_topic(
     try:
         context.check_topic(AclOperation.DELETE, topic)
     except ApiError as error:
-        return [refused(index, error) for index in context.sliced(offsets)]
+        return [partition_with_error(index, error) for index in context.sliced(offsets)]
     return [
         delete_before(context, topic, index, offset)
         for index, offset in context.sliced(offsets.items())
     ]
 
 
-def refused(index: int, error: ApiError) -> DeleteRecordsPartitionResult:
+def partition_with_error(index: int, error: ApiError) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
         partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
     )
@@ -63,7 +63,7 @@ def delete_before(
     try:
         low_watermark = raise_log_start(context, topic, index, offset)
     except ApiError as error:
-        return refused(index, error)
+        return partition_with_error(index, error)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 

@@ -25,7 +25,7 @@ def handle(
             context,
             request,
             serve=partial(delete, context),
-            refuse=refused,
+            refuse=partition_with_error,
             of_topic=lambda topic_id, results: DeleteShareGroupStateTopicResult(
                 topic_id=topic_id, partitions=results
             ),
@@ -40,7 +40,7 @@ def delete(
     return DeleteShareGroupStatePartitionResult(partition=key.partition)
 
 
-def refused(partition: int, error: ApiError) -> DeleteShareGroupStatePartitionResult:
+def partition_with_error(partition: int, error: ApiError) -> DeleteShareGroupStatePartitionResult:
     return DeleteShareGroupStatePartitionResult(
         partition=partition,
         error_code=error.code,

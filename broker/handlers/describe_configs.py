@@ -44,7 +44,10 @@ def handle(context: RequestContext, request: DescribeConfigsRequest) -> Describe
     if unknown:
         error = ApiError(ErrorCode.INVALID_REQUEST, f"there is no resource type {unknown[0]}")
         return DescribeConfigsResponse(
-            results=[refused(resource, error) for resource in context.sliced(request.resources)]
+            results=[
+                resource_with_error(resource, error)
+                for resource in context.sliced(request.resources)
+            ]
         )
     return DescribeConfigsResponse(
         results=[
@@ -66,7 +69,7 @@ def describe(
             if not wanted or config.name in wanted
         ]
     except ApiError as error:
-        return refused(resource, error)
+        return resource_with_error(resource, error)
     return DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,
@@ -75,7 +78,9 @@ def describe(
     )
 
 
-def refused(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+def resource_with_error(
+    resource: DescribeConfigsResource, error: ApiError
+) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error.code,
         error_message=error.message,

@@ -31,7 +31,7 @@ def describe(
         context.check_group(AclOperation.DESCRIBE, group_id)
         group = context.broker.groups.admin.classic_group(group_id)
     except ApiError as error:
-        return refused(context, request, group_id, error)
+        return group_with_error(context, request, group_id, error)
     # Only in a stable group do all members use the same protocol.
     stable = group.state is ClassicState.STABLE
     return DescribeGroupsGroup(
@@ -57,7 +57,7 @@ def authorized_operations(
     return context.authorized_operations(ResourceType.GROUP, group_id)
 
 
-def refused(
+def group_with_error(
     context: RequestContext, request: DescribeGroupsRequest, group_id: str, error: ApiError
 ) -> DescribeGroupsGroup:
     not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND

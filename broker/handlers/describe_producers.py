@@ -43,11 +43,11 @@ def describe_topic(
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         context.check_topic(AclOperation.READ, topic)
     except ApiError as error:
-        return [refused(index, error) for index in context.sliced(indexes)]
+        return [partition_with_error(index, error) for index in context.sliced(indexes)]
     return [describe(context, topic, index) for index in context.sliced(indexes)]
 
 
-def refused(index: int, error: ApiError) -> DescribeProducersPartitionResponse:
+def partition_with_error(index: int, error: ApiError) -> DescribeProducersPartitionResponse:
     return DescribeProducersPartitionResponse(
         partition_index=index,
         error_code=error.code,
@@ -60,7 +60,7 @@ def describe(context: RequestContext, topic: str, index: int) -> DescribeProduce
     try:
         log = context.broker.log_manager.get(topic, index)
     except ApiError as error:
-        return refused(index, error)
+        return partition_with_error(index, error)
     return DescribeProducersPartitionResponse(
         partition_index=index,
         active_producers=[

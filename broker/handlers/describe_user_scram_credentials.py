@@ -31,7 +31,8 @@ def handle(
             error_code=error.code,
             error_message=error.message,
             results=[
-                refused("", error.code, error.message) for _ in context.sliced(request.users or ())
+                user_with_error("", error.code, error.message)
+                for _ in context.sliced(request.users or ())
             ],
         )
     times = Counter(user.name for user in context.sliced(request.users or ()))
@@ -45,7 +46,7 @@ def handle(
 
 def describe(context: RequestContext, user: str, times: int) -> DescribeUserScramCredentialsResult:
     if times > 1:
-        return refused(user, ErrorCode.DUPLICATE_RESOURCE, f"{TWICE}{user}")
+        return user_with_error(user, ErrorCode.DUPLICATE_RESOURCE, f"{TWICE}{user}")
     by_user = context.broker.metadata.scram_credentials.by_user
     found = [
         DescribeUserScramCredentialsCredential(
@@ -55,11 +56,11 @@ def describe(context: RequestContext, user: str, times: int) -> DescribeUserScra
         if (mechanism, user) in by_user
     ]
     if not found:
-        return refused(user, ErrorCode.RESOURCE_NOT_FOUND, f"{MISSING}{user}")
+        return user_with_error(user, ErrorCode.RESOURCE_NOT_FOUND, f"{MISSING}{user}")
     return DescribeUserScramCredentialsResult(user=user, error_message="", credential_infos=found)
 
 
-def refused(user: str, code: ErrorCode, text: str) -> DescribeUserScramCredentialsResult:
+def user_with_error(user: str, code: ErrorCode, text: str) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(
         user=user, error_code=code, error_message=text, credential_infos=[]
     )

@@ -32,7 +32,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
             context.step,
         )
     except ApiError as error:
-        return refused(context, request, error)
+        return response_with_error(context, request, error)
     await context.broker.metadata_sync.sync()
     if request.topic_partitions is None:
         partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
@@ -93,7 +93,7 @@ def partition_result(index: int, error: ApiError | None) -> ElectLeadersPartitio
     )
 
 
-def refused(
+def response_with_error(
     context: RequestContext, request: ElectLeadersRequest, error: ApiError
 ) -> ElectLeadersResponse:
     return ElectLeadersResponse(

@@ -120,7 +120,8 @@ def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> F
             FetchTopicResponse(
                 topic=topic.topic,
                 partitions=[
-                    refused(context, wanted, error) for wanted in context.sliced(topic.partitions)
+                    partition_with_error(context, wanted, error)
+                    for wanted in context.sliced(topic.partitions)
                 ],
             )
             for topic in context.sliced(by_name)
@@ -370,7 +371,7 @@ async def convert_and_respond(
             answers[key] = await convert(answer, log, wanted.fetch_offset, context.api_version)
         except ApiError as error:
             # As in Kafka, the records are null if they cannot be converted.
-            answers[key] = refused(context, wanted, error, records=None)
+            answers[key] = partition_with_error(context, wanted, error, records=None)
     return respond(context, plan, answers)
 
 
@@ -479,7 +480,7 @@ def read_all(
     for key in context.sliced(iter(keys)):
         wanted = plan.wanted[key]
         if key[0] in plan.refused_topics:
-            answers[key] = refused(context, wanted, refusal(ResourceType.TOPIC))
+            answers[key] = partition_with_error(context, wanted, refusal(ResourceType.TOPIC))
             continue
         try:
             log = find_log(context, key)
@@ -496,7 +497,7 @@ def read_all(
                 committed=committed,
             )
         except ApiError as error:
-            answer = refused_read(context, plan, key, error, has_waited=has_waited)
+            answer = unreadable_partition(context, plan, key, error, has_waited=has_waited)
         except WouldWaitError as error:
             missing.append(error.with_traceback(None))
             continue
@@ -545,7 +546,7 @@ def read_partition(
     return describe(wanted.partition, log, records=records)
 
 
-def refused_read(
+def unreadable_partition(
     context: RequestContext,
     plan: FetchPlan,
     key: PartitionKey,
@@ -556,7 +557,7 @@ def refused_read(
     """The answer for a partition that cannot be read."""
     if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
         error = deleted_since(context, plan, key)
-    return refused(context, plan.wanted[key], error, was_found=has_waited)
+    return partition_with_error(context, plan.wanted[key], error, was_found=has_waited)
 
 
 def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
@@ -578,8 +579,8 @@ def refuse_replica(
     """
     text = f"{log.name} has no replica but the leader's"
     if wanted.current_leader_epoch >= 0:
-        return refused(context, wanted, ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, text))
-    answer = refused(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
+        return partition_with_error(context, wanted, ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, text))
+    answer = partition_with_error(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
     if context.api_version >= FIRST_VERSION_WITH_LEADER:
         leader = FetchLeaderIdAndEpoch(
             leader_id=context.broker.node_id, leader_epoch=log.leader_epoch
@@ -588,7 +589,7 @@ def refuse_replica(
     return answer
 
 
-def refused(
+def partition_with_error(
     context: RequestContext,
     wanted: FetchPartition,
     error: ApiError,

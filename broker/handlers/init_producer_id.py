@@ -32,7 +32,7 @@ def handle(
             return respond(context, request, expected, None)
         new_producer_id = context.broker.controller.producer_ids.take(context.now_ms)
     except ApiError as error:
-        return refused(context, error)
+        return response_with_error(context, error)
     log = context.broker.controller.log
     if log.recovery_point >= log.log_end_offset:
         return respond(context, request, expected, new_producer_id)
@@ -62,7 +62,7 @@ def respond(
     try:
         producer = context.broker.transactions.init_producer_id(call, new_producer_id)
     except ApiError as error:
-        return refused(context, error)
+        return response_with_error(context, error)
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
@@ -110,7 +110,7 @@ def expected_producer(request: InitProducerIdRequest) -> ProducerIdAndEpoch | No
     return ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
 
 
-def refused(context: RequestContext, error: ApiError) -> InitProducerIdResponse:
+def response_with_error(context: RequestContext, error: ApiError) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         error_code=known_producer_error(
             error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED

@@ -26,7 +26,7 @@ def handle(
             context,
             request,
             serve=partial(initialize, context),
-            refuse=refused,
+            refuse=partition_with_error,
             of_topic=lambda topic_id, results: InitializeShareGroupStateTopicResult(
                 topic_id=topic_id, partitions=results
             ),
@@ -43,7 +43,9 @@ def initialize(
     return InitializeShareGroupStatePartitionResult(partition=key.partition)
 
 
-def refused(partition: int, error: ApiError) -> InitializeShareGroupStatePartitionResult:
+def partition_with_error(
+    partition: int, error: ApiError
+) -> InitializeShareGroupStatePartitionResult:
     return InitializeShareGroupStatePartitionResult(
         partition=partition,
         error_code=error.code,

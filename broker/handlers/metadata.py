@@ -79,7 +79,7 @@ async def create_and_respond(
     admin = context.broker.topic_admin
     errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
     topics = [
-        refused(context, request, name, creation_code(errors[name].code))
+        topic_with_error(context, request, name, creation_code(errors[name].code))
         if name in errors
         else describe(context, request, name)
         for name in context.sliced(names)
@@ -157,7 +157,9 @@ def describe(context: RequestContext, request: MetadataRequest, name: str) -> Me
     topic = context.broker.metadata.topics.get(name)
     if topic is None:
         unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
-        return refused(context, request, name, unknown if why_illegal(name) is None else invalid)
+        return topic_with_error(
+            context, request, name, unknown if why_illegal(name) is None else invalid
+        )
     return MetadataResponseTopic(
         name=name,
         topic_id=topic.id,
@@ -187,7 +189,7 @@ def describe_partition(
     )
 
 
-def refused(
+def topic_with_error(
     context: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
     operations = topic_operations(context, request, name)

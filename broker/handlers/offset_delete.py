@@ -26,7 +26,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         name, partitions = wanted.name, wanted.partitions
         if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
             refusals.append(
-                refused(context, name, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                topic_with_error(context, name, partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             )
             continue
         topic = context.broker.metadata.topics.get(name)
@@ -35,7 +35,9 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
             item for item in context.sliced(partitions) if item.partition_index not in indexes
         ]
         if missing or topic is None:
-            refusals.append(refused(context, name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            refusals.append(
+                topic_with_error(context, name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
         existing = [item for item in context.sliced(partitions) if item.partition_index in indexes]
         if existing:
             known.append(OffsetDeleteRequestTopic(name=name, partitions=existing))
@@ -48,7 +50,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
     )
 
 
-def refused(
+def topic_with_error(
     context: RequestContext,
     name: str,
     partitions: list[OffsetDeleteRequestPartition],

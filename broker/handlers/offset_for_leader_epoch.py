@@ -39,14 +39,18 @@ def ends_of_epochs(
         if not is_authorized:
             context.check_topic(AclOperation.DESCRIBE, topic.topic)
     except ApiError as error:
-        return [refused(partition, error) for partition in context.sliced(topic.partitions)]
+        return [
+            partition_with_error(partition, error) for partition in context.sliced(topic.partitions)
+        ]
     return [
         end_of_epoch(context, topic.topic, partition)
         for partition in context.sliced(topic.partitions)
     ]
 
 
-def refused(wanted: OffsetForLeaderPartition, error: ApiError) -> OffsetForLeaderPartitionResult:
+def partition_with_error(
+    wanted: OffsetForLeaderPartition, error: ApiError
+) -> OffsetForLeaderPartitionResult:
     return OffsetForLeaderPartitionResult(partition=wanted.partition, error_code=error.code)
 
 
@@ -58,7 +62,7 @@ def end_of_epoch(
         context.broker.check_leader_epoch(log, wanted.current_leader_epoch)
         epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
     except ApiError as error:
-        return refused(wanted, error)
+        return partition_with_error(wanted, error)
     return OffsetForLeaderPartitionResult(
         partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )

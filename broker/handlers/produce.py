@@ -23,7 +23,7 @@ from odradek.broker.producing.produce_answers import (
     UNKNOWN_OFFSET,
     close_on_error,
     count_refusal,
-    refused,
+    partition_with_error,
 )
 from odradek.broker.producing.produced_batches import (
     ATTRIBUTES_LOW_BYTE,
@@ -226,7 +226,7 @@ async def append_late(
             walked = found or walked
             name = topic_name(context, late.topic)  # raises if the topic was deleted meanwhile
         except ApiError as error:
-            return refused(index, error)
+            return partition_with_error(index, error)
         context.now_ms = context.broker.now_ms()
         partition = ProducePartitionData(index=index, records=batch)
         try:
@@ -235,7 +235,7 @@ async def append_late(
                 verified = verify(context, transactional_id, [(late.topic, partition)])
             return append_to_partition(context, name, partition, verified, walked)
         except ApiError as error:
-            return refused(index, error)
+            return partition_with_error(index, error)
         except REASONS as again:
             reason = again
 
@@ -334,7 +334,7 @@ def append_to_topic(
         if problem is not None:
             earlier = earlier_refusal(context, name, partition, verified)
             count_refusal(context, name)
-            partitions.append(refused(partition.index, earlier or problem))
+            partitions.append(partition_with_error(partition.index, earlier or problem))
             continue
         try:
             answer = None
@@ -382,7 +382,7 @@ def refused_topic(
         name=topic.name,
         topic_id=topic.topic_id,
         partition_responses=[
-            refused(one.index, error) for one in context.sliced(topic.partition_data)
+            partition_with_error(one.index, error) for one in context.sliced(topic.partition_data)
         ],
     )
 
@@ -476,8 +476,8 @@ def append_to_partition(
     except ApiError as error:
         count_refusal(context, topic)
         if isinstance(error, NotOneBatchError):
-            return refused(partition.index, error)
-        return refused(partition.index, error, log_start_offset)
+            return partition_with_error(partition.index, error)
+        return partition_with_error(partition.index, error, log_start_offset)
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,

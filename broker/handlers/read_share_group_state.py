@@ -27,7 +27,7 @@ def handle(
             context,
             request,
             serve=partial(read, context),
-            refuse=refused,
+            refuse=partition_with_error,
             of_topic=lambda topic_id, results: ReadShareGroupStateTopicResult(
                 topic_id=topic_id, partitions=results
             ),
@@ -55,7 +55,7 @@ def read(
     )
 
 
-def refused(partition: int, error: ApiError) -> ReadShareGroupStatePartitionResult:
+def partition_with_error(partition: int, error: ApiError) -> ReadShareGroupStatePartitionResult:
     return ReadShareGroupStatePartitionResult(
         partition=partition,
         error_code=error.code,

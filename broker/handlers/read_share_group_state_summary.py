@@ -27,7 +27,7 @@ def handle(
             context,
             request,
             serve=partial(read, context),
-            refuse=refused,
+            refuse=partition_with_error,
             of_topic=lambda topic_id, results: ReadShareGroupStateSummaryTopicResult(
                 topic_id=topic_id, partitions=results
             ),
@@ -48,7 +48,9 @@ def read(
     )
 
 
-def refused(partition: int, error: ApiError) -> ReadShareGroupStateSummaryPartitionResult:
+def partition_with_error(
+    partition: int, error: ApiError
+) -> ReadShareGroupStateSummaryPartitionResult:
     return ReadShareGroupStateSummaryPartitionResult(
         partition=partition,
         error_code=error.code,

@@ -34,7 +34,7 @@ from odradek.broker.shares.share_read import (
     ShareFetchCall,
     ShareRead,
     answered_partition,
-    refused_partition,
+    partition_with_error,
 )
 from odradek.broker.shares.waiting import SlicedRead, WaitingRead, read_or_wait
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
@@ -222,7 +222,7 @@ class Fetch:
                 check_place(self._context, place)
                 readable.append(place)
             except ApiError as error:
-                self._refused[place] = refused_partition(place[1], error)
+                self._refused[place] = partition_with_error(place[1], error)
         if readable and epoch > 0:
             first = epoch % len(readable)
             readable = [*readable[first:], *readable[:first]]

@@ -33,7 +33,7 @@ def handle(
                 operations,
             ),
             topics_of=assigned_topics,
-            refuse=refused,
+            refuse=group_with_error,
         )
     )
 
@@ -47,7 +47,9 @@ def assigned_topics(group: ShareGroupDescribeGroup) -> Iterable[str]:
     )
 
 
-def refused(group_id: str, code: ErrorCode, message: str | None) -> ShareGroupDescribeGroup:
+def group_with_error(
+    group_id: str, code: ErrorCode, message: str | None
+) -> ShareGroupDescribeGroup:
     return ShareGroupDescribeGroup(
         error_code=code,
         error_message=message,

@@ -38,7 +38,7 @@ def handle(
             ),
             topics_of=topics_of,
             topic_refused_text=TOPIC_REFUSED_TEXT,
-            refuse=refused,
+            refuse=group_with_error,
         )
     )
 
@@ -53,7 +53,9 @@ def topics_of(group: StreamsGroupDescribeGroup) -> Iterator[str]:
         yield from (topic.name for topic in subtopology.state_changelog_topics)
 
 
-def refused(group_id: str, code: ErrorCode, message: str | None) -> StreamsGroupDescribeGroup:
+def group_with_error(
+    group_id: str, code: ErrorCode, message: str | None
+) -> StreamsGroupDescribeGroup:
     return StreamsGroupDescribeGroup(
         error_code=code,
         error_message=message,

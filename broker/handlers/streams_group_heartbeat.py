@@ -33,18 +33,18 @@ def handle(
     context: RequestContext, request: StreamsGroupHeartbeatRequest
 ) -> StreamsGroupHeartbeatResponse | Awaitable[StreamsGroupHeartbeatResponse]:
     if not context.broker.serves_streams_groups:
-        return refused(
+        return response_with_error(
             ErrorCode.UNSUPPORTED_VERSION,
             "streams groups are not enabled: see streams.version and "
             "group.coordinator.rebalance.protocols",
         )
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return response_with_error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if request.topology is not None:
         try:
             check_topics(context, request.topology)
         except ApiError as error:
-            return refused(error.code, error.message or None)
+            return response_with_error(error.code, error.message or None)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
     reply = context.broker.groups.members.streams_group_heartbeat(request, caller)
     if not isinstance(reply, HeartbeatReply):
@@ -59,7 +59,9 @@ async def respond_later(
     return await create_and_respond(context, reply) if reply.missing_topics else reply.response
 
 
-def refused(code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
+def response_with_error(
+    code: ErrorCode, message: str | None = None
+) -> StreamsGroupHeartbeatResponse:
     return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
 
 

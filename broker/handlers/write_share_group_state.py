@@ -29,7 +29,7 @@ def handle(
             context,
             request,
             serve=partial(write, context),
-            refuse=refused,
+            refuse=partition_with_error,
             of_topic=lambda topic_id, results: WriteShareGroupStateTopicResult(
                 topic_id=topic_id, partitions=results
             ),
@@ -57,7 +57,7 @@ def write(
     return WriteShareGroupStatePartitionResult(partition=key.partition)
 
 
-def refused(partition: int, error: ApiError) -> WriteShareGroupStatePartitionResult:
+def partition_with_error(partition: int, error: ApiError) -> WriteShareGroupStatePartitionResult:
     return WriteShareGroupStatePartitionResult(
         partition=partition,
         error_code=error.code,

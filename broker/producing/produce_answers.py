@@ -27,7 +27,7 @@ WITHOUT_LOG_START = frozenset(
 )
 
 
-def refused(
+def partition_with_error(
     index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
 ) -> ProducePartitionResponse:
     """The answer for a refused batch; `log_start_offset` is that of the log."""

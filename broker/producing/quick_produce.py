@@ -34,7 +34,7 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 
 from .accepted_produce import encode_accepted
-from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, refused
+from .produce_answers import UNKNOWN_OFFSET, close_on_error, count_refusal, partition_with_error
 from .produced_batches import FIRST_VERSION_BY_ID, FIRST_VERSION_WITH_ZSTD
 from .single_batch import SingleBatch, Target
 
@@ -90,7 +90,7 @@ def append_partition(
         base_offset = log.append_ordinary(batch)
     except ApiError as error:
         count_refusal(context, topic)
-        return refused(partition.index, error)
+        return partition_with_error(partition.index, error)
     return ProducePartitionResponse(
         index=partition.index, base_offset=base_offset, log_start_offset=log.log_start_offset
     )
@@ -181,7 +181,7 @@ def answer_with_errors(
         answers: list[ProducePartitionResponse] = []
         for partition, number in zip(topic.partition_data, numbers, strict=False):
             if number in errors:
-                answers.append(refused(partition.index, errors[number]))
+                answers.append(partition_with_error(partition.index, errors[number]))
                 continue
             base_offset, log_start_offset = stored[number]
             answers.append(

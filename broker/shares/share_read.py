@@ -148,7 +148,7 @@ class ShareRead:
                 try:
                     led = self._open(SharePartitionKey(self.call.group_id, *place))
                 except ApiError as error:
-                    self._refused[place] = refused_partition(place[1], error)
+                    self._refused[place] = partition_with_error(place[1], error)
                 else:
                     opened.append(led)
                     if self.on_open is not None:
@@ -258,7 +258,7 @@ class ShareRead:
     def _with_error(self, read: _Read, error: ApiError) -> ShareFetchPartitionData:
         """Answer a failed read. If the log has lost its first records, others follow them."""
         if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-            return refused_partition(read.place[1], error)
+            return partition_with_error(read.place[1], error)
         read.led.partition.log_start_moved(read.led.log.log_start_offset)
         return answered_partition(read.place[1], b"", [])
 
@@ -319,7 +319,7 @@ def answered_partition(
     )
 
 
-def refused_partition(partition: int, error: ApiError) -> ShareFetchPartitionData:
+def partition_with_error(partition: int, error: ApiError) -> ShareFetchPartitionData:
     """Make the entry of a partition with an error. As in Kafka, it has no message."""
     return ShareFetchPartitionData(
         partition_index=partition,
