@@ -17,7 +17,7 @@ from tests.bench.figures import KAFKA, ODRADEK, Figures, Results, compared
 from tests.bench.over_the_wire import GB, NOW_MS, batch_of, pipelined, produce_frame
 from tests.bench.swarm import now
 from tests.bench.two_brokers import SETTLE_S, await_topic, both, in_turns, running
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
 from tests.support.process_tree import PeakMemory
@@ -85,26 +85,28 @@ def _kill_under_load(broker: BrokerProcess, partitions: int) -> None:
 
 def recovery(scratch: Path, rounds: int, share: int) -> Results:
     """2 GiB in four partitions, in batches of 16 KiB of an idempotent producer, killed."""
-    house = written(scratch / "recovery", partitions=4, total_bytes=2 * GB // share)
-    return recovered(house, partitions=4, rounds=rounds)
+    shared = written(scratch / "recovery", partitions=4, total_bytes=2 * GB // share)
+    return recovered(shared, partitions=4, rounds=rounds)
 
 
 def recovery_of_small_batches(scratch: Path, rounds: int, share: int) -> Results:
     """A quarter of that, in batches of one record of 1 KiB: what a batch costs."""
-    house = written(scratch / "small", partitions=4, total_bytes=GB // 2 // share, batch_bytes=1024)
-    return recovered(house, partitions=4, rounds=rounds)
+    shared = written(
+        scratch / "small", partitions=4, total_bytes=GB // 2 // share, batch_bytes=1024
+    )
+    return recovered(shared, partitions=4, rounds=rounds)
 
 
 def written(
     directory: Path, *, partitions: int, total_bytes: int, batch_bytes: int = 16_384
-) -> House:
+) -> SharedDirectory:
     """A directory that odradek has filled; it was stopped cleanly."""
-    house = House(directory, **SETTINGS)
+    shared = SharedDirectory(directory, **SETTINGS)
     each = max(1, min(batch_bytes, total_bytes // partitions))
-    with house.lived_in("odradek", killed=False) as broker:
+    with shared.served_by("odradek", killed=False) as broker:
         create_topic(broker.bootstrap, TOPIC, partitions)
         _fill(broker, partitions, total_bytes // partitions // each, each)
-    return house
+    return shared
 
 
 def _fill(broker: BrokerProcess, partitions: int, batches: int, batch_bytes: int) -> None:
@@ -119,20 +121,20 @@ def _fill(broker: BrokerProcess, partitions: int, batches: int, batch_bytes: int
         pipelined(client, map(frame, range(batches)))
 
 
-def forget(house: House) -> None:
+def forget(shared: SharedDirectory) -> None:
     """Make the last stop look like a crash before anything was synced."""
     for name in LOST:
-        (house.data / name).unlink(missing_ok=True)
+        (shared.data / name).unlink(missing_ok=True)
 
 
-def recovered(house: House, *, partitions: int, rounds: int) -> Results:
+def recovered(shared: SharedDirectory, *, partitions: int, rounds: int) -> Results:
     """Starts of each broker on a copy of its own."""
     names = [ODRADEK] + ([] if why_no_java() else [KAFKA])
     houses = {}
     for name in names:
-        copy = house.directory.with_name(f"{house.directory.name}-{name}")
-        shutil.copytree(house.directory, copy)
-        houses[name] = House(copy, **SETTINGS)
+        copy = shared.directory.with_name(f"{shared.directory.name}-{name}")
+        shutil.copytree(shared.directory, copy)
+        houses[name] = SharedDirectory(copy, **SETTINGS)
     found: dict[str, list[Figures]] = {name: [] for name in names}
     for _ in range(rounds):
         for name, mine in houses.items():

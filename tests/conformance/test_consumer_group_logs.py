@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.java_tools import why_no_java
 from tests.support.kafka_groups import SETTINGS, describe_when_loaded, in_order, make_groups
 
@@ -20,8 +20,8 @@ def test_groups_are_served_as_the_other_broker_served_them(
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    house = House(tmp_path, **SETTINGS)
-    with house.lived_in(first, killed=False) as broker:
+    shared = SharedDirectory(tmp_path, **SETTINGS)
+    with shared.served_by(first, killed=False) as broker:
         left = make_groups(broker)
-    with house.lived_in(second, killed=False) as broker:
+    with shared.served_by(second, killed=False) as broker:
         assert in_order(describe_when_loaded(broker)) == in_order(left)

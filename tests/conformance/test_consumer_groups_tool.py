@@ -26,7 +26,7 @@ TOOL = "consumer.group.ConsumerGroupCommand"
 TWO_HOURS_MS = 7_200_000
 
 
-class House:
+class GroupsOfEachKind:
     """One broker with topics, records and groups of every kind."""
 
     def __init__(self, broker: BrokerProcess, now_ms: int) -> None:
@@ -251,17 +251,17 @@ def test_the_tool_says_the_same_of_both_brokers(
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
     kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
-    houses: list[House] = []
+    sides: list[GroupsOfEachKind] = []
     try:
         for broker in (kafka.start(), start_broker(**SETTINGS)):
-            houses.append(House(broker, now_ms))
-            houses[-1].make_groups()
+            sides.append(GroupsOfEachKind(broker, now_ms))
+            sides[-1].make_groups()
         lines = list(script(now_ms, tmp_path))
         with ThreadPoolExecutor() as pool:
-            expected, found = pool.map(lambda house: told(house.broker, lines), houses)
+            expected, found = pool.map(lambda side: told(side.broker, lines), sides)
     finally:
-        for house in houses:
-            house.close()
+        for side in sides:
+            side.close()
         kafka.stop()
     differing = differences(lines, expected, found)
     assert not differing, "\n".join(differing)

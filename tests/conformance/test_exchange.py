@@ -29,9 +29,9 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.storage.filenames import parse_metadata_snapshot_file
 from odradek.storage.files import Files
 from tests.conformance.exchange.history import History
-from tests.conformance.exchange.house import House
 from tests.conformance.exchange.kafka_only import kept
 from tests.conformance.exchange.seen import seen
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.lengths import by_length
 from tests.support.metadata_images import kafkas_images
 from tests.support.waiting import wait_until
@@ -68,13 +68,13 @@ MORE = [
     "turns", [KAFKA_FIRST, ODRADEK_FIRST], ids=["kafka-first", "odradek-first"]
 )
 def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path: Path) -> None:
-    house = House(tmp_path, **{"metadata.log.max.record.bytes.between.snapshots": "500"})
-    history = History(house.data)
+    shared = SharedDirectory(tmp_path, **{"metadata.log.max.record.bytes.between.snapshots": "500"})
+    history = History(shared.data)
     left: dict[str, Any] = {}
     told_by_kafka: dict[str, Any] = {}
     for name, killed in [*turns, *by_length([], MORE)]:
-        snapshots = set(house.metadata.glob("*.checkpoint"))
-        with house.lived_in(name, killed=killed) as broker:
+        snapshots = set(shared.metadata.glob("*.checkpoint"))
+        with shared.served_by(name, killed=killed) as broker:
             if left:
                 same(left, seen(broker.port, history.groups, history.classic))
             if name == "kafka" and told_by_kafka:
@@ -84,8 +84,8 @@ def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path:
             left = seen(broker.port, history.groups, history.classic)
             if name == "kafka":
                 told_by_kafka = kept(broker.port, *history.newer_groups)
-            wait_until(lambda old=snapshots: set(house.metadata.glob("*.checkpoint")) > old)
-    check_snapshots(house.metadata)
+            wait_until(lambda old=snapshots: set(shared.metadata.glob("*.checkpoint")) > old)
+    check_snapshots(shared.metadata)
 
 
 def same(expected: Any, found: Any, where: str = "") -> None:

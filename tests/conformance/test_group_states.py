@@ -231,12 +231,12 @@ def test_each_state_answers_each_call_as_kafka_does(state: str, port: int) -> No
     """Requests that change nothing are sent to one group, each other one to its own."""
     sent: list[tuple[Cell, Sent]] = []
     stages = [WireStage(port)]
-    cast = STATES[state](stages[0])
+    members = STATES[state](stages[0])
     for cell in sorted((cell for cell in cells() if cell.state == state), key=disturbs):
         if cell.disturbs:
             stages.append(WireStage(port))
-            cast = STATES[state](stages[-1])
-        sent.append((cell, CALLS[cell.call](stages[-1], cast)))
+            members = STATES[state](stages[-1])
+        sent.append((cell, CALLS[cell.call](stages[-1], members)))
         sent[-1][1].code(cell.expected)
     # Looked at once more: what is parked is parked still.
     wrong = [

@@ -25,7 +25,7 @@ from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     decode_versioned,
 )
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess
 from tests.support.consumer_members_java import JavaMembers
 from tests.support.java_tools import why_no_java
@@ -182,13 +182,13 @@ def test_a_group_moves_alike_on_both_brokers_and_the_other_one_serves_what_is_le
 ) -> None:
     seen = {}
     for first, second in (("kafka", "odradek"), ("odradek", "kafka")):
-        house = House(tmp_path / first, **QUICK)
-        with house.lived_in(first, killed=False) as broker, Looker(broker) as looker:
+        shared = SharedDirectory(tmp_path / first, **QUICK)
+        with shared.served_by(first, killed=False) as broker, Looker(broker) as looker:
             create_topics(broker)
             with JavaMembers(broker.bootstrap) as members:
                 seen[first] = list(script(members, looker))
                 left = looker.whole()
-        with house.lived_in(second, killed=False) as broker, Looker(broker) as looker:
+        with shared.served_by(second, killed=False) as broker, Looker(broker) as looker:
             assert looker.whole() == left
     assert seen["odradek"] == seen["kafka"]
     assert [kind for kind, _, _ in seen["kafka"]] == [

@@ -35,7 +35,7 @@ GROUPS = (
 Offsets = dict[tuple[str, int], int]
 
 
-class House:
+class ExpiringGroups:
     """One broker with groups whose offsets will expire, or not."""
 
     def __init__(self, broker: BrokerProcess) -> None:
@@ -106,22 +106,22 @@ def test_the_same_expires_and_the_same_stays(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
     kafka = ApacheKafkaProcess(tmp_path / "kafka", QUICK)
-    houses: list[House] = []
+    sides: list[ExpiringGroups] = []
     try:
-        houses = [House(broker) for broker in (kafka.start(), start_broker(**QUICK))]
+        sides = [ExpiringGroups(broker) for broker in (kafka.start(), start_broker(**QUICK))]
         with ThreadPoolExecutor() as pool:
-            list(pool.map(House.make_groups, houses))
-        assert [house.offsets()["spent"] for house in houses] == 2 * [
+            list(pool.map(ExpiringGroups.make_groups, sides))
+        assert [side.offsets()["spent"] for side in sides] == 2 * [
             {("orders", 0): 1, ("bills", 0): 2}
         ]
         time.sleep(SOON_MS / 1000 + 1)
-        theirs, ours = ((house.offsets(), house.groups()) for house in houses)
+        theirs, ours = ((side.offsets(), side.groups()) for side in sides)
         assert ours == theirs
         offsets, groups = ours
         assert offsets["stable"] == {("orders", 1): 4}, "members keep what they subscribe to"
         assert offsets["simple"] == {("bills", 1): 3}
         assert {name for name, _, _ in groups}.isdisjoint({"spent", "left", "left-bare"})
     finally:
-        for house in houses:
-            house.close()
+        for side in sides:
+            side.close()
         kafka.stop()

@@ -27,7 +27,7 @@ from odradek.protocol.record import Record
 from tests.conformance.clients.client import Client, Sent
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.conformance.clients.kafka_python_client import KafkaPython
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
 from tests.support.kafka_legacy import LEGACY_CODECS, ask_kafka_39, build_line
@@ -196,19 +196,19 @@ def index_files(data: Path, partition: int) -> dict[str, bytes]:
 
 def test_both_serve_and_recover_what_old_brokers_left(tmp_path: Path) -> None:
     segments = partitions()
-    ours = House(tmp_path / "odradek", **SETTINGS)
-    with ours.lived_in("odradek", killed=False) as broker:
+    ours = SharedDirectory(tmp_path / "odradek", **SETTINGS)
+    with ours.served_by("odradek", killed=False) as broker:
         create_topic(broker.bootstrap, TOPIC, len(segments))
     lay_down(ours.data, segments)
     shutil.copytree(tmp_path / "odradek", tmp_path / "kafka")
-    theirs = House(tmp_path / "kafka", **SETTINGS)
+    theirs = SharedDirectory(tmp_path / "kafka", **SETTINGS)
     expected = {partition: records_of(chain(*parts)) for partition, parts in segments.items()}
     count = len(expected[MIXED])
-    with theirs.lived_in("kafka", killed=False) as broker:
+    with theirs.served_by("kafka", killed=False) as broker:
         told_by_kafka = look(broker.port)
         printed = from_console(broker, MIXED, count)
         assert len(printed) == count
-    with ours.lived_in("odradek", killed=False) as broker:
+    with ours.served_by("odradek", killed=False) as broker:
         told = look(broker.port)
         for key, answers in told_by_kafka.items():
             for place, answer in answers.items():
@@ -259,13 +259,15 @@ def check_old_fetches(port: int, partition: int, expected: list[Record]) -> None
             assert [record.timestamp_ms for record in found] == times
 
 
-def write_on_and_give_it_to_kafka(house: House, expected: dict[int, list[Record]]) -> None:
+def write_on_and_give_it_to_kafka(
+    shared: SharedDirectory, expected: dict[int, list[Record]]
+) -> None:
     """What odradek appends to old segments is there for Kafka too."""
     sent = [Sent(b"new-%d" % n, b"k", MIXED) for n in range(10)]
-    with house.lived_in("odradek", killed=True) as broker:
+    with shared.served_by("odradek", killed=True) as broker:
         ConfluentKafka().produce(broker.bootstrap, TOPIC, sent)
         told = look(broker.port)
-    with house.lived_in("kafka", killed=False) as broker:
+    with shared.served_by("kafka", killed=False) as broker:
         again = look(broker.port)
         assert again["bytes"] == told["bytes"]
         assert again["first"] == told["first"]

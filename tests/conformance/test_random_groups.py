@@ -12,10 +12,10 @@ import pytest
 
 from tests.conformance.random_groups import admin_steps, classic_steps, steps
 from tests.conformance.random_groups.admin_steps import CreateTopic
-from tests.conformance.random_groups.cast import Cast, Seat
 from tests.conformance.random_groups.chooser import Chooser
 from tests.conformance.random_groups.holding import ONE_AFTER_THE_OTHER, both_brokers, hold, report
-from tests.conformance.random_groups.play import Theatre, script_of, wait_for_groups
+from tests.conformance.random_groups.participants import GroupMember, Participants
+from tests.conformance.random_groups.play import ComparedBrokers, script_of, wait_for_groups
 from tests.conformance.random_groups.steps import Beat, Step
 from tests.support.lengths import SEED, by_length
 
@@ -49,25 +49,25 @@ SCRIPTS: dict[str, list[Step]] = {
 
 
 @pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedBrokers]:
     """Both brokers, whose coordinators are loaded."""
     with both_brokers(tmp_path_factory, SETTINGS, ONE_AFTER_THE_OTHER, wait_for_groups) as brokers:
-        yield Theatre(*brokers)
+        yield ComparedBrokers(*brokers)
 
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_members_at_random_are_answered_as_by_kafka(theatre: Theatre) -> None:
-    hold(theatre, CONVERSATIONS, TOGETHER, MOST_TIES)
+def test_members_at_random_are_answered_as_by_kafka(compared: ComparedBrokers) -> None:
+    hold(compared, CONVERSATIONS, TOGETHER, MOST_TIES)
 
 
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_are_answered_as_by_kafka(name: str, theatre: Theatre) -> None:
+def test_scripts_are_answered_as_by_kafka(name: str, compared: ComparedBrokers) -> None:
     chooser = Chooser(Random(SEED))
-    chooser.groups, chooser.seats = ("g", "h"), [Seat(f"m{index}") for index in range(1, 6)]
-    played = theatre.play(chooser, SCRIPTS[name])
+    chooser.groups, chooser.seats = ("g", "h"), [GroupMember(f"m{index}") for index in range(1, 6)]
+    played = compared.play(chooser, SCRIPTS[name])
     assert played.difference is None, report(played, SEED)
     assert played.tie is None
 
@@ -76,10 +76,10 @@ def test_a_script_says_what_was_said() -> None:
     """What is printed of a conversation can be said again; what is drawn can be put on the wire."""
     for seed in range(30):
         chooser = Chooser(Random(seed))
-        cast = Cast("t", chooser.groups, chooser.seats)
-        drawn = [*chooser.first(), *(chooser.next(cast) for _ in range(40))]
+        participants = Participants("t", chooser.groups, chooser.seats)
+        drawn = [*chooser.first(), *(chooser.next(participants) for _ in range(40))]
         words = vars(steps) | vars(classic_steps) | vars(admin_steps)
         assert eval(f"[{script_of(drawn)}]", words) == drawn
         for step in drawn:
-            request, version = step.request(cast)
+            request, version = step.request(participants)
             assert request.encode(version)

@@ -18,9 +18,12 @@ from tests.conformance.random_groups.play import script_of
 from tests.conformance.random_groups.steps import Step
 from tests.conformance.random_transactions import admin_steps, producer_steps
 from tests.conformance.random_transactions.admin_steps import DescribeTransactions
-from tests.conformance.random_transactions.cast import Producer, TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
-from tests.conformance.random_transactions.play import TransactionTheatre, wait_for_transactions
+from tests.conformance.random_transactions.participants import Producer, TransactionParticipants
+from tests.conformance.random_transactions.play import (
+    ComparedTransactions,
+    wait_for_transactions,
+)
 from tests.conformance.random_transactions.producer_steps import Init, Write
 from tests.support.lengths import SEED, by_length
 
@@ -72,27 +75,29 @@ SCRIPTS: dict[str, list[Step]] = {
 
 
 @pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransactionTheatre]:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedTransactions]:
     """Both brokers, whose coordinators are loaded."""
     with both_brokers(
         tmp_path_factory, SETTINGS, KAFKAS_SETTINGS, wait_for_transactions
     ) as brokers:
-        yield TransactionTheatre(*brokers)
+        yield ComparedTransactions(*brokers)
 
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_producers_at_random_are_answered_as_by_kafka(theatre: TransactionTheatre) -> None:
-    hold(theatre, CONVERSATIONS, TOGETHER, MOST_TIES)
+def test_producers_at_random_are_answered_as_by_kafka(
+    compared: ComparedTransactions,
+) -> None:
+    hold(compared, CONVERSATIONS, TOGETHER, MOST_TIES)
 
 
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_are_answered_as_by_kafka(name: str, theatre: TransactionTheatre) -> None:
+def test_scripts_are_answered_as_by_kafka(name: str, compared: ComparedTransactions) -> None:
     chooser = Chooser(Random(SEED))
     chooser.producers = [Producer("p1", "x"), Producer("p2", "x"), Producer("p3", "y")]
-    played = theatre.play(chooser, SCRIPTS[name])
+    played = compared.play(chooser, SCRIPTS[name])
     assert played.difference is None, report(played, SEED)
     assert played.tie is None
 
@@ -106,9 +111,11 @@ def test_a_script_says_what_was_said() -> None:
     }
     for seed in range(30):
         chooser = Chooser(Random(seed))
-        cast = TransactionCast("t", chooser.groups, chooser.seats, chooser.producers)
-        drawn = [*chooser.first(), *(chooser.next(cast) for _ in range(40))]
+        participants = TransactionParticipants(
+            "t", chooser.groups, chooser.seats, chooser.producers
+        )
+        drawn = [*chooser.first(), *(chooser.next(participants) for _ in range(40))]
         assert eval(f"[{script_of(drawn)}]", words) == drawn
         for step in drawn:
-            request, version = step.request(cast)
+            request, version = step.request(participants)
             assert request.encode(version)

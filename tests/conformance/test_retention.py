@@ -21,7 +21,7 @@ from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.retention_explanation import explain
 from odradek.tools.retention.stored_retention import StoredRetention
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.old_logs import OldEntry, lay_down, single
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -124,8 +124,8 @@ def segments(data: Path) -> dict[str, list[str]]:
 
 
 def test_both_delete_what_was_foretold(tmp_path: Path) -> None:
-    ours = House(tmp_path / "odradek", **SETTINGS)
-    with ours.lived_in("odradek", killed=False) as broker:
+    ours = SharedDirectory(tmp_path / "odradek", **SETTINGS)
+    with ours.served_by("odradek", killed=False) as broker:
         for name, case in CASES.items():
             create_topic(broker.bootstrap, name, 1, case.config)
     lay_down_all(ours.data)
@@ -135,9 +135,9 @@ def test_both_delete_what_was_foretold(tmp_path: Path) -> None:
     assert sum(expected[name] != before[name] for name in CASES) == len(CASES) - 3
     shutil.copytree(tmp_path / "odradek", tmp_path / "kafka")
     for name in ("kafka", "odradek"):
-        house = House(tmp_path / name, **SETTINGS)
-        with house.lived_in(name, killed=True):
+        shared = SharedDirectory(tmp_path / name, **SETTINGS)
+        with shared.served_by(name, killed=True):
             with suppress(AssertionError):  # what is wrong is shown below
-                wait_until(lambda house=house: segments(house.data) == expected)
+                wait_until(lambda shared=shared: segments(shared.data) == expected)
             time.sleep(3 * CHECK_MS / 1000)  # what is left stays
-            assert segments(house.data) == expected
+            assert segments(shared.data) == expected

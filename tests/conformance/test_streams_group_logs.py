@@ -8,7 +8,7 @@ import pytest
 from odradek.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.conformance.conversation import Conversation, advertised_versions
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
 from tests.support.streams_members import subtopology, task_list, topology
@@ -31,10 +31,10 @@ def test_streams_groups_are_served_as_the_other_broker_served_them(
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    house = House(tmp_path, **SETTINGS)
-    with house.lived_in(first, killed=False) as broker:
+    shared = SharedDirectory(tmp_path, **SETTINGS)
+    with shared.served_by(first, killed=False) as broker:
         left = make_group(broker)
-    with house.lived_in(second, killed=False) as broker:
+    with shared.served_by(second, killed=False) as broker:
         talk = Conversation(broker.port, advertised_versions(broker.port))
         talk.wait_for_coordinator(GROUP)
         assert described(talk) == left

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.streams_house import SETTINGS, StreamsHouse
+from tests.conformance.streams_groups_made import SETTINGS, StreamsGroupsMade
 from tests.conformance.tool_answers import differences, told
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.java_tools import why_no_java
@@ -59,10 +59,10 @@ def test_the_tool_says_the_same_of_streams_groups_of_both_brokers(
         pytest.skip(reason)
     kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
     try:
-        houses = [StreamsHouse(one) for one in (kafka.start(), start_broker(**SETTINGS))]
+        sides = [StreamsGroupsMade(one) for one in (kafka.start(), start_broker(**SETTINGS))]
         lines = list(script())
         with ThreadPoolExecutor() as pool:
-            expected, found = pool.map(lambda house: told(house.broker, lines), houses)
+            expected, found = pool.map(lambda side: told(side.broker, lines), sides)
     finally:
         kafka.stop()
     differing = differences(lines, expected, found)

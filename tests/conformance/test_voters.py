@@ -17,7 +17,7 @@ from odradek.protocol.messages.remove_raft_voter import (
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import read_meta_properties
 from odradek.storage.files import Files
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import against_apache_kafka
 from tests.support.java_tools import why_no_java
 from tests.support.wire import WireClient
@@ -69,13 +69,13 @@ def answers(port: int, cluster_id: str, home: bytes) -> list[ErrorCode]:
 
 @pytest.mark.parametrize("form", ["dynamic", "static"])
 def test_voters_are_not_changed(form: str, tmp_path: Path) -> None:
-    house = House(tmp_path)
+    shared = SharedDirectory(tmp_path)
     found = {}
     # Who comes first formats the directory: odradek with dynamic voters, Kafka with static ones.
     turns = ("odradek", "kafka") if form == "dynamic" else ("kafka", "odradek")
     for name in turns:
-        with house.lived_in(name, killed=False) as broker:
-            meta = read_meta_properties(Files(), house.data)
+        with shared.served_by(name, killed=False) as broker:
+            meta = read_meta_properties(Files(), shared.data)
             assert meta is not None
             assert meta.directory_id is not None
             found[name] = answers(broker.port, meta.cluster_id, meta.directory_id)

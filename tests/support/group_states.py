@@ -66,7 +66,7 @@ class Stage(Protocol):
         """Return when the group has so many, be their joins parked or answered."""
 
 
-class Cast(NamedTuple):
+class MembersIn(NamedTuple):
     """Who is in the group, by id, and at which generation."""
 
     leader: str = "nobody-l"
@@ -78,17 +78,17 @@ class Cast(NamedTuple):
 # -- into each state -----------------------------------------------------------------------------
 
 
-def nothing(_stage: Stage) -> Cast:
-    return Cast()
+def nothing(_stage: Stage) -> MembersIn:
+    return MembersIn()
 
 
-def simple(stage: Stage) -> Cast:
+def simple(stage: Stage) -> MembersIn:
     """Offsets without members."""
     require(stage.commit())
-    return Cast()
+    return MembersIn()
 
 
-def completing(stage: Stage) -> Cast:
+def completing(stage: Stage) -> MembersIn:
     """All have joined, nobody has synced."""
     leader = stage.join(stage.join().joined().member_id).joined().member_id
     follower = stage.join().joined().member_id
@@ -97,56 +97,56 @@ def completing(stage: Stage) -> Cast:
     back = stage.join(leader).joined()
     static = [other.joined() for other in others][1].member_id
     assert (back.leader, back.generation_id, len(back.members)) == (leader, 2, 3)
-    return Cast(leader, follower, static, back.generation_id)
+    return MembersIn(leader, follower, static, back.generation_id)
 
 
-def synced(stage: Stage) -> Cast:
+def synced(stage: Stage) -> MembersIn:
     """F and S have synced, L has not."""
     return sync_followers(stage)[0]
 
 
-def sync_followers(stage: Stage) -> tuple[Cast, list[Pending]]:
-    cast = completing(stage)
-    return cast, [
-        stage.sync(cast.follower, cast.generation),
-        stage.sync(cast.static, cast.generation, instance=INSTANCE),
+def sync_followers(stage: Stage) -> tuple[MembersIn, list[Pending]]:
+    members = completing(stage)
+    return members, [
+        stage.sync(members.follower, members.generation),
+        stage.sync(members.static, members.generation, instance=INSTANCE),
     ]
 
 
-def stable(stage: Stage) -> Cast:
-    cast, waiting = sync_followers(stage)
-    for sync in [stage.sync(cast.leader, cast.generation), *waiting]:
+def stable(stage: Stage) -> MembersIn:
+    members, waiting = sync_followers(stage)
+    for sync in [stage.sync(members.leader, members.generation), *waiting]:
         require(sync)
-    return cast
+    return members
 
 
-def preparing(stage: Stage) -> Cast:
+def preparing(stage: Stage) -> MembersIn:
     """A fourth member wants to join; nobody is back yet."""
-    cast = stable(stage)
+    members = stable(stage)
     stage.join(version=3)
     stage.wait_for_members(4)
-    return cast
+    return members
 
 
-def joined(stage: Stage) -> Cast:
+def joined(stage: Stage) -> MembersIn:
     """As before, but F is back."""
-    cast = preparing(stage)
-    stage.join(cast.follower)
-    return cast
+    members = preparing(stage)
+    stage.join(members.follower)
+    return members
 
 
-def empty(stage: Stage) -> Cast:
-    cast = stable(stage)
-    for member_id in cast[:3]:
+def empty(stage: Stage) -> MembersIn:
+    members = stable(stage)
+    for member_id in members[:3]:
         require(stage.leave(member_id))
-    return cast._replace(generation=cast.generation + 1)
+    return members._replace(generation=members.generation + 1)
 
 
 def require(request: Pending) -> None:
     assert request.code(ErrorCode.NONE) is ErrorCode.NONE
 
 
-STATES: Mapping[str, Callable[[Stage], Cast]] = {
+STATES: Mapping[str, Callable[[Stage], MembersIn]] = {
     "none": nothing,
     "simple": simple,
     "empty": empty,
@@ -161,7 +161,7 @@ STATES: Mapping[str, Callable[[Stage], Cast]] = {
 
 OTHER = {"range": b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01x"}
 STICKY = {"sticky": b""}
-Call = Callable[[Stage, Cast], Pending]
+Call = Callable[[Stage, MembersIn], Pending]
 CALLS: Mapping[str, Call] = {
     "heartbeat": lambda s, c: s.heartbeat(c.follower, c.generation),
     "heartbeat, old generation": lambda s, c: s.heartbeat(c.follower, c.generation - 1),

@@ -130,11 +130,11 @@ def add(  # noqa: PLR0913 # one for each option
     Either --operation for each of the resources, or --producer, --consumer, or both.
     """
     with reported():
-        from .acl_entries import Wish, entries_of
+        from .acl_entries import AclChoice, entries_of
         from .acls import AclCommands
 
         resources = _resources(topics, groups, transactional_ids, tokens, users, cluster)
-        wish = Wish(
+        choice = AclChoice(
             principal=principal,
             resources=resources,
             prefix=prefix,
@@ -145,7 +145,7 @@ def add(  # noqa: PLR0913 # one for each option
             deny=deny,
             hosts=hosts or ["*"],
         )
-        entries = entries_of(wish)
+        entries = entries_of(choice)
         with AclCommands(bootstrap, config) as commands:
             commands.add(entries, as_json=as_json)
 
@@ -180,11 +180,11 @@ def remove(  # noqa: PLR0913 # one for each option
 ) -> None:
     """Remove the entries that match, or show which would be removed."""
     with reported():
-        from .acl_entries import Wish, filters_of
+        from .acl_entries import AclChoice, filters_of
         from .acls import AclCommands
 
         resources = _resources(topics, groups, transactional_ids, tokens, users, cluster)
-        wish = Wish(
+        choice = AclChoice(
             principal=principal,
             resources=resources,
             prefix=prefix,
@@ -195,6 +195,6 @@ def remove(  # noqa: PLR0913 # one for each option
             deny=deny,
             hosts=hosts or [],
         )
-        filters = filters_of(wish, everything=everything)
+        filters = filters_of(choice, everything=everything)
         with AclCommands(bootstrap, config) as commands:
             commands.remove(filters, execute=execute, as_json=as_json)

@@ -111,7 +111,7 @@ class Wire:
         self.transport.peer.close()
 
 
-class House(FakeServer):
+class WiredConnections(FakeServer):
     """Several connections; what each is asked is noted by the wire it came from."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, requests: list[list[bytes]]) -> None:
@@ -158,8 +158,8 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def house(*requests: list[bytes]) -> Iterator[House]:
-    made = House(asyncio.get_running_loop(), list(requests))
+def connections_of(*requests: list[bytes]) -> Iterator[WiredConnections]:
+    made = WiredConnections(asyncio.get_running_loop(), list(requests))
     try:
         yield made
     finally:
@@ -174,7 +174,7 @@ def request(kind: int, size_bytes: int = 0, number: int = 0) -> bytes:
     return HEADER.pack(key, kind, number) + random.Random(number).randbytes(size_bytes)
 
 
-Step = Callable[[House], Any]
+Step = Callable[[WiredConnections], Any]
 
 sizes = st.one_of(
     st.integers(0, 600),
@@ -211,7 +211,7 @@ async def serve(scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int
         [request(*one, number=100 * place + n) for n, one in enumerate(script)]
         for place, script in enumerate(scripts)
     ]
-    with house(*requests) as made:
+    with connections_of(*requests) as made:
         for step in steps:
             if step == "resolve":
                 await made.resolve()
@@ -230,7 +230,7 @@ async def serve(scripts: list[list[tuple[int, int]]], steps: list[tuple[int, int
 
 
 async def test_a_connection_holds_a_buffer_only_while_it_has_unserved_bytes() -> None:
-    with house([request(PLAIN, 500, 1), request(PLAIN, 500, 2)]) as made:
+    with connections_of([request(PLAIN, 500, 1), request(PLAIN, 500, 2)]) as made:
         (wire,) = made.wires
         for count, held in ((510, 0), (200, START_BYTES), (310, 0)):
             wire.feed(count)
@@ -239,7 +239,7 @@ async def test_a_connection_holds_a_buffer_only_while_it_has_unserved_bytes() ->
 
 
 async def test_a_request_that_waits_for_a_turn_waits_in_a_small_buffer() -> None:
-    with house([request(GIVES_WAY, 100)]) as made:
+    with connections_of([request(GIVES_WAY, 100)]) as made:
         (wire,) = made.wires
         made.turns.have_room = False
         wire.feed(200)
@@ -251,7 +251,7 @@ async def test_a_request_that_waits_for_a_turn_waits_in_a_small_buffer() -> None
 @pytest.mark.parametrize("piece", [100, 5000, START_BYTES])
 async def test_while_a_request_waits_the_client_may_send_no_more_than_a_buffer(piece: int) -> None:
     many = [request(PLAIN, 490, number) for number in range(100)]
-    with house([request(WAITS), *many]) as made:
+    with connections_of([request(WAITS), *many]) as made:
         (wire,) = made.wires
         wire.feed(4 + HEADER.size)
         said = len(wire.left)
@@ -275,7 +275,7 @@ async def test_answers_to_small_requests_do_not_move_a_large_buffer_each(
 
     monkeypatch.setattr(Connection, "_make_room", noted)
     waiting = [request(WAITS, 500, number) for number in range(4000)]
-    with house([request(PLAIN, MIB), *waiting]) as made:
+    with connections_of([request(PLAIN, MIB), *waiting]) as made:
         (wire,) = made.wires
         while not wire.served:
             wire.feed(MIB)
@@ -293,7 +293,9 @@ async def test_answers_to_small_requests_do_not_move_a_large_buffer_each(
 async def test_requests_that_follow_one_that_waited_are_dropped_when_the_client_is_gone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with house([request(WAITS), *(request(PLAIN, 490, number) for number in range(100))]) as made:
+    with connections_of(
+        [request(WAITS), *(request(PLAIN, 490, number) for number in range(100))]
+    ) as made:
         (wire,) = made.wires
         wire.feed(4 + HEADER.size)
         while wire.feed(START_BYTES):
@@ -336,7 +338,7 @@ ANSWER_BYTES = 4 + HEADER.size
 
 
 async def test_the_answers_to_the_requests_of_one_read_are_sent_together(sends: list[int]) -> None:
-    with house([request(PLAIN, 50, number) for number in range(9)]) as made:
+    with connections_of([request(PLAIN, 50, number) for number in range(9)]) as made:
         (wire,) = made.wires
         wire.feed(4 * (4 + HEADER.size + 50) + 10)
         assert sends == [4 * ANSWER_BYTES]
@@ -345,7 +347,7 @@ async def test_the_answers_to_the_requests_of_one_read_are_sent_together(sends: 
 
 
 async def test_answers_are_sent_before_the_next_request_waits(sends: list[int]) -> None:
-    with house(
+    with connections_of(
         [request(PLAIN, 1, 1), request(PLAIN, 1, 2), request(WAITS), request(PLAIN)]
     ) as made:
         (wire,) = made.wires
@@ -356,7 +358,7 @@ async def test_answers_are_sent_before_the_next_request_waits(sends: list[int]) 
 
 
 async def test_answers_are_sent_before_a_bad_frame_closes_the_connection(sends: list[int]) -> None:
-    with house([request(PLAIN, 1, 1), request(PLAIN, 1, 2)]) as made:
+    with connections_of([request(PLAIN, 1, 1), request(PLAIN, 1, 2)]) as made:
         (wire,) = made.wires
         wire.left += b"\xff" * 4
         wire.feed(1 << 20)
@@ -365,7 +367,7 @@ async def test_answers_are_sent_before_a_bad_frame_closes_the_connection(sends: 
 
 
 async def test_a_bad_frame_closes_the_connection_when_the_client_has_read_the_answers() -> None:
-    with house([request(PLAIN, 1, number) for number in range(30)]) as made:
+    with connections_of([request(PLAIN, 1, number) for number in range(30)]) as made:
         (wire,) = made.wires
         made.answer = b"x" * 1000
         wire.transport.socket.setblocking(False)
@@ -385,7 +387,7 @@ async def test_a_bad_frame_closes_the_connection_when_the_client_has_read_the_an
 async def test_large_answers_to_the_requests_of_one_read_are_not_kept_together(
     sends: list[int],
 ) -> None:
-    with house([request(PLAIN, 1, number) for number in range(4)]) as made:
+    with connections_of([request(PLAIN, 1, number) for number in range(4)]) as made:
         (wire,) = made.wires
         made.answer = bytes(ANSWERS_BYTES // 2)
         wire.feed(1 << 20)
@@ -393,7 +395,7 @@ async def test_large_answers_to_the_requests_of_one_read_are_not_kept_together(
 
 
 async def test_a_client_that_sends_without_end_lets_the_others_go_first() -> None:
-    with house([request(PLAIN, 1 << 16, number) for number in range(40)]) as made:
+    with connections_of([request(PLAIN, 1 << 16, number) for number in range(40)]) as made:
         (wire,) = made.wires
         there = len(wire.left)
         while wire.feed(1 << 16):
@@ -405,7 +407,7 @@ async def test_a_client_that_sends_without_end_lets_the_others_go_first() -> Non
 
 
 async def test_a_client_that_sends_small_requests_is_not_paused() -> None:
-    with house([request(PLAIN, 1000, number) for number in range(1000)]) as made:
+    with connections_of([request(PLAIN, 1000, number) for number in range(1000)]) as made:
         (wire,) = made.wires
         while wire.feed(START_BYTES - 1):
             pass
@@ -414,7 +416,7 @@ async def test_a_client_that_sends_small_requests_is_not_paused() -> None:
 
 async def test_a_small_request_is_served_between_two_large_ones() -> None:
     large = [request(PLAIN, LARGE_BYTES, number) for number in range(2)]
-    with house([large[0]], [large[1]], [request(PLAIN)], [request(PLAIN)]) as made:
+    with connections_of([large[0]], [large[1]], [request(PLAIN)], [request(PLAIN)]) as made:
         for wire in made.wires[:3]:
             while wire.feed(1 << 20):
                 pass

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.conformance.exchange.house import House
 from tests.conformance.exchange.seen import log_of
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.conformance.test_exchange import same
 from tests.support.broker_process import BrokerProcess
 from tests.support.broker_with_workers import PARTITIONS, BrokerWithWorkers, new_topic, produce
@@ -104,7 +104,7 @@ def values_by_place(state: dict[str, Any]) -> dict[tuple[int, int], bytes]:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerWithWorkers]:
-    made = BrokerWithWorkers(tmp_path / "house").start()
+    made = BrokerWithWorkers(tmp_path / "shared").start()
     yield made
     made.stop()
     assert made.crashes_in_log() == []
@@ -114,14 +114,14 @@ def broker(tmp_path: Path) -> Iterator[BrokerWithWorkers]:
 def test_kafka_finds_what_workers_have_left_and_the_other_way_round(
     broker: BrokerWithWorkers, is_killed: bool, tmp_path: Path
 ) -> None:
-    house = House(broker.directory)
+    shared = SharedDirectory(broker.directory)
     for name in ("orders", "paid"):
         new_topic(AdminClient({"bootstrap.servers": broker.bootstrap}), name)
     producer = write_transactions(broker.bootstrap)
     if is_killed:
         written = write_until_killed(broker)
-        shutil.copytree(house.data, tmp_path / "copy" / "data")
-        with House(tmp_path / "copy").lived_in("odradek", killed=False) as single:
+        shutil.copytree(shared.data, tmp_path / "copy" / "data")
+        with SharedDirectory(tmp_path / "copy").served_by("odradek", killed=False) as single:
             left = state_of(single)
         values = values_by_place(left)
         assert [values.get((index, offset)) for index, offset, _ in written] == [
@@ -131,7 +131,7 @@ def test_kafka_finds_what_workers_have_left_and_the_other_way_round(
         left = state_of(broker)
         assert broker.terminate() == 0
     del producer
-    with house.lived_in("kafka", killed=False) as kafka:
+    with shared.served_by("kafka", killed=False) as kafka:
         same(left, state_of(kafka))
         produce(kafka.bootstrap, "orders", ["of kafka"] * PARTITIONS)
         left = state_of(kafka)
@@ -140,5 +140,5 @@ def test_kafka_finds_what_workers_have_left_and_the_other_way_round(
     produce(broker.bootstrap, "orders", ["of workers"] * PARTITIONS)
     left = state_of(broker)
     assert broker.terminate() == 0
-    with house.lived_in("odradek", killed=False) as single:
+    with shared.served_by("odradek", killed=False) as single:
         same(left, state_of(single))

@@ -23,7 +23,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.checkpoints import read_offsets, write_offsets
 from odradek.storage.files import Files
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.java_tools import why_no_java
@@ -150,14 +150,14 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> House:
+def written(tmp_path_factory: pytest.TempPathFactory) -> SharedDirectory:
     """Every topic is there, and the stop was clean."""
-    house = House(tmp_path_factory.mktemp("damaged"))
-    with house.lived_in("odradek", killed=False) as broker:
+    shared = SharedDirectory(tmp_path_factory.mktemp("damaged"))
+    with shared.served_by("odradek", killed=False) as broker:
         for topic in (*UNCLEAN, *FLUSHED, *CLEAN):
             create_topic(broker.bootstrap, topic, 1, {"segment.bytes": str(SEGMENT_BYTES)})
             fill(broker, topic)
-    return house
+    return shared
 
 
 def fill(broker: BrokerProcess, topic: str) -> None:
@@ -171,11 +171,11 @@ def fill(broker: BrokerProcess, topic: str) -> None:
             assert answer.responses[0].partition_responses[0].error_code == 0
 
 
-def outcomes(house: House, name: str, damages: dict[str, Damage]) -> Iterator[Outcome]:
-    with house.lived_in(name, killed=False) as broker:
+def outcomes(shared: SharedDirectory, name: str, damages: dict[str, Damage]) -> Iterator[Outcome]:
+    with shared.served_by(name, killed=False) as broker:
         answers = [(*offsets(broker, topic), served(broker, topic)) for topic in damages]
     for topic, (start, end, batches) in zip(damages, answers, strict=True):
-        yield Outcome(start, end, batches, files(house.data / f"{topic}-0"))
+        yield Outcome(start, end, batches, files(shared.data / f"{topic}-0"))
 
 
 def offsets(broker: BrokerProcess, topic: str) -> tuple[int, int]:
@@ -212,23 +212,25 @@ def files(directory: Path) -> dict[str, bytes | None]:
     }
 
 
-def compare(written: House, root: Path, damages: dict[str, Damage], *, clean: bool) -> None:
+def compare(
+    written: SharedDirectory, root: Path, damages: dict[str, Damage], *, clean: bool
+) -> None:
     found = {}
     for name in ("kafka", "odradek"):
         shutil.copytree(written.directory, root / name)
-        house = House(root / name)
+        shared = SharedDirectory(root / name)
         for topic, damage in damages.items():
-            damage(Log(house.data / f"{topic}-0"))
+            damage(Log(shared.data / f"{topic}-0"))
         if not clean:
-            (house.data / ".kafka_cleanshutdown").unlink()
-            path = house.data / RECOVERY_POINTS
+            (shared.data / ".kafka_cleanshutdown").unlink()
+            path = shared.data / RECOVERY_POINTS
             points = read_offsets(Files(), path)
             kept = {
                 key: 8 if key[0] in FLUSHED else 0 if key[0] in UNCLEAN else point
                 for key, point in points.items()
             }
             write_offsets(Files(), path, kept)
-        found[name] = list(outcomes(house, name, damages))
+        found[name] = list(outcomes(shared, name, damages))
     differences = {
         topic: different
         for topic, kafkas, ours in zip(damages, found["kafka"], found["odradek"], strict=True)
@@ -250,9 +252,9 @@ def difference(kafkas: Outcome, ours: Outcome) -> Iterator[str]:
             yield f"{name} differs"
 
 
-def test_after_an_unclean_stop_the_same_is_left(written: House, tmp_path: Path) -> None:
+def test_after_an_unclean_stop_the_same_is_left(written: SharedDirectory, tmp_path: Path) -> None:
     compare(written, tmp_path, {**UNCLEAN, **FLUSHED}, clean=False)
 
 
-def test_after_a_clean_stop_the_same_is_left(written: House, tmp_path: Path) -> None:
+def test_after_a_clean_stop_the_same_is_left(written: SharedDirectory, tmp_path: Path) -> None:
     compare(written, tmp_path, CLEAN, clean=True)

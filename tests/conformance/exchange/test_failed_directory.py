@@ -59,12 +59,12 @@ SETTINGS = {
 }
 
 
-def broker_on(kind: type[BrokerProcess], house: Path, **more: str) -> BrokerProcess:
-    directories = f"{house / 'data'},{house / 'other'}"
+def broker_on(kind: type[BrokerProcess], shared: Path, **more: str) -> BrokerProcess:
+    directories = f"{shared / 'data'},{shared / 'other'}"
     settings = {**SETTINGS, "log.dirs": directories, **more}
     if kind is BrokerProcess:
         settings = {key: value for key, value in settings.items() if "broker." not in key}
-    return kind(house, settings)
+    return kind(shared, settings)
 
 
 def partitions(broker: BrokerProcess) -> dict[int, Any]:
@@ -100,18 +100,18 @@ def is_led(broker: BrokerProcess) -> bool:
     return all(one.leader_id == 0 for one in partitions(broker).values())
 
 
-def metadata_records(house: Path) -> list[tuple[int, Any]]:
+def metadata_records(shared: Path) -> list[tuple[int, Any]]:
     """The version and value of every record of the metadata log."""
-    reader = LogReader(house / "data" / "__cluster_metadata-0")
+    reader = LogReader(shared / "data" / "__cluster_metadata-0")
     batches = [batch.data for batch in reader.batches()]
     stored = stored_records(batches, MetadataRecordCodec.of_cluster(), "metadata")
     return [(record.value_version, record.value) for record, _ in stored]
 
 
-def lose_other(broker: BrokerProcess, house: Path) -> dict[str, Any]:
+def lose_other(broker: BrokerProcess, shared: Path) -> dict[str, Any]:
     """All that is told and written when the second directory goes; then the broker is killed."""
-    already = len(metadata_records(house))
-    (house / "other").rename(house / "away")
+    already = len(metadata_records(shared))
+    (shared / "other").rename(shared / "away")
     produce_to_all(broker)  # odradek writes the checkpoint only when there is something to say
     wait_until(lambda: any(one.leader_epoch for one in described(broker).values()
                            if one.leader_id == -1))  # fmt: skip
@@ -124,11 +124,11 @@ def lose_other(broker: BrokerProcess, house: Path) -> dict[str, Any]:
     broker.kill()
     changes = [
         (version, value)
-        for version, value in metadata_records(house)[already:]
+        for version, value in metadata_records(shared)[already:]
         if (isinstance(value, PartitionChangeRecord) and value.leader == -1)
         or (isinstance(value, BrokerRegistrationChangeRecord) and value.log_dirs)
     ]
-    (house / "away").rename(house / "other")
+    (shared / "away").rename(shared / "other")
     partition_changes = [one for one in changes if isinstance(one[1], PartitionChangeRecord)]
     told["changes"] = sorted(partition_changes, key=lambda one: one[1].partition_id)
     told["directories left"] = [
@@ -140,29 +140,29 @@ def lose_other(broker: BrokerProcess, house: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two data directories of Kafka's, with a topic that lies in both; Kafka was killed."""
-    house = tmp_path_factory.mktemp("made")
-    broker = broker_on(ApacheKafkaProcess, house).start()
+    shared = tmp_path_factory.mktemp("made")
+    broker = broker_on(ApacheKafkaProcess, shared).start()
     create_topic(broker.bootstrap, "t", PARTITIONS)
     wait_until(lambda: is_led(broker) and set(produce_to_all(broker)) == {0})
     broker.kill()
-    (house / "broker.log").unlink()
-    return house
+    (shared / "broker.log").unlink()
+    return shared
 
 
 def test_a_directory_is_lost_and_comes_back(made: Path, tmp_path: Path) -> None:
     found = {}
     for kind, other in ((ApacheKafkaProcess, BrokerProcess), (BrokerProcess, ApacheKafkaProcess)):
-        house = tmp_path / kind.name
-        shutil.copytree(made, house)
-        first, second = broker_on(kind, house), broker_on(other, house)
+        shared = tmp_path / kind.name
+        shutil.copytree(made, shared)
+        first, second = broker_on(kind, shared), broker_on(other, shared)
         try:
             first.start()
             wait_until(lambda broker=first: is_led(broker))
             before = partitions(first)
-            found[kind.name] = lose_other(first, house)
+            found[kind.name] = lose_other(first, shared)
             hurt = {i for i, told in found[kind.name]["metadata"].items() if told.leader_id == -1}
             assert 0 < len(hurt) < PARTITIONS
-            assert all((house / "other" / f"t-{index}").is_dir() for index in hurt)
+            assert all((shared / "other" / f"t-{index}").is_dir() for index in hurt)
             second.start()
             wait_until(lambda broker=second: is_led(broker))
             wait_until(lambda broker=second: set(produce_to_all(broker)) == {0})

@@ -24,8 +24,8 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from tests.conformance.exchange.house import House
 from tests.conformance.exchange.seen import seen
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import produce
 from tests.support.config_requests import alter_configs_request
@@ -69,13 +69,13 @@ def limit(broker: BrokerProcess, rate: str | None) -> None:
     assert told.error_code == 0, told
 
 
-def begin_to_move(broker: BrokerProcess, house: House) -> str:
+def begin_to_move(broker: BrokerProcess, shared: SharedDirectory) -> str:
     """Returns the directory where it goes; a part of it is there."""
     [source] = logs(broker)
     target = "other" if source == "data" else "data"
     limit(broker, RATE_OF_SOME_SECONDS)
     topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
-    wanted = AlterReplicaLogDir(path=str(house.directory / target), topics=topics)
+    wanted = AlterReplicaLogDir(path=str(shared.directory / target), topics=topics)
 
     def is_taken() -> bool:
         with WireClient(broker.port) as client:
@@ -108,17 +108,17 @@ def seen_log(broker: BrokerProcess) -> Any:
 
 
 def test_a_move_goes_on_with_the_other_broker(tmp_path: Path) -> None:
-    house = House(tmp_path, **{"log.dirs": f"{tmp_path / 'data'},{tmp_path / 'other'}"})
-    with house.lived_in("odradek", killed=False) as broker:
+    shared = SharedDirectory(tmp_path, **{"log.dirs": f"{tmp_path / 'data'},{tmp_path / 'other'}"})
+    with shared.served_by("odradek", killed=False) as broker:
         create_topic(broker.bootstrap, "t", config={"segment.bytes": "1048576"})
         for _ in range(BATCHES):
             write(broker)
         left = seen_log(broker)
     for first, second in (("kafka", "odradek"), ("odradek", "kafka")):
-        with house.lived_in(first, killed=True) as broker:
-            target = begin_to_move(broker, house)
+        with shared.served_by(first, killed=True) as broker:
+            target = begin_to_move(broker, shared)
         assert list((tmp_path / target).glob("t-0.*-future"))
-        with house.lived_in(second, killed=False) as broker:
+        with shared.served_by(second, killed=False) as broker:
             assert seen_log(broker) == left
             let_it_end(broker, target)
             assert seen_log(broker) == left

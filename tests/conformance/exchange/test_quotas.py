@@ -10,7 +10,7 @@ from odradek.protocol.messages.describe_client_quotas import (
 )
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.conformance.exchange.history import wait_until
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.conformance.requests import batch_of
 from tests.support.broker_in_loop import produce_to
 from tests.support.broker_process import BrokerProcess
@@ -49,8 +49,8 @@ def is_throttled(broker: BrokerProcess, client_id: str) -> bool:
 
 
 def test_quotas_go_to_odradek_and_come_back(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    with house.lived_in("kafka", killed=False) as broker:
+    shared = SharedDirectory(tmp_path)
+    with shared.served_by("kafka", killed=False) as broker:
         create_topic(broker.bootstrap, "t")
         alter_quota(broker.port, ALICE, consumer_byte_rate=5, request_percentage=12.5)
         alter_quota(broker.port, ANYONES, producer_byte_rate=1000)
@@ -59,7 +59,7 @@ def test_quotas_go_to_odradek_and_come_back(tmp_path: Path) -> None:
         wait_until(lambda: len(quotas(broker)) == 4)
         of_kafka = quotas(broker)
         assert is_throttled(broker, "greedy")
-    with house.lived_in("odradek", killed=False) as broker:
+    with shared.served_by("odradek", killed=False) as broker:
         assert quotas(broker) == of_kafka
         assert is_throttled(broker, "greedy")
         assert is_throttled(broker, "first")
@@ -70,7 +70,7 @@ def test_quotas_go_to_odradek_and_come_back(tmp_path: Path) -> None:
         alter_quota(broker.port, {"ip": None}, connection_creation_rate=1000)
         of_odradek = quotas(broker)
         assert not is_throttled(broker, "first")
-    with house.lived_in("kafka", killed=False) as broker:
+    with shared.served_by("kafka", killed=False) as broker:
         assert quotas(broker) == of_odradek
         assert is_throttled(broker, "greedy")
         assert is_throttled(broker, "second")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.conversation import Conversation, advertised_versions, patiently
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.conformance.requests import batch_of, produce
 from tests.conformance.share_reader import ACCEPT, REJECT, RELEASE, ShareReader
 from tests.conformance.stored_states import await_share_coordinator
@@ -36,10 +36,10 @@ TURNS = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", C
 def test_each_delivers_what_the_other_has_left(
     turns: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
-    house = House(tmp_path)
+    shared = SharedDirectory(tmp_path)
     expected = dict.fromkeys(range(12), 1)  # delivery counts by offset
     for number, (name, killed) in enumerate(turns):
-        with house.lived_in(name, killed=killed) as broker, conversation(broker) as talk:
+        with shared.served_by(name, killed=killed) as broker, conversation(broker) as talk:
             reader = member(talk, is_first=number == 0)
             assert delivered(reader, len(expected)) == expected
             accepted, rejected, *others = sorted(expected)

@@ -29,10 +29,10 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 from odradek.storage.producer_entry import MAX_EPOCH
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from tests.conformance.exchange.house import SETTINGS, House
 from tests.conformance.exchange.kafka_only import GROUP, batch_of_now, find_coordinator
 from tests.conformance.exchange.producers import Producer
 from tests.conformance.exchange.seen import committed_offsets, log_of
+from tests.conformance.exchange.shared_directory import SETTINGS, SharedDirectory
 from tests.conformance.exchange.undecided import Undecided
 from tests.conformance.requests import BY_NAME, request_with
 from tests.support.broker_process import BrokerProcess
@@ -95,8 +95,8 @@ def case_of(name: str) -> Case:
 class Story:
     """What happens to one directory, and what clients are told on the way."""
 
-    def __init__(self, house: House, producers: dict[str, Producer]) -> None:
-        self.house = house
+    def __init__(self, shared: SharedDirectory, producers: dict[str, Producer]) -> None:
+        self.shared = shared
         self.producers = producers
 
     # -- the first broker --------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Story:
 
     def take_back(self) -> None:
         """Lose what was not written when the broker was killed."""
-        undecided = Undecided(self.house.data)
+        undecided = Undecided(self.shared.data)
         for name in NAMES:
             case, producer_id = case_of(name), self.producers[name].producer_id
             if case.lost_states:
@@ -323,15 +323,15 @@ def plain(client: WireClient, topic: str, partition: int) -> None:
 @pytest.mark.parametrize("writer", ["odradek", "kafka"])
 def test_each_ends_what_the_other_has_left(writer: str, tmp_path: Path) -> None:
     killed = writer == "kafka"
-    story = Story(House(tmp_path / "written", **{INTERVAL: "3600000"}), {})
+    story = Story(SharedDirectory(tmp_path / "written", **{INTERVAL: "3600000"}), {})
     # `take_back` makes a killed broker of one that ended cleanly. Kafka must have been the last: it
     # leaves partitions without leaders. From a broker that was killed, and from odradek, it finds
     # leaders, takes them away while it starts, and drops the markers that its coordinator sends
     # meanwhile (TransactionMarkerChannelManager takes a topic without a leader for deleted).
-    with story.house.lived_in(writer, killed=False) as broker:
+    with story.shared.served_by(writer, killed=False) as broker:
         story.write(broker)
     if writer != "kafka":
-        with story.house.lived_in("kafka", killed=False):
+        with story.shared.served_by("kafka", killed=False):
             pass
     story.take_back()
     of_kafka, of_odradek = (
@@ -343,13 +343,13 @@ def test_each_ends_what_the_other_has_left(writer: str, tmp_path: Path) -> None:
 
 def turns(story: Story, directory: Path, names: list[str], *, killed: bool) -> dict[str, Any]:
     """Go on with a copy of a directory under two brokers; return what they have told."""
-    shutil.copytree(story.house.directory, directory)
-    story = Story(House(directory, **{INTERVAL: "500"}), copy.deepcopy(story.producers))
-    with story.house.lived_in(names[0], killed=killed) as broker:
+    shutil.copytree(story.shared.directory, directory)
+    story = Story(SharedDirectory(directory, **{INTERVAL: "500"}), copy.deepcopy(story.producers))
+    with story.shared.served_by(names[0], killed=killed) as broker:
         ended = story.check_ends(broker)
         answers = story.go_on(broker)
         after = told(broker)
-    with story.house.lived_in(names[1], killed=not killed) as broker:
+    with story.shared.served_by(names[1], killed=not killed) as broker:
         same(after, told(broker))
         last_answers = story.end_the_rest(broker)
         last = told(broker)

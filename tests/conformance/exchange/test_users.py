@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.exchange.house import House
+from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import SERVE, BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
 from tests.support.sasl import LoginRefusedError, add_scram_user, log_in_by_scram
@@ -49,10 +49,10 @@ def check(port: int, users: Users) -> None:
 
 @pytest.mark.parametrize("turns", [("odradek", "kafka", "odradek"), ("kafka", "odradek", "kafka")])
 def test_users_of_each_broker_log_in_at_the_other(turns: tuple[str, ...], tmp_path: Path) -> None:
-    house = House(tmp_path, **SNAPSHOTS)
+    shared = SharedDirectory(tmp_path, **SNAPSHOTS)
     users: Users = {}
     for turn, name in enumerate(turns):
-        broker = house.kafka() if name == "kafka" else house.odradek()
+        broker = shared.kafka() if name == "kafka" else shared.odradek()
         with life_of(broker, killed=turn == 1) as (process, port):
             check(port, users)
             with WireClient(process.port) as admin:
@@ -67,10 +67,10 @@ def test_users_of_each_broker_log_in_at_the_other(turns: tuple[str, ...], tmp_pa
 def test_the_first_users_are_those_of_either_command(
     turns: tuple[str, ...], tmp_path: Path
 ) -> None:
-    house = House(tmp_path)
+    shared = SharedDirectory(tmp_path)
     formatter, first = turns
     properties = tmp_path / "format.properties"
-    settings = (house.kafka() if formatter == "kafka" else house.odradek()).settings
+    settings = (shared.kafka() if formatter == "kafka" else shared.odradek()).settings
     properties.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
     added = [f"--add-scram={credential}" for credential in FIRST]
     options = ["format", "-t", CLUSTER_ID, *added]
@@ -79,6 +79,6 @@ def test_the_first_users_are_those_of_either_command(
     else:
         subprocess.run([SERVE[0], *options, str(properties)], check=True)
     for name in (first, formatter):
-        broker = house.kafka() if name == "kafka" else house.odradek()
+        broker = shared.kafka() if name == "kafka" else shared.odradek()
         with life_of(broker, killed=False) as (_, port):
             check(port, {("SCRAM-SHA-256", "first"): "one", ("SCRAM-SHA-512", "second"): "two"})

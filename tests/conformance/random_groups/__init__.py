@@ -2,7 +2,7 @@
 
     steps     what members of consumer groups say, as values whose words are symbols ("the epoch I
               heard of"); classic_steps: of classic groups; admin_steps: about offsets and topics
-    cast      who speaks, and what a broker has told them: what the symbols stand for
+    participants      who speaks, and what a broker has told them: what the symbols stand for
     chooser   the next step, at random: mostly a sensible one, often a wrong one
     side      one broker's part: connections, what was sent
     duet      says each step to both brokers, and compares what comes back, also what comes later

@@ -33,7 +33,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
-from tests.conformance.random_groups.cast import ADMIN, Cast
+from tests.conformance.random_groups.participants import ADMIN, Participants
 from tests.conformance.random_groups.steps import (
     HEARD,
     OWN,
@@ -53,14 +53,16 @@ NOBODY = ""
 WAIT_MS = 30_000
 
 
-def _member(cast: Cast, step: "Commit | FetchOffsets") -> tuple[str, int]:
+def _member(participants: Participants, step: "Commit | FetchOffsets") -> tuple[str, int]:
     """Who a step about offsets speaks for, and the epoch or generation it gives."""
     if step.who == ADMIN:
         return step.id if step.id != OWN else NOBODY, number(step.epoch, -1)
-    seat = cast.seat(step.group, step.who)
+    seat = participants.seat(step.group, step.who)
     if step.classic:
-        return classic_id(cast, step.group, step.who, step.id), number(step.epoch, seat.generation)
-    return consumer_id(cast, step.group, step.who, step.id), number(step.epoch, seat.epoch)
+        return classic_id(participants, step.group, step.who, step.id), number(
+            step.epoch, seat.generation
+        )
+    return consumer_id(participants, step.group, step.who, step.id), number(step.epoch, seat.epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -78,8 +80,8 @@ class Commit(Step):
     leader_epoch: int = -1
     version: int = 9
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        member_id, epoch = _member(cast, self)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        member_id, epoch = _member(participants, self)
         partitions = [
             OffsetCommitRequestPartition(
                 partition_index=one,
@@ -91,14 +93,14 @@ class Commit(Step):
         ]
         by_id = self.version >= TOPIC_IDS_SINCE
         request = OffsetCommitRequest(
-            group_id=cast.full(self.group),
+            group_id=participants.full(self.group),
             generation_id_or_member_epoch=epoch,
             member_id=member_id,
             group_instance_id=self.instance if self.version >= STATIC_COMMITS else None,
             topics=[
                 OffsetCommitRequestTopic(
-                    name="" if by_id else cast.full(name),
-                    topic_id=cast.topic_id(name) if by_id else ZERO_UUID,
+                    name="" if by_id else participants.full(name),
+                    topic_id=participants.topic_id(name) if by_id else ZERO_UUID,
                     partitions=partitions,
                 )
                 for name in self.topics
@@ -118,21 +120,21 @@ class FetchOffsets(Step):
     stable: bool = False
     version: int = 9
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        member_id, epoch = _member(cast, self)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        member_id, epoch = _member(participants, self)
         by_id = self.version >= TOPIC_IDS_SINCE
         topics = None
         if self.topics is not None or self.version < NO_LIST_BEFORE:
             topics = [
                 OffsetFetchRequestTopic(
-                    name="" if by_id else cast.full(name),
-                    topic_id=cast.topic_id(name) if by_id else ZERO_UUID,
+                    name="" if by_id else participants.full(name),
+                    topic_id=participants.topic_id(name) if by_id else ZERO_UUID,
                     partition_indexes=[0, 1, 7],
                 )
                 for name in self.topics or ()
             ]
         stable = self.stable and self.version >= STABLE_SINCE
-        group = cast.full(self.group)
+        group = participants.full(self.group)
         if self.version < GROUPS_SINCE:
             request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
             return request, self.version
@@ -152,17 +154,17 @@ class DeleteOffsets(Step):
     topics: tuple[str, ...] = ("a",)
     partitions: tuple[int, ...] = (0, 7)
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         topics = [
             OffsetDeleteRequestTopic(
-                name=cast.full(name),
+                name=participants.full(name),
                 partitions=[
                     OffsetDeleteRequestPartition(partition_index=one) for one in self.partitions
                 ],
             )
             for name in self.topics
         ]
-        return OffsetDeleteRequest(group_id=cast.full(self.group), topics=topics), 0
+        return OffsetDeleteRequest(group_id=participants.full(self.group), topics=topics), 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -172,7 +174,7 @@ class ListAll(Step):
     states: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         request = ListGroupsRequest(states_filter=list(self.states), types_filter=list(self.types))
         return request, 5
 
@@ -183,17 +185,17 @@ class DescribeClassic(Step):
 
     version: int = 6
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        return DescribeGroupsRequest(groups=[cast.full(self.group)]), self.version
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        return DescribeGroupsRequest(groups=[participants.full(self.group)]), self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Describe(Step):
     """A ConsumerGroupDescribe."""
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         request = ConsumerGroupDescribeRequest(
-            group_ids=[cast.full(self.group)], include_authorized_operations=False
+            group_ids=[participants.full(self.group)], include_authorized_operations=False
         )
         return request, 1
 
@@ -202,8 +204,8 @@ class Describe(Step):
 class DeleteGroup(Step):
     """A DeleteGroups."""
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        return DeleteGroupsRequest(groups_names=[cast.full(self.group)]), 2
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        return DeleteGroupsRequest(groups_names=[participants.full(self.group)]), 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -222,10 +224,10 @@ class CreateTopic(TopicStep):
     names: tuple[str, ...]
     partitions: int = 3
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         topics = [
             CreateTopicsTopic(
-                name=cast.full(name),
+                name=participants.full(name),
                 num_partitions=self.partitions,
                 replication_factor=1,
                 assignments=[],
@@ -240,10 +242,12 @@ class CreateTopic(TopicStep):
         made = (full for full, code in codes.items() if code == ErrorCode.NONE)
         return {full.rpartition("-")[2]: self.partitions for full in made}
 
-    def heard(self, cast: Cast, answer: Any) -> None:
+    def heard(self, participants: Participants, answer: Any) -> None:
         for topic in answer.topics:
             if topic.error_code == ErrorCode.NONE:
-                cast.topic_ids[topic.name.removeprefix(f"{cast.tag}-")] = topic.topic_id
+                participants.topic_ids[topic.name.removeprefix(f"{participants.tag}-")] = (
+                    topic.topic_id
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -253,9 +257,9 @@ class GrowTopic(TopicStep):
     name: str
     partitions: int
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         topic = CreatePartitionsTopic(
-            name=cast.full(self.name), count=self.partitions, assignments=None
+            name=participants.full(self.name), count=self.partitions, assignments=None
         )
         request = CreatePartitionsRequest(topics=[topic], timeout_ms=WAIT_MS, validate_only=False)
         return request, 3
@@ -270,8 +274,8 @@ class DeleteTopic(TopicStep):
 
     name: str
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        topic = DeleteTopicsTopic(name=cast.full(self.name), topic_id=ZERO_UUID)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        topic = DeleteTopicsTopic(name=participants.full(self.name), topic_id=ZERO_UUID)
         return DeleteTopicsRequest(topics=[topic], timeout_ms=WAIT_MS), 6
 
     def changed(self, answer: Any) -> Mapping[str, int]:

@@ -22,8 +22,8 @@ from tests.conformance.random_groups.admin_steps import (
     GrowTopic,
     ListAll,
 )
-from tests.conformance.random_groups.cast import ADMIN, Cast, Seat
 from tests.conformance.random_groups.classic_steps import ClassicBeat, Join, Leave, Sync
+from tests.conformance.random_groups.participants import ADMIN, GroupMember, Participants
 from tests.conformance.random_groups.steps import (
     AWAY,
     JOINING,
@@ -55,7 +55,7 @@ class Chooser:
         self.groups = ("g", "h")[: self._either(1, 1, 1, 2)]
         count = random.randint(1, 5)
         self.seats = [
-            Seat(f"m{index}", f"i{index}" if random.random() < 0.35 else None)
+            GroupMember(f"m{index}", f"i{index}" if random.random() < 0.35 else None)
             for index in range(1, count + 1)
         ]
         likes_new = self._either(0.0, 0.5, 0.5, 1.0, 1.0)
@@ -74,22 +74,22 @@ class Chooser:
         names = TOPICS[: self._random.randint(1, 3)]
         return [CreateTopic(names=names, partitions=self._random.randint(1, 4))]
 
-    def next(self, cast: Cast) -> Step:
-        """The next step, among those who have been told what `cast` knows."""
+    def next(self, participants: Participants) -> Step:
+        """The next step, among those who have been told what `participants` knows."""
         while True:
-            step = self._next(cast)
+            step = self._next(participants)
             if step is not None:
                 return step
 
-    def _next(self, cast: Cast) -> Step | None:
+    def _next(self, participants: Participants) -> Step | None:
         group = self._random.choice(self.groups)
         if self._visits:
             group, name, leaves = self._visits.popleft()
-            seat = cast.seat(group, name)
+            seat = participants.seat(group, name)
             return self._leaving(group, seat) if leaves else self._sensible(group, seat)
         draw = self._random.random()
         if draw < 0.14:
-            return self._about_offsets(cast, group)
+            return self._about_offsets(participants, group)
         if draw < 0.22:
             return self._look(group)
         if draw < 0.25:
@@ -100,7 +100,7 @@ class Chooser:
             everybody = [(group, seat.name, draw < 0.28) for seat in self.seats]
             self._visits += everybody * self._either(1, 2, 3)
             return None
-        seat = cast.seat(group, self._random.choice(self.seats).name)
+        seat = participants.seat(group, self._random.choice(self.seats).name)
         if self._random.random() < 0.04:
             self._speaks_new[group, seat.name] ^= True
         step = self._sensible(group, seat)
@@ -121,13 +121,13 @@ class Chooser:
 
     # -- what a client would do --------------------------------------------------------------------
 
-    def _sensible(self, group: str, seat: Seat) -> Step | None:
+    def _sensible(self, group: str, seat: GroupMember) -> Step | None:
         """None: it has nothing to say, for it waits for an answer."""
         if self._speaks_new[group, seat.name]:
             return self._consumer(group, seat)
         return self._classic(group, seat)
 
-    def _consumer(self, group: str, seat: Seat) -> Step:
+    def _consumer(self, group: str, seat: GroupMember) -> Step:
         who: dict[str, Any] = {"group": group, "who": seat.name, "instance": seat.instance}
         if seat.epoch <= 0:
             regex = self._maybe(0.2, self._either(*REGEXES))
@@ -159,7 +159,7 @@ class Chooser:
             )
         return Beat(**who, owned=self._either("all", "all", "all", None, "some"))
 
-    def _classic(self, group: str, seat: Seat) -> Step | None:
+    def _classic(self, group: str, seat: GroupMember) -> Step | None:
         if seat.parked:
             return None
         who: dict[str, Any] = {"group": group, "who": seat.name}
@@ -178,7 +178,7 @@ class Chooser:
             return Sync(**who, gives=self._either("shares", "shares", "shares", "part"))
         return ClassicBeat(**who)
 
-    def _leaving(self, group: str, seat: Seat) -> Step:
+    def _leaving(self, group: str, seat: GroupMember) -> Step:
         who: dict[str, Any] = {"group": group, "who": seat.name}
         if seat.epoch > 0:
             return Beat(**who, instance=seat.instance, epoch=LEAVING)
@@ -187,7 +187,7 @@ class Chooser:
 
     # -- what goes wrong ---------------------------------------------------------------------------
 
-    def _spoilt(self, step: Step, seat: Seat) -> Step:
+    def _spoilt(self, step: Step, seat: GroupMember) -> Step:
         """The step with one word or two that are wrong, or at least unusual."""
         for _ in range(self._either(1, 1, 2)):
             odd = self._odd(step, seat)
@@ -195,7 +195,7 @@ class Chooser:
             step = replace(step, **{name: self._either(*odd[name])})
         return step
 
-    def _odd(self, step: Step, seat: Seat) -> dict[str, Sequence[Any]]:
+    def _odd(self, step: Step, seat: GroupMember) -> dict[str, Sequence[Any]]:
         """What may be said instead, by field."""
         other = self._either(*self.seats)
         ids = (OWN, NOBODYS, "", other.name, f"{other.name}'s")
@@ -254,10 +254,10 @@ class Chooser:
 
     # -- the rest ----------------------------------------------------------------------------------
 
-    def _about_offsets(self, cast: Cast, group: str) -> Step:
+    def _about_offsets(self, participants: Participants, group: str) -> Step:
         if self._random.random() < 0.12:
             return DeleteOffsets(group=group, topics=self._topics())
-        members = [one for one in cast.of(group) if one.epoch > 0 or one.generation > 0]
+        members = [one for one in participants.of(group) if one.epoch > 0 or one.generation > 0]
         seat = self._either(*(members or self.seats))
         classic = (seat.epoch <= 0) ^ (self._random.random() < 0.05)
         who: dict[str, Any] = {

@@ -16,7 +16,7 @@ from odradek.protocol.records.consumer_protocol import (
     encode_versioned,
 )
 from odradek.protocol.schema import Message
-from tests.conformance.random_groups.cast import Cast, Seat
+from tests.conformance.random_groups.participants import GroupMember, Participants
 from tests.conformance.random_groups.steps import (
     HEARD,
     LONG_MS,
@@ -53,13 +53,13 @@ class Join(Step):
     version: int = 9
     may_park: ClassVar[bool] = True
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        offered = self._subscription(cast)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        offered = self._subscription(participants)
         request = JoinGroupRequest(
-            group_id=cast.full(self.group),
+            group_id=participants.full(self.group),
             session_timeout_ms=self.session_ms,
             rebalance_timeout_ms=self.rebalance_ms,
-            member_id=classic_id(cast, self.group, self.who, self.id),
+            member_id=classic_id(participants, self.group, self.who, self.id),
             group_instance_id=self.instance if self.version >= STATIC_JOINS else None,
             protocol_type=self.protocol_type,
             protocols=[
@@ -68,24 +68,28 @@ class Join(Step):
         )
         return request, self.version
 
-    def _subscription(self, cast: Cast) -> bytes:
+    def _subscription(self, participants: Participants) -> bytes:
         if self.metadata < 0:
             return GARBAGE
-        seat = cast.seat(self.group, self.who)
+        seat = participants.seat(self.group, self.who)
         places = seat.assigned if self.owned == "all" else {}
         subscription = ConsumerProtocolSubscription(
-            topics=[cast.full(name) for name in self.topics],
+            topics=[participants.full(name) for name in self.topics],
             owned_partitions=[
-                ConsumerTopicPartitions(topic=cast.full(cast.topic_name(topic)), partitions=ones)
-                for topic, ones in sorted(places.items(), key=lambda one: cast.topic_name(one[0]))
+                ConsumerTopicPartitions(
+                    topic=participants.full(participants.topic_name(topic)), partitions=ones
+                )
+                for topic, ones in sorted(
+                    places.items(), key=lambda one: participants.topic_name(one[0])
+                )
             ],
             generation_id=seat.generation,
         )
         return encode_versioned(subscription, self.metadata)
 
-    def heard(self, cast: Cast, answer: Any) -> None:
-        seat = cast.seat(self.group, self.who)
-        note_given(cast, self.group, answer.member_id)
+    def heard(self, participants: Participants, answer: Any) -> None:
+        seat = participants.seat(self.group, self.who)
+        note_given(participants, self.group, answer.member_id)
         if self.id not in (OWN, ""):
             return
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -102,7 +106,7 @@ _OUT_OF_CLASSIC = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 _TO_JOIN_AGAIN = {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION}
 
 
-def _heard_classic(seat: Seat, code: int) -> None:
+def _heard_classic(seat: GroupMember, code: int) -> None:
     if code in _OUT_OF_CLASSIC:
         seat.forget_generation()
     elif code in _TO_JOIN_AGAIN:
@@ -122,23 +126,23 @@ class Sync(Step):
     version: int = 5
     may_park: ClassVar[bool] = True
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        seat = cast.seat(self.group, self.who)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        seat = participants.seat(self.group, self.who)
         request = SyncGroupRequest(
-            group_id=cast.full(self.group),
+            group_id=participants.full(self.group),
             generation_id=number(self.generation, seat.generation),
-            member_id=classic_id(cast, self.group, self.who, self.id),
+            member_id=classic_id(participants, self.group, self.who, self.id),
             group_instance_id=self.instance if self.version >= STATIC_SYNCS else None,
             protocol_type=self.protocol_type,
             protocol_name=seat.protocol if self.protocol == "chosen" else self.protocol,
             assignments=[
                 SyncGroupRequestAssignment(member_id=member, assignment=assignment)
-                for member, assignment in self._given(cast, seat).items()
+                for member, assignment in self._given(participants, seat).items()
             ],
         )
         return request, self.version
 
-    def _given(self, cast: Cast, seat: Seat) -> Mapping[str, bytes]:
+    def _given(self, participants: Participants, seat: GroupMember) -> Mapping[str, bytes]:
         # In the order of seats: the broker lists members in the order of a hash table.
         members = sorted(seat.led)
         if self.gives == "none":
@@ -151,7 +155,7 @@ class Sync(Step):
             member: encode_versioned(
                 ConsumerProtocolAssignment(
                     assigned_partitions=[
-                        ConsumerTopicPartitions(topic=cast.full(name), partitions=[index])
+                        ConsumerTopicPartitions(topic=participants.full(name), partitions=[index])
                         for name in ("a", "b")
                     ]
                 ),
@@ -160,8 +164,8 @@ class Sync(Step):
             for index, member in enumerate(members)
         }
 
-    def heard(self, cast: Cast, answer: Any) -> None:
-        seat = cast.seat(self.group, self.who)
+    def heard(self, participants: Participants, answer: Any) -> None:
+        seat = participants.seat(self.group, self.who)
         if self.id != OWN:
             return
         if answer.error_code == ErrorCode.NONE:
@@ -178,19 +182,19 @@ class ClassicBeat(Step):
     instance: str | None = None
     version: int = 4
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        seat = cast.seat(self.group, self.who)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        seat = participants.seat(self.group, self.who)
         request = HeartbeatRequest(
-            group_id=cast.full(self.group),
+            group_id=participants.full(self.group),
             generation_id=number(self.generation, seat.generation),
-            member_id=classic_id(cast, self.group, self.who, self.id),
+            member_id=classic_id(participants, self.group, self.who, self.id),
             group_instance_id=self.instance if self.version >= STATIC_BEATS else None,
         )
         return request, self.version
 
-    def heard(self, cast: Cast, answer: Any) -> None:
+    def heard(self, participants: Participants, answer: Any) -> None:
         if self.id == OWN:
-            _heard_classic(cast.seat(self.group, self.who), answer.error_code)
+            _heard_classic(participants.seat(self.group, self.who), answer.error_code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -200,19 +204,20 @@ class Leave(Step):
     leaving: tuple[tuple[str, str | None], ...] = ((OWN, None),)
     version: int = 5
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         identities = [
             LeaveGroupMemberIdentity(
-                member_id=classic_id(cast, self.group, self.who, member), group_instance_id=instance
+                member_id=classic_id(participants, self.group, self.who, member),
+                group_instance_id=instance,
             )
             for member, instance in self.leaving
         ]
-        group = cast.full(self.group)
+        group = participants.full(self.group)
         if self.version < SEVERAL_LEAVE:
             first = identities[0].member_id
             return LeaveGroupRequest(group_id=group, member_id=first), self.version
         return LeaveGroupRequest(group_id=group, members=identities), self.version
 
-    def heard(self, cast: Cast, answer: Any) -> None:
+    def heard(self, participants: Participants, answer: Any) -> None:
         if answer.error_code == ErrorCode.NONE and self.leaving[0][0] == OWN:
-            cast.seat(self.group, self.who).forget_generation()
+            participants.seat(self.group, self.who).forget_generation()

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from tests.conformance.random_groups.admin_steps import TopicStep
-from tests.conformance.random_groups.cast import Cast
 from tests.conformance.random_groups.excuses import Excuses, TieError
+from tests.conformance.random_groups.participants import Participants
 from tests.conformance.random_groups.side import Sent, Side
 from tests.conformance.random_groups.steps import Beat, Step
 from tests.conformance.transcript import differences
@@ -47,9 +47,9 @@ class Duet:
             side.close()
 
     @property
-    def cast(self) -> Cast:
+    def participants(self) -> Participants:
         """What clients know; both brokers have told the same, or there was an error."""
-        return self.sides[0].cast
+        return self.sides[0].participants
 
     def say(self, step: Step) -> None:
         """Raises DifferenceError, TieError."""
@@ -57,7 +57,7 @@ class Duet:
         sent = self.sides[0].send(step), self.sides[1].send(step)
         if step.may_park:
             for side in self.sides:
-                side.cast.seat(step.group, step.who).parked += 1
+                side.participants.seat(step.group, step.who).parked += 1
             self._parked.append((step, sent))
         else:
             for one in sent:
@@ -92,7 +92,7 @@ class Duet:
         for step, sent in come:
             self._parked.remove((step, sent))
             for side in self.sides:
-                side.cast.seat(step.group, step.who).parked -= 1
+                side.participants.seat(step.group, step.who).parked -= 1
         for step, sent in come:
             try:
                 self._compare(step, sent)
@@ -127,7 +127,9 @@ class Duet:
         for side, answer in zip(self.sides, answers, strict=True):
             changed = step.changed(answer)
             if changed:
-                expected = {side.cast.topic_id(name): count for name, count in changed.items()}
+                expected = {
+                    side.participants.topic_id(name): count for name, count in changed.items()
+                }
                 expected = {topic_id: count for topic_id, count in expected.items() if count}
                 names = tuple(changed)
                 _wait(

@@ -71,13 +71,15 @@ class Excuses:
         self._is_amid_rebalance = self._is_empty = False
         kafka, _ = self._sides
         if isinstance(step, Join):
-            self._is_empty = kafka.cast.full(step.group) in kafka.groups(("Empty",), ("consumer",))
+            self._is_empty = kafka.participants.full(step.group) in kafka.groups(
+                ("Empty",), ("consumer",)
+            )
         if isinstance(step, TopicStep):
             self._topics_changed = True
         if isinstance(step, Beat) and step.assignor == UNIFORM:
             self._is_uniform = True
         if isinstance(step, Beat) and step.epoch == JOINING:
-            name = kafka.cast.full(step.group)
+            name = kafka.participants.full(step.group)
             self._is_amid_rebalance = name in kafka.groups(AMID_REBALANCE)
         if isinstance(step, Beat) and step.regex:
             epoch, assigned = kafka.epochs(step.group)
@@ -94,7 +96,7 @@ class Excuses:
             raise TieError(DROPPED_GROUP)
         if isinstance(step, Commit) and is_all_refused(kafka):
             _, ours = self._sides
-            if ours.cast.full(step.group) not in ours.groups():
+            if ours.participants.full(step.group) not in ours.groups():
                 raise TieError(COMMIT_OF_NOTHING)
 
     def excuse(self, step: Step, kafka: Any, ours: Any) -> None:
@@ -122,7 +124,8 @@ class Excuses:
         if self._taken_for_alike:
             raise TieError(TAKEN_FOR_ALIKE)
         kafka, ours = (
-            [_order(given) for given in side.cast.given_ids.values()] for side in self._sides
+            [_order(given) for given in side.participants.given_ids.values()]
+            for side in self._sides
         )
         if kafka != ours:
             raise TieError(ORDER_OF_IDS)

@@ -10,7 +10,7 @@ from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.java_tools import why_no_java
 from tests.support.lengths import SEED
 
-from .play import Played, Theatre, script_of
+from .play import ComparedBrokers, Played, script_of
 
 SHORTENING_S = 120.0
 # With these, requests come to Kafka's coordinators in the order in which they were sent.
@@ -47,7 +47,7 @@ def both_brokers(
             broker.stop()
 
 
-def hold(theatre: Theatre, conversations: int, together: int, most_ties: float) -> None:
+def hold(compared: ComparedBrokers, conversations: int, together: int, most_ties: float) -> None:
     """Hold conversations by the seeds from SEED on; fails at a difference that comes again.
 
     `together`: so many have the restart between their acts together. `most_ties`: the share that
@@ -60,10 +60,10 @@ def hold(theatre: Theatre, conversations: int, together: int, most_ties: float) 
         if start >= SEED + conversations and ends[None] >= fewest_whole:
             break
         seeds = range(start, start + together)
-        for seed, played in zip(seeds, theatre.improvise(seeds), strict=True):
+        for seed, played in zip(seeds, compared.play_at_random(seeds), strict=True):
             ends[played.tie] += 1
-            if played.difference and theatre.differs_again(played):
-                short = theatre.shortened(played, SHORTENING_S)
+            if played.difference and compared.differs_again(played):
+                short = compared.shortened(played, SHORTENING_S)
                 pytest.fail(report(short, seed), pytrace=False)
     assert ends[None] >= fewest_whole, ends
 

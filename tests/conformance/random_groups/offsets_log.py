@@ -6,7 +6,7 @@ from typing import Any
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.storage.log_reader import LogReader
-from tests.conformance.random_groups.cast import Cast
+from tests.conformance.random_groups.participants import Participants
 from tests.conformance.random_groups.plain import Plain
 
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
@@ -21,7 +21,7 @@ class OffsetsLog:
     def end(self) -> int:
         return self._reader.end_offset()
 
-    def left(self, since: int, cast: Cast, plain: Plain) -> dict[str, Any]:
+    def left(self, since: int, participants: Participants, plain: Plain) -> dict[str, Any]:
         """The last value of each key of the conversation's groups that has one."""
         last: dict[str, Any] = {}
         for record in self._reader.records(since):
@@ -32,7 +32,7 @@ class OffsetsLog:
             assert decoded.key is not None
             of: Any = decoded.key
             group = of.group if hasattr(of, "group") else of.group_id
-            if group.startswith(cast.tag):
+            if group.startswith(participants.tag):
                 name = f"{type(decoded.key).__name__} {plain.of(decoded.key)}"
                 last.pop(name, None)
                 if decoded.value is not None:

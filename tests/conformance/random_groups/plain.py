@@ -13,7 +13,7 @@ import msgspec
 
 from odradek.protocol.records.consumer_protocol import ConsumerProtocolAssignment, decode_versioned
 from odradek.protocol.schema import DecodeError
-from tests.conformance.random_groups.cast import Cast
+from tests.conformance.random_groups.participants import Participants
 from tests.conformance.transcript import FREE_TEXT, WORDS
 
 GIVEN_ID = re.compile(r"(.+)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
@@ -35,8 +35,8 @@ ASSIGNMENTS = frozenset({"assignment", "member_assignment"})
 class Plain:
     """Makes answers of one broker comparable."""
 
-    def __init__(self, cast: Cast) -> None:
-        self._cast = cast
+    def __init__(self, participants: Participants) -> None:
+        self._cast = participants
         self._given: dict[str, str] = {}
         self._hashes: dict[int, str] = {}
 

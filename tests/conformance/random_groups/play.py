@@ -12,11 +12,11 @@ from random import Random
 from typing import Any
 
 from tests.conformance.conversation import Conversation
-from tests.conformance.random_groups.cast import Cast
 from tests.conformance.random_groups.chooser import Chooser
 from tests.conformance.random_groups.duet import DifferenceError, Duet
 from tests.conformance.random_groups.excuses import TieError, forget_leader
 from tests.conformance.random_groups.offsets_log import OffsetsLog
+from tests.conformance.random_groups.participants import Participants
 from tests.conformance.random_groups.side import Side
 from tests.conformance.random_groups.steps import Restart, Step
 from tests.conformance.transcript import differences
@@ -47,7 +47,7 @@ class Played:
         return bool(self.difference or self.tie)
 
 
-class Theatre:
+class ComparedBrokers:
     """Where conversations take place: the reference, and the broker that is held to it."""
 
     def __init__(self, kafka: BrokerProcess, ours: BrokerProcess) -> None:
@@ -58,7 +58,7 @@ class Theatre:
 
     # -- how they come about -----------------------------------------------------------------------
 
-    def improvise(self, seeds: Sequence[int]) -> list[Played]:
+    def play_at_random(self, seeds: Sequence[int]) -> list[Played]:
         """Conversations at random, one for each seed."""
         talks = [(self._begin(Chooser(random)), random) for random in map(Random, seeds)]
         for played, random in talks:
@@ -105,7 +105,8 @@ class Theatre:
     def _begin(self, chooser: Chooser) -> Played:
         tag = next(self._tags)
         kafka, ours = (
-            Side(broker.port, Cast(tag, chooser.groups, chooser.seats)) for broker in self.brokers
+            Side(broker.port, Participants(tag, chooser.groups, chooser.seats))
+            for broker in self.brokers
         )
         since = self._logs[0].end(), self._logs[1].end()
         return Played(chooser, Duet(kafka, ours), since)
@@ -144,7 +145,7 @@ class Theatre:
 
     def _left_in_logs(self, played: Played) -> tuple[dict[str, Any], dict[str, Any]]:
         kafka, ours = (
-            log.left(start, side.cast, side.plain)
+            log.left(start, side.participants, side.plain)
             for log, start, side in zip(
                 self._logs, played.logs_since, played.duet.sides, strict=True
             )
@@ -186,7 +187,7 @@ def wait_for_groups(broker: BrokerProcess) -> None:
 
 def drawn(played: Played, random: Random) -> Iterator[Step]:
     for _ in range(random.randint(*ACT_STEPS)):
-        yield played.chooser.next(played.duet.cast)
+        yield played.chooser.next(played.duet.participants)
 
 
 def _log_differences(kafka: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
@@ -205,4 +206,4 @@ def script_of(steps: Iterable[Step]) -> str:
     return "\n".join(f"    {step}," for step in steps)
 
 
-__all__ = ["Played", "Theatre", "drawn", "script_of", "start_anew", "wait_for_groups"]
+__all__ = ["ComparedBrokers", "Played", "drawn", "script_of", "start_anew", "wait_for_groups"]

@@ -13,7 +13,7 @@ from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import response_of
 from tests.conformance.random_groups.admin_steps import Describe
-from tests.conformance.random_groups.cast import ADMIN, Cast
+from tests.conformance.random_groups.participants import ADMIN, Participants
 from tests.conformance.random_groups.plain import Plain
 from tests.conformance.random_groups.steps import JOINING, LONG_MS, Step
 from tests.support.wire import ConnectionEndedError, WireClient
@@ -45,19 +45,19 @@ class Side:
     """Speaks for everybody in the conversation, each by connections of its own."""
 
     port: int
-    cast: Cast
+    participants: Participants
     plain: Plain = field(init=False)
     _idle: dict[str, list[WireClient]] = field(default_factory=dict)
     _all: list[WireClient] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.plain = Plain(self.cast)
+        self.plain = Plain(self.participants)
 
     # -- the conversation --------------------------------------------------------------------------
 
     def send(self, step: Step) -> Sent:
         """By a connection of the speaker's on which nobody waits."""
-        request, version = step.request(self.cast)
+        request, version = step.request(self.participants)
         client = self._client(step.who)
         client.send(client.frame_of(request, version))
         return Sent(client, response_of(type(request)), version)
@@ -67,14 +67,14 @@ class Side:
         if sent.answer is CLOSED:
             return CLOSED
         self._idle[step.who].append(sent.client)
-        step.heard(self.cast, sent.answer)
+        step.heard(self.participants, sent.answer)
         return self.plain.of(self._own_part(sent.answer))
 
     def _own_part(self, answer: Any) -> Any:
         """ListGroups tells of the groups of all conversations."""
         groups = getattr(answer, "groups", None)
         if groups and hasattr(groups[0], "group_type"):
-            groups[:] = [one for one in groups if one.group_id.startswith(self.cast.tag)]
+            groups[:] = [one for one in groups if one.group_id.startswith(self.participants.tag)]
         return answer
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Side:
             client.close()
         self._all.clear()
         self._idle.clear()
-        for seat in self.cast.seats.values():
+        for seat in self.participants.seats.values():
             seat.parked = 0
 
     def _client(self, name: str) -> WireClient:
@@ -99,11 +99,15 @@ class Side:
         """The conversation's groups in these states and of these types, or all."""
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         answer: ListGroupsResponse = self._ask(request, 5)
-        return {one.group_id for one in answer.groups if one.group_id.startswith(self.cast.tag)}
+        return {
+            one.group_id for one in answer.groups if one.group_id.startswith(self.participants.tag)
+        }
 
     def epochs(self, group: str) -> tuple[int, int]:
         """The epochs of a consumer group, and of its assignment; zeros: it is none."""
-        answer: ConsumerGroupDescribeResponse = self._ask(*Describe(group=group).request(self.cast))
+        answer: ConsumerGroupDescribeResponse = self._ask(
+            *Describe(group=group).request(self.participants)
+        )
         return answer.groups[0].group_epoch, answer.groups[0].assignment_epoch
 
     def known_partitions(self, topics: tuple[str, ...]) -> dict[bytes, int]:
@@ -112,11 +116,11 @@ class Side:
         It learns of them later than clients do; so somebody in a group of its own is assigned them.
         """
         request = ConsumerGroupHeartbeatRequest(
-            group_id=f"looking-{self.cast.tag}",
+            group_id=f"looking-{self.participants.tag}",
             member_id="looking",
             member_epoch=JOINING,
             rebalance_timeout_ms=LONG_MS,
-            subscribed_topic_names=[self.cast.full(name) for name in topics],
+            subscribed_topic_names=[self.participants.full(name) for name in topics],
             topic_partitions=[],
         )
         answer: ConsumerGroupHeartbeatResponse = self._ask(request, 1)

@@ -16,7 +16,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatTopicPartitions,
 )
 from odradek.protocol.schema import Message
-from tests.conformance.random_groups.cast import ADMIN, UNKNOWN_ID, Assigned, Cast
+from tests.conformance.random_groups.participants import ADMIN, UNKNOWN_ID, Assigned, Participants
 
 OWN, NOBODYS = "own", "nobody"
 JOINING, LEAVING, AWAY = 0, -1, -2
@@ -39,10 +39,10 @@ class Step:
     may_park: ClassVar[bool] = False
 
     @abstractmethod
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         """The request, and its version."""
 
-    def heard(self, cast: Cast, answer: Any) -> None:
+    def heard(self, participants: Participants, answer: Any) -> None:
         """Keep what a client would keep of the answer."""
 
     def __repr__(self) -> str:
@@ -78,32 +78,32 @@ class Beat(Step):
     timeout_ms: int = -1
     version: int = REGEXES_SINCE
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
-        seat = cast.seat(self.group, self.who)
+    def request(self, participants: Participants) -> tuple[Message, int]:
+        seat = participants.seat(self.group, self.who)
         request = ConsumerGroupHeartbeatRequest(
-            group_id=cast.full(self.group),
-            member_id=consumer_id(cast, self.group, self.who, self.id),
+            group_id=participants.full(self.group),
+            member_id=consumer_id(participants, self.group, self.who, self.id),
             member_epoch=number(self.epoch, seat.epoch),
             instance_id=self.instance,
             rack_id=self.rack,
             rebalance_timeout_ms=self.timeout_ms,
             subscribed_topic_names=None
             if self.topics is None
-            else [cast.full(name) for name in self.topics],
-            subscribed_topic_regex=self._expression(cast),
+            else [participants.full(name) for name in self.topics],
+            subscribed_topic_regex=self._expression(participants),
             server_assignor=self.assignor,
             topic_partitions=None if self.owned is None else _owned(self.owned, seat.assigned),
         )
         return request, self.version
 
-    def _expression(self, cast: Cast) -> str | None:
+    def _expression(self, participants: Participants) -> str | None:
         if self.version < REGEXES_SINCE or self.regex is None:
             return None
-        return self.regex.replace("TAG", cast.tag)
+        return self.regex.replace("TAG", participants.tag)
 
-    def heard(self, cast: Cast, answer: Any) -> None:
-        seat = cast.seat(self.group, self.who)
-        note_given(cast, self.group, answer.member_id or "")
+    def heard(self, participants: Participants, answer: Any) -> None:
+        seat = participants.seat(self.group, self.who)
+        note_given(participants, self.group, answer.member_id or "")
         if self.id != OWN:
             return
         if answer.error_code == ErrorCode.NONE:
@@ -127,8 +127,8 @@ _OUT_OF_CONSUMERS = {
 }
 
 
-def note_given(cast: Cast, group: str, member_id: str) -> None:
-    given = cast.given_ids[group]
+def note_given(participants: Participants, group: str, member_id: str) -> None:
+    given = participants.given_ids[group]
     if GIVEN_ID.fullmatch(member_id) and member_id not in given:
         given.append(member_id)
 
@@ -151,21 +151,21 @@ def _owned(said: str, assigned: Assigned) -> list[ConsumerGroupHeartbeatTopicPar
     ]
 
 
-def consumer_id(cast: Cast, group: str, who: str, said: str) -> str:
+def consumer_id(participants: Participants, group: str, who: str, said: str) -> str:
     """A member id as the consumer protocol uses it: clients choose it, here the seat's name."""
-    return f"{CHOSEN}{who}" if said == OWN else _id(cast, group, said)
+    return f"{CHOSEN}{who}" if said == OWN else _id(participants, group, said)
 
 
-def classic_id(cast: Cast, group: str, who: str, said: str) -> str:
+def classic_id(participants: Participants, group: str, who: str, said: str) -> str:
     """A member id as the classic protocol uses it: the broker gives it out."""
-    return cast.seat(group, who).told_id if said == OWN else _id(cast, group, said)
+    return participants.seat(group, who).told_id if said == OWN else _id(participants, group, said)
 
 
-def _id(cast: Cast, group: str, said: str) -> str:
+def _id(participants: Participants, group: str, said: str) -> str:
     """A seat's name is its id in the consumer protocol; with a `'s`, the one it was told."""
     if said.endswith("'s"):
-        return cast.seat(group, said.removesuffix("'s")).told_id
-    return f"{CHOSEN}{said}" if (group, said) in cast.seats else said
+        return participants.seat(group, said.removesuffix("'s")).told_id
+    return f"{CHOSEN}{said}" if (group, said) in participants.seats else said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,5 +174,5 @@ class Restart(Step):
 
     kills: bool = False
 
-    def request(self, cast: Cast) -> tuple[Message, int]:
+    def request(self, participants: Participants) -> tuple[Message, int]:
         raise NotImplementedError

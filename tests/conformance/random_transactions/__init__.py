@@ -1,6 +1,6 @@
 """Random transactions, held with Apache Kafka and with odradek side by side.
 
-    cast             the producers, and what a broker has told them
+    participants             the producers, and what a broker has told them
     producer_steps   what producers say: InitProducerId, Produce, EndTxn, ...
     admin_steps      what administrators and readers say: markers, Fetch, ListTransactions, ...
     chooser          the next step, at random: mostly a sensible one, often a wrong one

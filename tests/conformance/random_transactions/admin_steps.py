@@ -30,7 +30,7 @@ from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.conformance.random_groups.steps import HEARD, OWN, Epoch, Step
-from tests.conformance.random_transactions.cast import Place
+from tests.conformance.random_transactions.participants import Place
 from tests.conformance.random_transactions.producer_steps import by_topic, said_producer
 
 FETCH_IDS_SINCE, KEYS_SINCE = 13, 4
@@ -54,15 +54,15 @@ class WriteMarkers(Step):
     transaction_version: int = 0
     version: int = 1
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        producer_id, epoch = said_producer(cast, self.whose, self.id, self.epoch)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        producer_id, epoch = said_producer(participants, self.whose, self.id, self.epoch)
         marker = WriteTxnMarkersMarker(
             producer_id=producer_id,
             producer_epoch=epoch,
             transaction_result=self.commit,
             topics=[
                 WriteTxnMarkersTopic(
-                    name=CONSUMER_OFFSETS_TOPIC if topic == OFFSETS else cast.full(topic),
+                    name=CONSUMER_OFFSETS_TOPIC if topic == OFFSETS else participants.full(topic),
                     partition_indexes=indexes,
                 )
                 for topic, indexes in by_topic(self.places)
@@ -79,8 +79,8 @@ class DescribeTransactions(Step):
 
     ids: tuple[str, ...] = ("x",)
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        names = [cast.full(name) for name in self.ids]
+    def request(self, participants: Any) -> tuple[Message, int]:
+        names = [participants.full(name) for name in self.ids]
         return DescribeTransactionsRequest(transactional_ids=names), 0
 
 
@@ -94,11 +94,13 @@ class ListTransactions(Step):
     pattern: str | None = None
     version: int = 2
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        pattern = self.pattern and self.pattern.replace("TAG", cast.tag)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        pattern = self.pattern and self.pattern.replace("TAG", participants.tag)
         request = ListTransactionsRequest(
             state_filters=list(self.states),
-            producer_id_filters=[said_producer(cast, name, OWN, HEARD)[0] for name in self.of],
+            producer_id_filters=[
+                said_producer(participants, name, OWN, HEARD)[0] for name in self.of
+            ],
             duration_filter=self.duration_ms if self.version >= 1 else -1,
             transactional_id_pattern=pattern if self.version >= 2 else None,
         )
@@ -111,9 +113,9 @@ class DescribeProducers(Step):
 
     places: tuple[Place, ...] = (("a", 0),)
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         topics = [
-            DescribeProducersTopic(name=cast.full(topic), partition_indexes=indexes)
+            DescribeProducersTopic(name=participants.full(topic), partition_indexes=indexes)
             for topic, indexes in by_topic(self.places)
         ]
         return DescribeProducersRequest(topics=topics), 0
@@ -128,12 +130,12 @@ class Read(Step):
     committed: bool = True
     version: int = 11
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         by_id = self.version >= FETCH_IDS_SINCE
         topics = [
             FetchTopic(
-                topic="" if by_id else cast.full(topic),
-                topic_id=cast.topic_id(topic) if by_id else ZERO_UUID,
+                topic="" if by_id else participants.full(topic),
+                topic_id=participants.topic_id(topic) if by_id else ZERO_UUID,
                 partitions=[
                     FetchPartition(
                         partition=index, fetch_offset=self.offset, partition_max_bytes=READ_BYTES
@@ -162,13 +164,13 @@ class Ends(Step):
     committed: bool = True
     version: int = 5
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=int(self.committed and self.version >= ISOLATED_SINCE),
             topics=[
                 ListOffsetsTopic(
-                    name=cast.full(topic),
+                    name=participants.full(topic),
                     partitions=[
                         ListOffsetsPartition(partition_index=index, timestamp=self.at)
                         for index in indexes
@@ -187,8 +189,8 @@ class FindCoordinator(Step):
     ids: tuple[str, ...] = ("x",)
     version: int = 4
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        names = [cast.full(name) for name in self.ids]
+    def request(self, participants: Any) -> tuple[Message, int]:
+        names = [participants.full(name) for name in self.ids]
         request = FindCoordinatorRequest(
             key=names[0] if self.version < KEYS_SINCE else "",
             coordinator_keys=names if self.version >= KEYS_SINCE else [],
@@ -204,8 +206,8 @@ class DeleteRecords(Step):
     place: Place = ("a", 0)
     before: int = -1
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         topic, index = self.place
         partition = DeleteRecordsPartition(partition_index=index, offset=self.before)
-        wanted = DeleteRecordsTopic(name=cast.full(topic), partitions=[partition])
+        wanted = DeleteRecordsTopic(name=participants.full(topic), partitions=[partition])
         return DeleteRecordsRequest(topics=[wanted], timeout_ms=WAIT_MS), 2

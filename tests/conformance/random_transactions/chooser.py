@@ -18,8 +18,8 @@ from tests.conformance.random_groups.admin_steps import (
     DeleteTopic,
     FetchOffsets,
 )
-from tests.conformance.random_groups.cast import Seat
 from tests.conformance.random_groups.classic_steps import ClassicBeat, Join, Leave, Sync
+from tests.conformance.random_groups.participants import GroupMember
 from tests.conformance.random_groups.steps import JOINING, LEAVING, NOBODYS, OWN, Beat, Step
 from tests.conformance.random_groups.steps import LONG_MS as LONG_SESSION_MS
 from tests.conformance.random_transactions.admin_steps import (
@@ -33,7 +33,11 @@ from tests.conformance.random_transactions.admin_steps import (
     Read,
     WriteMarkers,
 )
-from tests.conformance.random_transactions.cast import Place, Producer, TransactionCast
+from tests.conformance.random_transactions.participants import (
+    Place,
+    Producer,
+    TransactionParticipants,
+)
 from tests.conformance.random_transactions.plain import FOREIGN_COORDINATOR
 from tests.conformance.random_transactions.producer_steps import (
     LONG_MS,
@@ -64,7 +68,7 @@ class Chooser:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.groups = ("g", "h")
-        self.seats = [Seat(MEMBER, self._either(None, None, "i1"))]
+        self.seats = [GroupMember(MEMBER, self._either(None, None, "i1"))]
         second = self._either("x", "x", "y", None)
         self.producers = [Producer("p1", "x"), Producer("p2", second), Producer("p3", "y")]
         del self.producers[self._either(1, 2, 2, 3) :]
@@ -79,32 +83,32 @@ class Chooser:
         """How a conversation begins."""
         return [CreateTopic(names=TOPICS, partitions=PARTITIONS)]
 
-    def last_words(self, cast: TransactionCast) -> Iterator[Step]:
+    def last_words(self, participants: TransactionParticipants) -> Iterator[Step]:
         """Sometimes a transaction ends immediately before the brokers do."""
-        open_ones = [each for each in cast.producers.values() if each.is_open]
+        open_ones = [each for each in participants.producers.values() if each.is_open]
         if open_ones and self._random.random() < 0.4:
             who, commit = self._either(*open_ones).name, self._either(True, False)
             yield End(who=who, commit=commit, waits=False, version=self._either(4, 5))
 
-    def next(self, cast: TransactionCast) -> Step:
-        """The next step, among those who have been told what `cast` knows."""
+    def next(self, participants: TransactionParticipants) -> Step:
+        """The next step, among those who have been told what `participants` knows."""
         while True:
-            step = self._next(cast)
+            step = self._next(participants)
             if step is not None:
                 return step
 
-    def _next(self, cast: TransactionCast) -> Step | None:
+    def _next(self, participants: TransactionParticipants) -> Step | None:
         draw = self._random.random()
         if draw < 0.14:
-            return self._look(cast)
+            return self._look(participants)
         if draw < 0.24:
-            return self._member(cast, self._either(*self.groups))
+            return self._member(participants, self._either(*self.groups))
         if draw < 0.28:
             return self._change()
         if draw < 0.28 + self._marker_rate:
-            return self._marker(cast)
-        producer = cast.producers[self._either(*self.producers).name]
-        step = self._sensible(cast, producer)
+            return self._marker(participants)
+        producer = participants.producers[self._either(*self.producers).name]
+        step = self._sensible(participants, producer)
         if self._random.random() < self._error_rate:
             return self._spoilt(step)
         return step
@@ -127,7 +131,7 @@ class Chooser:
         style = self._styles.setdefault(producer.name, self._either(*self._style_rate))
         return self._either(OLD, NEW) if style == MIXED else style
 
-    def _sensible(self, cast: TransactionCast, producer: Producer) -> Step:
+    def _sensible(self, participants: TransactionParticipants, producer: Producer) -> Step:
         who = producer.name
         if producer.producer_id < 0 or producer.is_fenced or self._random.random() < 0.04:
             return self._init(producer)
@@ -143,7 +147,7 @@ class Chooser:
                 version=5 if is_new else self._random.randrange(5),
             )
         if draw < 0.45:
-            return self._commit_offsets(cast, producer, is_new=is_new)
+            return self._commit_offsets(participants, producer, is_new=is_new)
         if is_new:
             return Write(
                 who=who,
@@ -175,11 +179,13 @@ class Chooser:
             version=self._random.randrange(3, 14),
         )
 
-    def _commit_offsets(self, cast: TransactionCast, producer: Producer, *, is_new: bool) -> Step:
+    def _commit_offsets(
+        self, participants: TransactionParticipants, producer: Producer, *, is_new: bool
+    ) -> Step:
         group = self._either(*self.groups)
         if not is_new and group not in producer.added_groups:
             return AddOffsets(who=producer.name, of=group, version=self._random.randrange(5))
-        seat = cast.seat(group, MEMBER)
+        seat = participants.seat(group, MEMBER)
         is_member = seat.epoch > 0 or seat.generation > 0
         return CommitOffsets(
             who=producer.name,
@@ -260,7 +266,7 @@ class Chooser:
 
     # -- the rest ----------------------------------------------------------------------------------
 
-    def _look(self, cast: TransactionCast) -> Step:
+    def _look(self, participants: TransactionParticipants) -> Step:
         names = [each.name for each in self.producers]
         committed = self._either(True, True, False)
         draws: list[Step] = [
@@ -302,8 +308,8 @@ class Chooser:
             version=self._either(10, 9, 8, 7, 6, 2),
         )
 
-    def _member(self, cast: TransactionCast, group: str) -> Step | None:
-        seat = cast.seat(group, MEMBER)
+    def _member(self, participants: TransactionParticipants, group: str) -> Step | None:
+        seat = participants.seat(group, MEMBER)
         who: dict[str, Any] = {"group": group, "who": seat.name}
         draw = self._random.random()
         if draw < 0.2:
@@ -327,7 +333,7 @@ class Chooser:
             return Leave(**who, leaving=((OWN, seat.instance),))
         return self._joining(group, seat)
 
-    def _joining(self, group: str, seat: Seat) -> Step:
+    def _joining(self, group: str, seat: GroupMember) -> Step:
         who: dict[str, Any] = {"group": group, "who": seat.name, "instance": seat.instance}
         if self._speaks_new[group]:
             if seat.epoch > 0:
@@ -349,9 +355,9 @@ class Chooser:
             DeleteRecords(place=self._place(), before=self._either(-1, 1, 2, 3, 99)),
         )
 
-    def _marker(self, cast: TransactionCast) -> WriteMarkers | None:
+    def _marker(self, participants: TransactionParticipants) -> WriteMarkers | None:
         # Without a producer id, or with epoch -1, it would be an accident to Kafka.
-        known = [each for each in cast.producers.values() if each.producer_id >= 0]
+        known = [each for each in participants.producers.values() if each.producer_id >= 0]
         if not known:
             return None
         whose = self._either(*known)

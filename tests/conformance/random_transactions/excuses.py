@@ -64,7 +64,7 @@ class TransactionExcuses(Excuses):
         super().look_behind(step, kafka)
         if isinstance(step, CommitOffsets) and is_all_refused(kafka):
             _, ours = self._sides
-            if ours.cast.full(step.of) not in ours.groups():
+            if ours.participants.full(step.of) not in ours.groups():
                 raise TieError(COMMIT_OF_NOTHING)
 
     def excuse(self, step: Step, kafka: Any, ours: Any) -> None:

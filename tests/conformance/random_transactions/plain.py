@@ -16,7 +16,7 @@ from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.record import Record
 from odradek.protocol.records.control import control_type, coordinator_epoch_of
 from tests.conformance.random_groups.plain import Plain
-from tests.conformance.random_transactions.cast import WRONG_ID, TransactionCast
+from tests.conformance.random_transactions.participants import WRONG_ID, TransactionParticipants
 from tests.conformance.transcript import whole_batches
 
 PRODUCER_IDS = frozenset({"producer_id", "previous_producer_id", "next_producer_id"})
@@ -31,9 +31,9 @@ START_TIMES = frozenset({"transaction_start_time_ms", "transaction_start_timesta
 class TransactionPlain(Plain):
     """Makes answers of one broker comparable."""
 
-    def __init__(self, cast: TransactionCast, port: int) -> None:
-        super().__init__(cast)
-        self._producers = cast.producer_ids
+    def __init__(self, participants: TransactionParticipants, port: int) -> None:
+        super().__init__(participants)
+        self._producers = participants.producer_ids
         self._port = port
         self._unknown: list[int] = []
 

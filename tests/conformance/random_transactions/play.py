@@ -13,13 +13,19 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.conformance.conversation import Conversation, patiently
-from tests.conformance.random_groups.play import Played, Theatre, drawn, start_anew, wait_for_groups
+from tests.conformance.random_groups.play import (
+    ComparedBrokers,
+    Played,
+    drawn,
+    start_anew,
+    wait_for_groups,
+)
 from tests.conformance.random_groups.steps import Restart, Step
 from tests.conformance.random_transactions.admin_steps import TRANSACTION_KEYS
-from tests.conformance.random_transactions.cast import TransactionCast
 from tests.conformance.random_transactions.chooser import Chooser
 from tests.conformance.random_transactions.duet import TransactionDuet
 from tests.conformance.random_transactions.logs import Ends, Logs
+from tests.conformance.random_transactions.participants import TransactionParticipants
 from tests.conformance.random_transactions.producer_steps import End
 from tests.conformance.random_transactions.side import TransactionSide
 from tests.support.broker_process import BrokerProcess
@@ -27,7 +33,7 @@ from tests.support.broker_process import BrokerProcess
 RESTARTS = (Restart(kills=True), Restart())
 
 
-class TransactionTheatre(Theatre):
+class ComparedTransactions(ComparedBrokers):
     """Where conversations take place: the reference, and the broker that is held to it."""
 
     def __init__(self, kafka: BrokerProcess, ours: BrokerProcess) -> None:
@@ -37,7 +43,7 @@ class TransactionTheatre(Theatre):
         # By tag: where the logs ended when the conversation began.
         self._transactions_since: dict[str, tuple[Ends, ...]] = {}
 
-    def improvise(self, seeds: Sequence[int]) -> list[Played]:
+    def play_at_random(self, seeds: Sequence[int]) -> list[Played]:
         """Conversations at random, one for each seed."""
         talks = [(self._begin(Chooser(random)), random) for random in map(Random, seeds)]
         for played, random in talks:
@@ -45,7 +51,9 @@ class TransactionTheatre(Theatre):
         for restart in RESTARTS:
             open_talks = [(played, random) for played, random in talks if not played.is_over]
             for played, _ in open_talks:
-                self._act(played, played.chooser.last_words(played.duet.cast), compares=False)
+                self._act(
+                    played, played.chooser.last_words(played.duet.participants), compares=False
+                )
             self._restart(restart)
             for played, random in open_talks:
                 if not played.is_over:
@@ -57,7 +65,7 @@ class TransactionTheatre(Theatre):
         kafka, ours = (
             TransactionSide(
                 broker.port,
-                TransactionCast(tag, chooser.groups, chooser.seats, chooser.producers),
+                TransactionParticipants(tag, chooser.groups, chooser.seats, chooser.producers),
             )
             for broker in self.brokers
         )
@@ -85,11 +93,11 @@ class TransactionTheatre(Theatre):
 
     def _left_in_logs(self, played: Played) -> tuple[dict[str, Any], dict[str, Any]]:
         found = super()._left_in_logs(played)
-        since = self._transactions_since[played.duet.cast.tag]
+        since = self._transactions_since[played.duet.participants.tag]
         for log, start, side, of_groups in zip(
             self._transaction_logs, since, played.duet.sides, found, strict=True
         ):
-            of_groups |= log.left(start, side.cast, side.plain)
+            of_groups |= log.left(start, side.participants, side.plain)
         return found
 
 
@@ -111,4 +119,4 @@ def _is_loaded(talk: Conversation) -> bool:
     return bool(state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
 
-__all__ = ["TransactionTheatre", "wait_for_transactions"]
+__all__ = ["ComparedTransactions", "wait_for_transactions"]

@@ -45,11 +45,11 @@ from tests.conformance.random_groups.steps import (
     consumer_id,
     number,
 )
-from tests.conformance.random_transactions.cast import (
+from tests.conformance.random_transactions.participants import (
     WRONG_ID,
     Place,
     Producer,
-    TransactionCast,
+    TransactionParticipants,
 )
 from tests.conformance.requests import batch_of
 
@@ -79,33 +79,35 @@ class ProducerStep(Step):
     id: str = OWN
     epoch: Epoch = HEARD
 
-    def seat(self, cast: TransactionCast) -> Producer:
-        return cast.producers[self.who]
+    def seat(self, participants: TransactionParticipants) -> Producer:
+        return participants.producers[self.who]
 
     @property
     def is_own(self) -> bool:
         """Whether it says what the producer was told."""
         return (self.txn, self.id, self.epoch) == (OWN, OWN, HEARD)
 
-    def transactional_id(self, cast: TransactionCast) -> str | None:
-        name = self.seat(cast).transactional_id if self.txn == OWN else self.txn
-        return None if name is None else cast.full(name)
+    def transactional_id(self, participants: TransactionParticipants) -> str | None:
+        name = self.seat(participants).transactional_id if self.txn == OWN else self.txn
+        return None if name is None else participants.full(name)
 
-    def producer(self, cast: TransactionCast) -> tuple[int, int]:
+    def producer(self, participants: TransactionParticipants) -> tuple[int, int]:
         """The producer id and epoch that it says."""
-        return said_producer(cast, self.who, self.id, self.epoch)
+        return said_producer(participants, self.who, self.id, self.epoch)
 
-    def note_error(self, cast: TransactionCast, code: int) -> None:
+    def note_error(self, participants: TransactionParticipants, code: int) -> None:
         if self.is_own and code in _OUT:
-            self.seat(cast).is_fenced = True
+            self.seat(participants).is_fenced = True
 
 
-def said_producer(cast: TransactionCast, who: str, said: str, epoch: Epoch) -> tuple[int, int]:
+def said_producer(
+    participants: TransactionParticipants, who: str, said: str, epoch: Epoch
+) -> tuple[int, int]:
     """What the words for a producer id and an epoch stand for."""
     if said == NONE:
         heard = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
     else:
-        seat = cast.producers.get(said, cast.producers[who])
+        seat = participants.producers.get(said, participants.producers[who])
         heard = seat.producer_id + (WRONG_ID if said == WRONG else 0), seat.epoch
     return heard[0], number(epoch, heard[1])
 
@@ -120,11 +122,11 @@ class Init(ProducerStep):
     keep: bool = False
     version: int = 5
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        producer_id, epoch = self.producer(cast)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        producer_id, epoch = self.producer(participants)
         has_expected = self.version >= EXPECTED_SINCE
         request = InitProducerIdRequest(
-            transactional_id=self.transactional_id(cast),
+            transactional_id=self.transactional_id(participants),
             transaction_timeout_ms=self.timeout_ms,
             producer_id=producer_id if has_expected else NO_PRODUCER_ID,
             producer_epoch=epoch if has_expected else NO_PRODUCER_EPOCH,
@@ -133,12 +135,12 @@ class Init(ProducerStep):
         )
         return request, self.version
 
-    def heard(self, cast: Any, answer: Any) -> None:
-        cast.note_producer_id(answer.producer_id)
+    def heard(self, participants: Any, answer: Any) -> None:
+        participants.note_producer_id(answer.producer_id)
         if self.txn == OWN and answer.error_code == ErrorCode.NONE:
-            self.seat(cast).start(answer.producer_id, answer.producer_epoch)
+            self.seat(participants).start(answer.producer_id, answer.producer_epoch)
         elif answer.error_code == ErrorCode.PRODUCER_FENCED:
-            self.seat(cast).is_fenced = True
+            self.seat(participants).is_fenced = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -154,44 +156,48 @@ class AddPartitions(ProducerStep):
     others: tuple[str, ...] = ()
     version: int = 3
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         if self.version < BATCHED_SINCE:
-            producer_id, epoch = self.producer(cast)
+            producer_id, epoch = self.producer(participants)
             request = AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=self.transactional_id(cast) or "",
+                v3_and_below_transactional_id=self.transactional_id(participants) or "",
                 v3_and_below_producer_id=producer_id,
                 v3_and_below_producer_epoch=epoch,
-                v3_and_below_topics=self._topics(cast),
+                v3_and_below_topics=self._topics(participants),
             )
             return request, self.version
         transactions = [
-            self._transaction(cast, self.transactional_id(cast), self.producer(cast)),
-            *(self._of_other(cast, cast.producers[name]) for name in self.others),
+            self._transaction(
+                participants, self.transactional_id(participants), self.producer(participants)
+            ),
+            *(self._of_other(participants, participants.producers[name]) for name in self.others),
         ]
         return AddPartitionsToTxnRequest(transactions=transactions), self.version
 
-    def _of_other(self, cast: TransactionCast, other: Producer) -> AddPartitionsToTxnTransaction:
-        full = cast.full(other.transactional_id or "")
-        return self._transaction(cast, full, (other.producer_id, other.epoch))
+    def _of_other(
+        self, participants: TransactionParticipants, other: Producer
+    ) -> AddPartitionsToTxnTransaction:
+        full = participants.full(other.transactional_id or "")
+        return self._transaction(participants, full, (other.producer_id, other.epoch))
 
     def _transaction(
-        self, cast: TransactionCast, full: str | None, producer: tuple[int, int]
+        self, participants: TransactionParticipants, full: str | None, producer: tuple[int, int]
     ) -> AddPartitionsToTxnTransaction:
         return AddPartitionsToTxnTransaction(
             transactional_id=full or "",
             producer_id=producer[0],
             producer_epoch=producer[1],
             verify_only=self.verify,
-            topics=self._topics(cast),
+            topics=self._topics(participants),
         )
 
-    def _topics(self, cast: TransactionCast) -> list[AddPartitionsToTxnTopic]:
+    def _topics(self, participants: TransactionParticipants) -> list[AddPartitionsToTxnTopic]:
         return [
-            AddPartitionsToTxnTopic(name=cast.full(topic), partitions=indexes)
+            AddPartitionsToTxnTopic(name=participants.full(topic), partitions=indexes)
             for topic, indexes in by_topic(self.places)
         ]
 
-    def heard(self, cast: Any, answer: Any) -> None:
+    def heard(self, participants: Any, answer: Any) -> None:
         topics = answer.results_by_topic_v3_and_below
         if self.version >= BATCHED_SINCE:
             topics = answer.results_by_transaction[0].topic_results
@@ -199,11 +205,11 @@ class AddPartitions(ProducerStep):
             each.partition_error_code for topic in topics for each in topic.results_by_partition
         }
         if self.is_own and codes == {ErrorCode.NONE} and not self.verify:
-            seat = self.seat(cast)
+            seat = self.seat(participants)
             seat.added |= set(self.places)
             seat.is_open = True
         for code in codes:
-            self.note_error(cast, code)
+            self.note_error(participants, code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -213,22 +219,22 @@ class AddOffsets(ProducerStep):
     of: str = "g"
     version: int = 4
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        producer_id, epoch = self.producer(cast)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        producer_id, epoch = self.producer(participants)
         request = AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id(cast) or "",
+            transactional_id=self.transactional_id(participants) or "",
             producer_id=producer_id,
             producer_epoch=epoch,
-            group_id=cast.full(self.of),
+            group_id=participants.full(self.of),
         )
         return request, self.version
 
-    def heard(self, cast: Any, answer: Any) -> None:
+    def heard(self, participants: Any, answer: Any) -> None:
         if self.is_own and answer.error_code == ErrorCode.NONE:
-            seat = self.seat(cast)
+            seat = self.seat(participants)
             seat.added_groups.add(self.of)
             seat.is_open = True
-        self.note_error(cast, answer.error_code)
+        self.note_error(participants, answer.error_code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -249,13 +255,13 @@ class CommitOffsets(ProducerStep):
     metadata: str | None = "m"
     version: int = 5
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        producer_id, epoch = self.producer(cast)
-        member_id, generation = self._member(cast)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        producer_id, epoch = self.producer(participants)
+        member_id, generation = self._member(participants)
         says_member = self.version >= MEMBERS_SINCE
         request = TxnOffsetCommitRequest(
-            transactional_id=self.transactional_id(cast) or "",
-            group_id=cast.full(self.of),
+            transactional_id=self.transactional_id(participants) or "",
+            group_id=participants.full(self.of),
             producer_id=producer_id,
             producer_epoch=epoch,
             generation_id_or_member_epoch=generation if says_member else -1,
@@ -263,7 +269,7 @@ class CommitOffsets(ProducerStep):
             group_instance_id=self.instance if says_member else None,
             topics=[
                 TxnOffsetCommitRequestTopic(
-                    name=cast.full(topic),
+                    name=participants.full(topic),
                     partitions=[
                         TxnOffsetCommitRequestPartition(
                             partition_index=index,
@@ -278,23 +284,29 @@ class CommitOffsets(ProducerStep):
         )
         return request, self.version
 
-    def _member(self, cast: TransactionCast) -> tuple[str, int]:
-        seat = cast.seats.get((self.of, self.member or ""))
+    def _member(self, participants: TransactionParticipants) -> tuple[str, int]:
+        seat = participants.seats.get((self.of, self.member or ""))
         if seat is None:
             said = "" if self.member_id == OWN else self.member_id
             return said, number(self.generation, -1)
         if self.classic:
-            heard, member_id = seat.generation, classic_id(cast, self.of, seat.name, self.member_id)
+            heard, member_id = (
+                seat.generation,
+                classic_id(participants, self.of, seat.name, self.member_id),
+            )
         else:
-            heard, member_id = seat.epoch, consumer_id(cast, self.of, seat.name, self.member_id)
+            heard, member_id = (
+                seat.epoch,
+                consumer_id(participants, self.of, seat.name, self.member_id),
+            )
         return member_id, number(self.generation, heard)
 
-    def heard(self, cast: Any, answer: Any) -> None:
+    def heard(self, participants: Any, answer: Any) -> None:
         codes = {each.error_code for topic in answer.topics for each in topic.partitions}
         if self.is_own and ErrorCode.NONE in codes:
-            self.seat(cast).is_open = True
+            self.seat(participants).is_open = True
         for code in codes:
-            self.note_error(cast, code)
+            self.note_error(participants, code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -309,18 +321,20 @@ class Write(ProducerStep):
     acks: int = -1
     version: int = 12
 
-    def request(self, cast: Any) -> tuple[Message, int]:
+    def request(self, participants: Any) -> tuple[Message, int]:
         by_id = self.version >= TOPIC_IDS_SINCE
         request = ProduceRequest(
-            transactional_id=self.transactional_id(cast),
+            transactional_id=self.transactional_id(participants),
             acks=self.acks,
             timeout_ms=5_000,
             topic_data=[
                 ProduceTopicData(
-                    name="" if by_id else cast.full(topic),
-                    topic_id=cast.topic_id(topic) if by_id else ZERO_UUID,
+                    name="" if by_id else participants.full(topic),
+                    topic_id=participants.topic_id(topic) if by_id else ZERO_UUID,
                     partition_data=[
-                        ProducePartitionData(index=index, records=self._batch(cast, (topic, index)))
+                        ProducePartitionData(
+                            index=index, records=self._batch(participants, (topic, index))
+                        )
                         for index in indexes
                     ],
                 )
@@ -329,11 +343,11 @@ class Write(ProducerStep):
         )
         return request, self.version
 
-    def _batch(self, cast: TransactionCast, place: Place) -> bytes:
-        producer_id, epoch = self.producer(cast)
+    def _batch(self, participants: TransactionParticipants, place: Place) -> bytes:
+        producer_id, epoch = self.producer(participants)
         if self.last_by is not None and place == self.places[-1]:
-            producer_id, epoch = said_producer(cast, self.last_by, OWN, HEARD)
-        sequence = number(self.sequence, self.seat(cast).sequences.get(place, 0))
+            producer_id, epoch = said_producer(participants, self.last_by, OWN, HEARD)
+        sequence = number(self.sequence, self.seat(participants).sequences.get(place, 0))
         if producer_id == NO_PRODUCER_ID:
             sequence = NO_SEQUENCE
         batch = batch_of(
@@ -343,12 +357,14 @@ class Write(ProducerStep):
         )
         return bytes(batch)
 
-    def heard(self, cast: Any, answer: Any) -> None:
-        seat = self.seat(cast)
+    def heard(self, participants: Any, answer: Any) -> None:
+        seat = self.seat(participants)
         for topic in answer.responses:
-            name = topic.name.removeprefix(f"{cast.tag}-") or cast.topic_name(topic.topic_id)
+            name = topic.name.removeprefix(f"{participants.tag}-") or participants.topic_name(
+                topic.topic_id
+            )
             for each in topic.partition_responses:
-                self.note_error(cast, each.error_code)
+                self.note_error(participants, each.error_code)
                 is_own = (self.id, self.epoch, self.last_by) == (OWN, HEARD, None)
                 if is_own and each.error_code == ErrorCode.NONE:
                     before = seat.sequences.get((name, each.index), 0)
@@ -365,22 +381,22 @@ class End(ProducerStep):
     waits: bool = True
     version: int = 5
 
-    def request(self, cast: Any) -> tuple[Message, int]:
-        producer_id, epoch = self.producer(cast)
+    def request(self, participants: Any) -> tuple[Message, int]:
+        producer_id, epoch = self.producer(participants)
         request = EndTxnRequest(
-            transactional_id=self.transactional_id(cast) or "",
+            transactional_id=self.transactional_id(participants) or "",
             producer_id=producer_id,
             producer_epoch=epoch,
             committed=self.commit,
         )
         return request, self.version
 
-    def heard(self, cast: Any, answer: Any) -> None:
-        cast.note_producer_id(answer.producer_id)
-        self.note_error(cast, answer.error_code)
+    def heard(self, participants: Any, answer: Any) -> None:
+        participants.note_producer_id(answer.producer_id)
+        self.note_error(participants, answer.error_code)
         if not self.is_own or answer.error_code != ErrorCode.NONE:
             return
-        seat = self.seat(cast)
+        seat = self.seat(participants)
         if self.version >= BUMPS_SINCE:
             seat.start(answer.producer_id, answer.producer_epoch)
         else:

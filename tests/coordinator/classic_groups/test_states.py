@@ -93,20 +93,20 @@ class MemoryStage:
 @pytest.mark.parametrize("cell", list(cells()), ids=lambda cell: f"{cell.state}: {cell.call}")
 def test_each_state_answers_each_call_as_kafka_does(cell: Cell) -> None:
     stage = MemoryStage()
-    cast = STATES[cell.state](stage)
-    assert CALLS[cell.call](stage, cast).code(cell.expected) == cell.expected
+    members = STATES[cell.state](stage)
+    assert CALLS[cell.call](stage, members).code(cell.expected) == cell.expected
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_dead_group_sends_everybody_to_look_for_another_coordinator(call: str) -> None:
     """A group dies when it is removed, so nobody meets it; Kafka is as careful."""
     stage = MemoryStage()
-    cast = stable(stage)
+    members = stable(stage)
     stage.groups.group().become_dead()
     expected = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if call == "delete":
         expected = ErrorCode.GROUP_ID_NOT_FOUND
-    assert CALLS[call](stage, cast).code(expected) == expected
+    assert CALLS[call](stage, members).code(expected) == expected
 
 
 def test_a_full_group_answers_as_kafka_does() -> None:

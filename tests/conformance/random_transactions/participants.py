@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from tests.conformance.random_groups.cast import Cast, Seat
+from tests.conformance.random_groups.participants import GroupMember, Participants
 
 Place = tuple[str, int]  # a topic's name without the tag, and a partition
 # Added to a producer id, it gives one that no producer has.
@@ -44,14 +44,14 @@ class Producer:
         self.added_groups.clear()
 
 
-class TransactionCast(Cast):
+class TransactionParticipants(Participants):
     """Members of groups, and producers."""
 
     def __init__(
         self,
         tag: str,
         groups: Sequence[str],
-        seats: Sequence[Seat],
+        seats: Sequence[GroupMember],
         producers: Sequence[Producer],
     ) -> None:
         super().__init__(tag, groups, seats)

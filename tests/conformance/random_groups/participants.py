@@ -12,7 +12,7 @@ UNKNOWN_ID = b"no topic's id..."
 
 
 @dataclass(slots=True)
-class Seat:
+class GroupMember:
     """One member of a group, by both protocols: its client may change from one to the other.
 
     `told_id`: what the broker named it as a classic member; `phase`: what such a member is to do
@@ -42,22 +42,24 @@ class Seat:
         self.told_id, self.generation, self.phase, self.led = "", -1, "join", []
 
 
-class Cast:
+class Participants:
     """All who take part; `tag` is the conversation's, names of groups and topics begin with it."""
 
-    def __init__(self, tag: str, groups: Sequence[str], seats: Sequence[Seat]) -> None:
+    def __init__(self, tag: str, groups: Sequence[str], seats: Sequence[GroupMember]) -> None:
         self.tag = tag
         self.seats = {
-            (group, seat.name): Seat(seat.name, seat.instance) for group in groups for seat in seats
+            (group, seat.name): GroupMember(seat.name, seat.instance)
+            for group in groups
+            for seat in seats
         }
         self.topic_ids: dict[str, bytes] = {}
         # By group, the ids that the broker gave out, in that order.
         self.given_ids: dict[str, list[str]] = {group: [] for group in groups}
 
-    def seat(self, group: str, name: str) -> Seat:
+    def seat(self, group: str, name: str) -> GroupMember:
         return self.seats[group, name]
 
-    def of(self, group: str) -> list[Seat]:
+    def of(self, group: str) -> list[GroupMember]:
         return [seat for (of, _), seat in self.seats.items() if of == group]
 
     def full(self, name: str) -> str:

@@ -30,7 +30,7 @@ ONLY_KAFKA = {
 VOTERS = "00000000000000000000-0000000000.checkpoint"
 
 
-class House:
+class SharedDirectory:
     """A directory with a data directory in it; only one broker lives there at a time."""
 
     def __init__(self, directory: Path, **settings: str) -> None:
@@ -60,7 +60,7 @@ class House:
         return BrokerProcess(self.directory, self._settings)
 
     @contextmanager
-    def lived_in(self, name: str, *, killed: bool) -> Iterator[BrokerProcess]:
+    def served_by(self, name: str, *, killed: bool) -> Iterator[BrokerProcess]:
         """A life of `kafka` or `odradek`, which ends cleanly or by SIGKILL."""
         broker = self.kafka() if name == "kafka" else self.odradek()
         try:

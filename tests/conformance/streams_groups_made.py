@@ -18,7 +18,7 @@ SETTINGS = {
 }
 
 
-class StreamsHouse:
+class StreamsGroupsMade:
     """One broker with topics, records, and a streams group in each state."""
 
     def __init__(self, broker: BrokerProcess) -> None:
