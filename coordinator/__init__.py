@@ -47,6 +47,8 @@ group_shards             the shards of `__consumer_offsets`
 modern_group_commits     writes decisions about groups whose assignments are computed here
 classic_group_service, consumer_group_service, share_group_service, streams_group_service
                          commit the decisions about members and keep their deadlines
+group_decisions, offset_deletion
+                         decisions that take long, in steps
 member_requests, offset_service, offset_retention, group_admin
                          the parts of the coordinator, by kind of request
 group_coordinator        creates the parts, and loads and unloads its shards
