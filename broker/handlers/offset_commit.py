@@ -75,7 +75,8 @@ def commit(
     if not topics:
         return []
     try:
-        return context.broker.groups.offsets.commit(request, topics, context.api_version)
+        offsets = context.broker.groups.offsets
+        return offsets.commit(request, topics, context.api_version, context.step)
     except ApiError as error:
         return [topic_with_error(context, topic, error.code) for topic in context.sliced(topics)]
 

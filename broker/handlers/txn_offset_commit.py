@@ -7,6 +7,7 @@ v3 adds the member and generation (KIP-447) · v4 clients know TRANSACTION_ABORT
 group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
 from odradek.broker.producing.transaction_verification import (
     Support,
@@ -104,9 +105,9 @@ def commit(
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        verify(context, request)
+        verify(context, request)  # before the group is asked, whose errors come second
         answers = context.broker.groups.offsets.commit_in_transaction(
-            request, topics, context.api_version
+            request, topics, context.api_version, context.step, partial(verify, context, request)
         )
     except ApiError as error:
         return [

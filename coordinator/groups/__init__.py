@@ -7,8 +7,9 @@ offset_requests, offset_expiry
                          decisions about offsets: requests, and when they expire
 group_shards             all partitions of the log
 group_configs_by_type    the configuration of single groups
-modern_group_commits, group_decisions
-                         write decisions about groups whose assignments are computed here
+modern_group_commits     writes decisions about groups whose assignments are computed here
+group_decisions, offset_deletion
+                         decisions that take long, in steps
 classic_group_service, consumer_group_service, share_group_service, streams_group_service
                          commit the decisions about members and keep their deadlines
 member_requests, offset_service, offset_retention, group_admin

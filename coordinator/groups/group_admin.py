@@ -1,6 +1,7 @@
 """Requests of administrators: list, describe and delete groups. Kafka: GroupCoordinatorService."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.classic_groups.group import ClassicGroup
@@ -13,6 +14,7 @@ from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.delete_groups import DeleteGroupsResult
 
 from .group_shards import GroupShards
+from .offset_deletion import commit_in_steps
 from .share_group_service import ShareGroupService
 
 
@@ -56,8 +58,14 @@ class GroupAdmin:
             group = shard.state.groups.get(group_id)
             if isinstance(group, ShareGroup):
                 self._shares.delete_states(group, step)
-                shard = self._shards.of(group_id)
-            return shard.journal.commit(shard.state.delete([group_id]), self._clock().wall_ms)[0]
+            commit_in_steps(
+                partial(self._shards.of, group_id),
+                group_id,
+                lambda state, each_step: state.delete(group_id, each_step),
+                self._clock().wall_ms,
+                step,
+            )
+            return DeleteGroupsResult(group_id=group_id)
         except ApiError as error:
             return DeleteGroupsResult(
                 group_id=group_id, error_code=error.code, error_message=error.message

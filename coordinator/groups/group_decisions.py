@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
@@ -53,8 +54,8 @@ FindShard = Callable[[], GroupShard]
 Decide = Callable[[Now, Step], tuple[GroupShard, Outcome[DraftResult[R]]]]
 
 
-class _Version(NamedTuple):
-    """What a group was when a decision about it began."""
+class GroupVersion(NamedTuple):
+    """What a group is at one moment. Equal versions: a decision about it is still right."""
 
     shard: GroupShard
     group: object
@@ -101,9 +102,9 @@ class GroupDecisions:
         lock = self._locks.setdefault(group_id, asyncio.Lock())
         async with lock:
             for _ in range(MAX_ATTEMPTS):
-                before = _version(group_id, find)
+                before = version_of(group_id, find)
                 decided = self._decided(decide, step)
-                if _version(group_id, find) == before:
+                if version_of(group_id, find) == before:
                     return self._commit(decided)
         text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
@@ -119,11 +120,16 @@ class GroupDecisions:
         return reply
 
 
-def _version(group_id: str, find: FindShard) -> _Version | None:
+def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
+    """Return what the group is now; None if its shard is not served."""
     try:
         shard = find()
     except ApiError:
         return None
     group = shard.state.groups.get(group_id)
-    changes = group.changes if isinstance(group, EpochGroup) else group and group.is_empty
-    return _Version(shard, group, changes)
+    changes: object = None
+    if isinstance(group, EpochGroup):
+        changes = group.changes
+    elif isinstance(group, ClassicGroup):
+        changes = group.state, group.generation_id, group.subscribed_topics
+    return GroupVersion(shard, group, changes)

@@ -9,7 +9,7 @@ a group of another type ends the existing one.
 Kafka: GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from odradek.coordinator.any_group.group import Group
@@ -20,12 +20,12 @@ from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.replay import CONSUMER_GROUP_RECORDS
 from odradek.coordinator.modern_groups.replay import GroupRecords
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_groups.replay import SHARE_GROUP_RECORDS
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.replay import STREAMS_GROUP_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.delete_groups import DeleteGroupsResult
 from odradek.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -234,25 +234,12 @@ class GroupState:
         records = () if replaced is None else replaced.tombstones()
         return Outcome(reply=None, records=(*records, group_record(group_id, value)))
 
-    def delete(self, group_ids: Iterable[str]) -> Outcome[list[DeleteGroupsResult]]:
-        """Delete groups and their offsets. Each id gets a result, with the error if it is kept."""
-        records: list[JournalRecord] = []
-        results = []
-        for group_id in group_ids:
-            try:
-                group = self.any_group(group_id)
-                group.check_deletable()
-            except ApiError as error:
-                results.append(
-                    DeleteGroupsResult(
-                        group_id=group_id, error_code=error.code, error_message=error.message
-                    )
-                )
-                continue
-            records += self.offsets.tombstones(group_id)
-            records += group.tombstones()
-            results.append(DeleteGroupsResult(group_id=group_id))
-        return Outcome(reply=results, records=tuple(records))
+    def delete(self, group_id: str, step: Step = no_step) -> Outcome[None]:
+        """Delete a group and its offsets. Raises ApiError if it is kept."""
+        group = self.any_group(group_id)
+        group.check_deletable()
+        tombstones = (*self.offsets.tombstones(group_id, step), *group.tombstones())
+        return Outcome(reply=None, records=tombstones)
 
 
 def _is_simple(group: ClassicGroup) -> bool:

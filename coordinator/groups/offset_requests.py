@@ -19,6 +19,7 @@ from odradek.coordinator.any_group.offsets import (
 )
 from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -58,42 +59,35 @@ Deleted = Outcome[list[OffsetDeleteResponseTopic]]
 
 
 def commit_offsets(
-    state: GroupState,
     request: OffsetCommitRequest,
     topics: Sequence[OffsetCommitRequestTopic],
     api_version: int,
     *,
     now_ms: int,
     max_metadata_units: int,
-) -> Committed:
-    """Commit offsets. Raises ApiError when the group refuses the whole commit."""
+) -> "Commit":
+    """Return the commit of a request."""
     committer = Committer(
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         api_version,
     )
-    check = _check_commit(state, request.group_id, committer)
     expires_ms = NO_EXPIRY
     if request.retention_time_ms != NO_EXPIRY:
         expires_ms = now_ms + request.retention_time_ms
-    return _Commit(request.group_id, check, now_ms, max_metadata_units, expires_ms).of(topics)
+    return Commit(request.group_id, committer, topics, now_ms, max_metadata_units, expires_ms)
 
 
 def commit_in_transaction(
-    state: GroupState,
     request: TxnOffsetCommitRequest,
     topics: Sequence[OffsetCommitRequestTopic],
     api_version: int,
     *,
     now_ms: int,
     max_metadata_units: int,
-) -> Committed:
-    """Commit offsets that take effect when the producer's transaction is committed.
-
-    Raises ApiError when the group refuses the commit. A member epoch that is not the current one is
-    ILLEGAL_GENERATION here, because the client is a producer.
-    """
+) -> "Commit":
+    """Return the commit of a request whose offsets take effect with the producer's transaction."""
     committer = Committer(
         request.member_id,
         request.group_instance_id,
@@ -101,17 +95,7 @@ def commit_in_transaction(
         api_version,
         is_transactional=True,
     )
-    try:
-        check = _check_commit(state, request.group_id, committer)
-        # Kafka writes no topic ids here.
-        commit = _Commit(
-            request.group_id, check, now_ms, max_metadata_units, writes_topic_ids=False
-        )
-        return commit.of(topics)
-    except ApiError as error:
-        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
-        raise
+    return Commit(request.group_id, committer, topics, now_ms, max_metadata_units)
 
 
 def _check_commit(state: GroupState, group_id: str, committer: Committer) -> PartitionCheck | None:
@@ -126,33 +110,50 @@ def _check_commit(state: GroupState, group_id: str, committer: Committer) -> Par
     return None  # a simple consumer: its commit creates the group
 
 
-class _Commit:
-    """One commit that the group has allowed: collects the records and the response."""
+class Commit:
+    """One commit. Its records depend on the request alone; the group only allows or refuses it."""
 
     def __init__(
         self,
         group_id: str,
-        check: PartitionCheck | None,
+        committer: Committer,
+        topics: Sequence[OffsetCommitRequestTopic],
         now_ms: int,
         max_metadata_units: int,
         expires_ms: int = NO_EXPIRY,
-        *,
-        writes_topic_ids: bool = True,
     ) -> None:
         self._group_id = group_id
-        self._check = check
+        self._committer = committer
+        self._topics = topics
         self._now_ms = now_ms
         self._max_metadata_units = max_metadata_units
         self._expires_ms = expires_ms
-        self._writes_topic_ids = writes_topic_ids
         self._records: list[JournalRecord] = []
 
-    def of(self, topics: Sequence[OffsetCommitRequestTopic]) -> Committed:
-        """Make the outcome. Raises ApiError when the check of a partition fails."""
-        answers = [self._topic(topic) for topic in topics]
+    def check(self, state: GroupState, step: Step = no_step) -> None:
+        """Raise ApiError when the group refuses the whole commit.
+
+        In a transaction, a member epoch that is not the current one is ILLEGAL_GENERATION, because
+        the client is a producer.
+        """
+        try:
+            check = _check_commit(state, self._group_id, self._committer)
+            if check is not None:
+                for topic in stepping(self._topics, step):
+                    for each in stepping(topic.partitions, step):
+                        if not self._is_too_large(each):
+                            check(topic.name, topic.topic_id, each.partition_index)
+        except ApiError as error:
+            if self._committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
+            raise
+
+    def outcome(self, step: Step = no_step) -> Committed:
+        """Make the records and the response."""
+        answers = [self._topic(topic, step) for topic in stepping(self._topics, step)]
         return Outcome(reply=answers, records=tuple(self._records))
 
-    def _topic(self, topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic:
+    def _topic(self, topic: OffsetCommitRequestTopic, step: Step) -> OffsetCommitResponseTopic:
         return OffsetCommitResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
@@ -161,19 +162,20 @@ class _Commit:
                     partition_index=wanted.partition_index,
                     error_code=self._partition(topic, wanted),
                 )
-                for wanted in topic.partitions
+                for wanted in stepping(topic.partitions, step)
             ],
         )
 
     def _partition(
         self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
     ) -> ErrorCode:
-        if utf16_units(wanted.committed_metadata or "") > self._max_metadata_units:
+        if self._is_too_large(wanted):
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        if self._check is not None:
-            self._check(topic.name, topic.topic_id, wanted.partition_index)
         self._records.append(self._record(topic, wanted))
         return ErrorCode.NONE
+
+    def _is_too_large(self, wanted: OffsetCommitRequestPartition) -> bool:
+        return utf16_units(wanted.committed_metadata or "") > self._max_metadata_units
 
     def _record(
         self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
@@ -186,7 +188,8 @@ class _Commit:
             metadata=wanted.committed_metadata or "",
             commit_timestamp=self._now_ms if said_ms < 0 else said_ms,
             expire_timestamp=self._expires_ms,
-            topic_id=topic.topic_id if self._writes_topic_ids else ZERO_UUID,
+            # Kafka writes no topic ids in a transaction.
+            topic_id=ZERO_UUID if self._committer.is_transactional else topic.topic_id,
         )
         key = OffsetCommitKey(
             group=self._group_id, topic=topic.name, partition=wanted.partition_index
@@ -277,7 +280,10 @@ def _no_offset(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResp
 
 
 def delete_offsets(
-    state: GroupState, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
+    state: GroupState,
+    group_id: str,
+    topics: Sequence[OffsetDeleteRequestTopic],
+    step: Step = no_step,
 ) -> Deleted:
     """Delete offsets in topics to which no member is subscribed.
 
@@ -287,26 +293,26 @@ def delete_offsets(
     group.check_offset_deletion()
     answers = []
     to_delete: list[GroupTopicPartition] = []
-    for topic in topics:
+    for topic in stepping(topics, step):
         subscribed = group.is_subscribed_to(topic.name)
-        answers.append(_deletion_answer(topic, subscribed=subscribed))
+        answers.append(_deletion_answer(topic, step, subscribed=subscribed))
         if not subscribed:
             to_delete += (
                 GroupTopicPartition(group.group_id, topic.name, p.partition_index)
-                for p in topic.partitions
+                for p in stepping(topic.partitions, step)
             )
-    records = tombstones_of(key for key in to_delete if state.offsets.is_known(key))
-    return Outcome(reply=answers, records=tuple(records))
+    known = (key for key in stepping(to_delete, step) if state.offsets.is_known(key))
+    return Outcome(reply=answers, records=tuple(tombstones_of(known)))
 
 
 def _deletion_answer(
-    topic: OffsetDeleteRequestTopic, *, subscribed: bool
+    topic: OffsetDeleteRequestTopic, step: Step, *, subscribed: bool
 ) -> OffsetDeleteResponseTopic:
     error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
             OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
-            for one in topic.partitions
+            for one in stepping(topic.partitions, step)
         ],
     )

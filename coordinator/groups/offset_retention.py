@@ -8,6 +8,7 @@ Kafka: GroupCoordinatorShard.cleanupGroupMetadata, GroupCoordinatorShard.onTopic
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 
 from odradek.coordinator.any_group.group_settings import GroupSettings
@@ -43,6 +44,8 @@ class OffsetRetention:
         self._clock = clock
         self._topic_ids = topic_ids
         self._next_check = Deadline(self._check, None)
+        # What is still to be deleted, in order.
+        self._waiting: deque[tuple[GroupShard, Iterator[list[JournalRecord]]]] = deque()
 
     # -- expired offsets ---------------------------------------------------------------------------
 
@@ -57,15 +60,10 @@ class OffsetRetention:
 
     def _check(self, _subject: None, now: Now) -> None:
         self.start(now)
-        self._expire(self._shards.serving())
-
-    def _expire(self, shards: Iterator[GroupShard]) -> None:
-        """Delete the expired offsets of all groups, one shard after another."""
-        shard = next(shards, None)
-        if shard is not None:
-            retention_ms = self._settings.offsets_retention_ms
-            parts = expired_in_parts(shard.state, self._clock().wall_ms, retention_ms)
-            self._delete_in_parts(shard, parts, lambda: self._expire(shards))
+        retention_ms = self._settings.offsets_retention_ms
+        for shard in self._shards.serving():
+            parts = expired_in_parts(shard.state, now.wall_ms, retention_ms)
+            self._delete_in_parts(shard, parts)
 
     # -- deleted topics ----------------------------------------------------------------------------
 
@@ -90,25 +88,25 @@ class OffsetRetention:
 
     # -- tombstones --------------------------------------------------------------------------------
 
-    def _delete_in_parts(
-        self,
-        shard: GroupShard,
-        parts: Iterator[list[JournalRecord]],
-        then: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Write the first part, and one in each of the next turns of the loop; then call `then`."""
-        is_over = True
+    def _delete_in_parts(self, shard: GroupShard, parts: Iterator[list[JournalRecord]]) -> None:
+        """Write a part in each turn of the loop, after those that wait already."""
+        self._waiting.append((shard, parts))
+        if len(self._waiting) == 1:
+            self._delete_part()
+
+    def _delete_part(self) -> None:
+        shard, parts = self._waiting[0]
+        part = None
         try:
             if shard in self._shards.serving():
-                for part in parts:
-                    is_over = False
-                    self._delete(shard, part)
-                    break
+                part = next(parts, None)
+            if part is not None:
+                self._delete(shard, part)
         finally:
-            if is_over:
-                self._loop.call_soon(then)
-            else:
-                self._loop.call_soon(self._delete_in_parts, shard, parts, then)
+            if part is None:
+                self._waiting.popleft()
+            if self._waiting:
+                self._loop.call_soon(self._delete_part)
 
     def _delete(self, shard: GroupShard, tombstones: list[JournalRecord]) -> None:
         outcome = Outcome(reply=None, records=tuple(tombstones), atomic=False)

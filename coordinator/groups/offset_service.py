@@ -4,10 +4,12 @@ Topics are those that exist, each with its name and id. Kafka: GroupCoordinatorS
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.runtime.alarm import Alarm
-from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
+from odradek.coordinator.runtime.steps import Step, free, no_step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
@@ -28,8 +30,15 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.storage.append import EndMarker
 
 from .classic_group_service import ClassicGroupService
-from .group_shards import GroupShards
-from .offset_requests import commit_in_transaction, commit_offsets, delete_offsets, fetch_offsets
+from .group_shards import GroupShard, GroupShards
+from .offset_deletion import commit_in_steps
+from .offset_requests import (
+    Commit,
+    commit_in_transaction,
+    commit_offsets,
+    delete_offsets,
+    fetch_offsets,
+)
 
 
 class OffsetService:
@@ -56,20 +65,22 @@ class OffsetService:
         request: OffsetCommitRequest,
         topics: Sequence[OffsetCommitRequestTopic],
         api_version: int,
+        step: Step = no_step,
     ) -> list[OffsetCommitResponseTopic]:
         """Commit offsets."""
         now = self._clock()
-        shard = self._shards.of(request.group_id)
-        outcome = commit_offsets(
-            shard.state,
+        commit = commit_offsets(
             request,
             topics,
             api_version,
             now_ms=now.wall_ms,
             max_metadata_units=self._max_metadata_units,
         )
-        self._classic.on_commit(shard, request.group_id, request.member_id, now)
-        answers = shard.journal.commit(outcome, now.wall_ms)
+
+        def extend_session(shard: GroupShard) -> None:
+            self._classic.on_commit(shard, request.group_id, request.member_id, now)
+
+        answers = self._commit(request.group_id, commit, now, step, confirm=extend_session)
         self._alarm.set(now)
         return answers
 
@@ -78,12 +89,15 @@ class OffsetService:
         request: TxnOffsetCommitRequest,
         topics: Sequence[OffsetCommitRequestTopic],
         api_version: int,
+        step: Step = no_step,
+        verify: Callable[[], None] = lambda: None,
     ) -> list[OffsetCommitResponseTopic]:
-        """Commit offsets that take effect when the producer's transaction is committed."""
+        """Commit offsets that take effect when the producer's transaction is committed.
+
+        `verify` raises if the transaction has ended meanwhile; it is called after the last step.
+        """
         now = self._clock()
-        shard = self._shards.of(request.group_id)
-        outcome = commit_in_transaction(
-            shard.state,
+        commit = commit_in_transaction(
             request,
             topics,
             api_version,
@@ -91,7 +105,40 @@ class OffsetService:
             max_metadata_units=self._max_metadata_units,
         )
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-        return shard.journal.commit(outcome, now.wall_ms, producer)
+
+        def confirm(_shard: GroupShard) -> None:
+            if step is not no_step:
+                verify()
+
+        return self._commit(request.group_id, commit, now, step, producer, confirm=confirm)
+
+    def _commit(
+        self,
+        group_id: str,
+        commit: Commit,
+        now: Now,
+        step: Step,
+        producer: ProducerIdAndEpoch = NO_PRODUCER,
+        *,
+        confirm: Callable[[GroupShard], None],
+    ) -> list[OffsetCommitResponseTopic]:
+        """Write a commit. It is encoded in steps, and the group must allow it after them too.
+
+        `confirm` is called when the group has allowed it.
+        """
+        shard = self._shards.of(group_id)
+        commit.check(shard.state, step)
+        outcome = commit.outcome(step)
+        prepared = None
+        if step is not no_step:
+            prepared = shard.journal.prepare(outcome, now.wall_ms, step, producer)
+            shard = self._shards.of(group_id)
+            commit.check(shard.state)
+        confirm(shard)
+        answers = shard.journal.commit(outcome, now.wall_ms, producer, prepared)
+        if prepared is not None:
+            free(step, prepared.encoded)
+        return answers
 
     def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:
         """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""
@@ -111,11 +158,15 @@ class OffsetService:
         return fetch_offsets(self._shards.of(wanted.group_id).state, wanted, topics, stable=stable)
 
     def delete(
-        self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
+        self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic], step: Step = no_step
     ) -> list[OffsetDeleteResponseTopic]:
         """Delete offsets."""
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        shard = self._shards.of(group_id)
-        outcome = delete_offsets(shard.state, group_id, topics)
-        return shard.journal.commit(outcome, self._clock().wall_ms)
+        return commit_in_steps(
+            partial(self._shards.of, group_id),
+            group_id,
+            lambda state, each_step: delete_offsets(state, group_id, topics, each_step),
+            self._clock().wall_ms,
+            step,
+        )

@@ -7,7 +7,8 @@
 There is no await between deciding and replaying, so the state does not change in between. A long
 decision is the exception: it is made and encoded in slices. A lock keeps others from changing what
 the controller's depend on; one about a group is made again if the group has changed
-(group_decisions.py). The append and the replay are one step, too. When the
+(group_decisions.py, offset_deletion.py), and a group must allow a long commit of offsets before and
+after it is encoded (offset_service.py). The append and the replay are one step, too. When the
 append fails, or a record cannot be encoded, neither log nor state has changed, and the ApiError
 goes to the client. A value with fields that its version does not have is replayed without them, as
 a restart will read it.
@@ -124,9 +125,9 @@ class Journal:
                 else:
                     self._append_and_replay(*prepared, now_ms, producer)
             except ApiError as error:
-                code = self._append_errors.get(error.code, error.code)
-                _report_failure(outcome, code)
-                raise ApiError(code, error.message) from error
+                known = self._known_to_clients(error)
+                _report_failure(outcome, known.code)
+                raise known from error
             except Exception:
                 _report_failure(outcome, ErrorCode.UNKNOWN_SERVER_ERROR)
                 raise
@@ -142,16 +143,28 @@ class Journal:
         self.log.append_marker(marker, now_ms)
         self._state.end_transaction(marker.producer_id, committed=marker.is_commit)
 
-    def prepare(self, outcome: Outcome[R], now_ms: int, step: Step) -> Prepared | None:
+    def prepare(
+        self,
+        outcome: Outcome[R],
+        now_ms: int,
+        step: Step,
+        producer: ProducerIdAndEpoch = NO_PRODUCER,
+    ) -> Prepared | None:
         """Make the batch of an outcome for `commit` at `now_ms`, in steps; None: it has no records.
 
-        Raises ApiError UNKNOWN_SERVER_ERROR.
+        Raises ApiError as `commit`.
         """
         assert outcome.atomic, "its records share one batch"
         if not outcome.records:
             return None
-        encoded = self._encode(outcome.records, step)
-        return Prepared(encoded, self._batch(encoded, now_ms, NO_PRODUCER, step))
+        try:
+            encoded = self._encode(outcome.records, step)
+            return Prepared(encoded, self._batch(encoded, now_ms, producer, step))
+        except ApiError as error:
+            raise self._known_to_clients(error) from error
+
+    def _known_to_clients(self, error: ApiError) -> ApiError:
+        return ApiError(self._append_errors.get(error.code, error.code), error.message)
 
     def _batch(
         self,

@@ -125,32 +125,42 @@ class DeadlineQueue:
         """
         self._next_pass_ms = now.timer_ms + 1
         for deadline in self._due(now.timer_ms):
-            again_ms = None
-            try:
-                deadline.expire(deadline.subject, now)
-            except Exception:
-                logger.exception("a deadline failed and is tried again: %r", deadline.subject)
-                again_ms = now.timer_ms + RETRY_FAILED_MS
-            if deadline.at_ms is not None and deadline.queued_at_ms is None:
-                deadline.at_ms = None  # else the call has cancelled or scheduled it
-                if again_ms is not None:
-                    self.schedule(deadline, again_ms)
+            if deadline is not None:
+                self._call(deadline, now)
             if not goes_on():
                 break
         self._next_pass_ms = None
 
-    def _due(self, now_ms: int) -> Iterator[Deadline[Any]]:
+    def _call(self, deadline: Deadline[Any], now: Now) -> None:
+        again_ms = None
+        try:
+            deadline.expire(deadline.subject, now)
+        except Exception:
+            logger.exception("a deadline failed and is tried again: %r", deadline.subject)
+            again_ms = now.timer_ms + RETRY_FAILED_MS
+        if deadline.at_ms is not None and deadline.queued_at_ms is None:
+            deadline.at_ms = None  # else the call has cancelled or scheduled it
+            if again_ms is not None:
+                self.schedule(deadline, again_ms)
+
+    def _due(self, now_ms: int) -> Iterator[Deadline[Any] | None]:
+        """Yield the deadlines that are due, and None for each entry that is out of date.
+
+        Ten thousand sessions that heartbeats have extended take as long as some that have expired.
+        """
         while self._heap and self._heap[0][0] <= now_ms:
             queued_at_ms, _, deadline = heapq.heappop(self._heap)
             if deadline.queued_at_ms != queued_at_ms:
-                continue  # it was scheduled for an earlier time, which has its own entry
+                yield None  # it was scheduled for an earlier time, which has its own entry
+                continue
             deadline.queued_at_ms = None
             if deadline.at_ms is None:
-                continue
-            if deadline.at_ms > now_ms:
+                yield None
+            elif deadline.at_ms > now_ms:
                 self._push(deadline, deadline.at_ms)
-                continue
-            yield deadline
+                yield None
+            else:
+                yield deadline
 
     def __len__(self) -> int:
         """The number of heap entries, stale ones included."""

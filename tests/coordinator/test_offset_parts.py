@@ -57,6 +57,26 @@ def test_a_turn_of_the_loop_deletes_a_part(groups: Groups, way: str) -> None:
     assert not left(groups.restarted())
 
 
+def test_a_turn_deletes_a_part_of_one_shard_only() -> None:
+    groups = Groups(partitions=10)
+    names = [f"group-{number}" for number in range(30)]
+    for name in names:
+        groups.commit(1, topic=OLD, group_id=name)
+    groups.coordinator.retention.on_topics_deleted([TOPIC])
+    shards = {groups.coordinator.shards.partition_of(name) for name in names}
+    found = [_shards_with_offsets(groups, names)]
+    while found[-1]:
+        groups.loop.turn()
+        found.append(_shards_with_offsets(groups, names))
+        assert found[-2] - found[-1] <= 1
+    assert found[0] >= len(shards) - 1
+
+
+def _shards_with_offsets(groups: Groups, names: list[str]) -> int:
+    left = [name for name in names if groups.committed(OLD[0], group_id=name) is not None]
+    return len({groups.coordinator.shards.partition_of(name) for name in left})
+
+
 def test_an_offset_that_is_committed_between_two_parts_stays(groups: Groups) -> None:
     expire(groups)
     groups.commit(7, partition=PARTITIONS - 1, topic=OLD)  # it has not been looked at

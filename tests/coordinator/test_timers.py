@@ -62,6 +62,23 @@ def test_a_deadline_that_is_moved_earlier_falls_once_and_early() -> None:
     assert fallen.by(300_000) == []
 
 
+def test_entries_of_moved_and_cancelled_deadlines_take_time_too() -> None:
+    fallen = Fallen()
+    deadlines = [fallen.deadline(str(number)) for number in range(10)]
+    for deadline in deadlines:
+        fallen.queue.schedule(deadline, 10)
+    for deadline in deadlines[:5]:
+        deadline.cancel()
+    for deadline in deadlines[5:]:
+        fallen.queue.schedule(deadline, 30)
+    left = iter((True, True, False))
+    fallen.queue.expire_due(Now(wall_ms=0, timer_ms=20), lambda: next(left))
+    assert list(left) == []
+    assert len(fallen.queue) == 10 - 3
+    assert fallen.by(20) == []
+    assert fallen.by(30) == ["5", "6", "7", "8", "9"]
+
+
 def test_a_cancelled_deadline_does_not_fall_and_wakes_nobody() -> None:
     fallen = Fallen()
     deadline = fallen.deadline("session")

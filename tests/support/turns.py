@@ -60,7 +60,7 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
 
     def turns(self) -> Turns:
         self._is_asked = True
-        quiet_ms = 1000 / _slowness()
+        quiet_ms = 1000 / slowness()
         return Turns(self._longest_s * quiet_ms, self._sum_s * quiet_ms, self._count, gc.collect())
 
     def _run_once(self) -> None:
@@ -84,7 +84,7 @@ class _MeasuredLoop(asyncio.SelectorEventLoop):
             self._collections_s += time.thread_time() - self._collection_began_s
 
 
-def _slowness() -> float:
+def slowness() -> float:
     """How many times longer this thread takes now than on a quiet machine; at least 1."""
     return max(1.0, min(_fixed_work_ms() for _ in range(3)) / FIXED_WORK_MS)
 

@@ -1,0 +1,42 @@
+"""Commits the deletion of many offsets of a group, which takes longer than a turn of the loop may.
+
+The tombstones share one batch. They are made and encoded in steps, in which other requests are
+served. They are written only if the group and the partitions for which it has offsets are the same
+as before; else the deletion is decided again.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, free, no_step
+
+from .group_decisions import FindShard, version_of
+from .group_state import GroupState
+
+R = TypeVar("R")
+
+
+def commit_in_steps(
+    find: FindShard,
+    group_id: str,
+    decide: Callable[[GroupState, Step], Outcome[R]],
+    now_ms: int,
+    step: Step,
+) -> R:
+    """Decide and commit, and return the reply. `find` finds the group's shard.
+
+    If the group changes twice meanwhile, the third attempt is made without a step. Raises ApiError.
+    """
+    for each_step in (step, step):
+        shard = find()
+        before = version_of(group_id, find), shard.state.offsets.known(group_id)
+        outcome = decide(shard.state, each_step)
+        prepared = shard.journal.prepare(outcome, now_ms, each_step)
+        if (version_of(group_id, find), shard.state.offsets.known(group_id)) == before:
+            reply = shard.journal.commit(outcome, now_ms, prepared=prepared)
+            if prepared is not None:
+                free(step, prepared.encoded)
+            return reply
+    shard = find()
+    return shard.journal.commit(decide(shard.state, no_step), now_ms)

@@ -1,0 +1,209 @@
+"""Commits and deletions of thousands of offsets give way; what happens meanwhile is respected.
+
+The CPU time between two steps is measured, because in each step other requests may be served.
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from odradek.coordinator.runtime.steps import Step
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.support.groups import GROUP, TOPIC, Groups
+from tests.support.turns import TURN_MS, slowness
+
+PARTITIONS = 4_000
+FEW = 20
+# A stretch that was long is measured again: the first one may have compiled a codec.
+ATTEMPTS = 3
+
+
+class Stretches:
+    """The step of a request. It measures the CPU time from each step to the next."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._longest_s = 0.0
+        self._began_s = time.thread_time()
+
+    def step(self) -> None:
+        now_s = time.thread_time()
+        self._longest_s = max(self._longest_s, now_s - self._began_s)
+        self.count += 1
+        self._began_s = time.thread_time()
+
+    def longest_ms(self) -> float:
+        """The longest stretch until now, on a quiet machine."""
+        self.step()
+        return self._longest_s * 1000 / slowness()
+
+
+class Once:
+    """A step that does something the first time."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do: Callable[[], object] | None = do
+
+    def step(self) -> None:
+        do, self._do = self._do, None
+        if do is not None:
+            do()
+
+
+def wanted(count: int, offset: int = 1) -> list[OffsetCommitRequestTopic]:
+    partitions = [
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset, committed_metadata=""
+        )
+        for index in range(count)
+    ]
+    return [OffsetCommitRequestTopic(name=TOPIC[0], topic_id=TOPIC[1], partitions=partitions)]
+
+
+def commit_all(
+    groups: Groups,
+    step: Step,
+    *,
+    count: int = PARTITIONS,
+    member_id: str = "",
+    generation_id: int = -1,
+) -> list[int]:
+    """Commit offset 1 of many partitions. Returns their error codes."""
+    request = OffsetCommitRequest(
+        group_id=GROUP,
+        member_id=member_id,
+        generation_id_or_member_epoch=generation_id,
+        topics=[],
+    )
+    (answer,) = groups.coordinator.offsets.commit(request, wanted(count), 9, step)
+    return [each.error_code for each in answer.partitions]
+
+
+def commit_all_in_transaction(
+    groups: Groups, step: Step, verify: Callable[[], None] = lambda: None
+) -> None:
+    request = TxnOffsetCommitRequest(
+        transactional_id="t", group_id=GROUP, producer_id=1, producer_epoch=0, topics=[]
+    )
+    topics = wanted(PARTITIONS)
+    groups.coordinator.offsets.commit_in_transaction(request, topics, 5, step, verify)
+
+
+def delete_offsets(groups: Groups, step: Step) -> None:
+    indexes = [OffsetDeleteRequestPartition(partition_index=index) for index in range(PARTITIONS)]
+    topic = OffsetDeleteRequestTopic(name=TOPIC[0], partitions=indexes)
+    groups.coordinator.offsets.delete(GROUP, [topic], step)
+
+
+def delete_group(groups: Groups, step: Step) -> int:
+    (result,) = groups.coordinator.admin.delete([GROUP], step)
+    return result.error_code
+
+
+def committed(groups: Groups) -> dict[int, int]:
+    fetch = OffsetFetchRequestGroup(group_id=GROUP, topics=None)
+    found = groups.coordinator.offsets.fetch(fetch, None)
+    return {each.partition_index: each.committed_offset for t in found for each in t.partitions}
+
+
+def nothing(_groups: Groups) -> None:
+    pass
+
+
+def with_offsets(groups: Groups) -> None:
+    commit_all(groups, Stretches().step)
+
+
+@pytest.mark.parametrize(
+    ("before", "work"),
+    [
+        (nothing, commit_all),
+        (nothing, commit_all_in_transaction),
+        (with_offsets, delete_offsets),
+        (with_offsets, delete_group),
+    ],
+)
+def test_work_on_many_offsets_gives_way(
+    before: Callable[[Groups], None], work: Callable[[Groups, Step], object]
+) -> None:
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        groups = Groups(partitions=1)
+        before(groups)
+        stretches = Stretches()
+        work(groups, stretches.step)
+        longest_ms = min(longest_ms, stretches.longest_ms())
+    assert longest_ms <= TURN_MS
+
+
+# -- what happens meanwhile ------------------------------------------------------------------------
+
+
+def test_a_member_that_leaves_meanwhile_does_not_commit() -> None:
+    groups = Groups()
+    (member,) = groups.stable_group()
+    leaving = Once(lambda: groups.leave(member))
+    with pytest.raises(ApiError) as caught:
+        commit_all(groups, leaving.step, count=FEW, member_id=member, generation_id=1)
+    assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert committed(groups.restarted()) == committed(groups) == {}
+
+
+def test_a_shard_that_goes_offline_meanwhile_takes_no_commit() -> None:
+    groups = Groups()
+    offline = Once(lambda: groups.coordinator.partition_offline(0))
+    with pytest.raises(ApiError) as caught:
+        commit_all(groups, offline.step, count=FEW)
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+    assert committed(groups.restarted()) == {}
+
+
+def test_a_transaction_is_verified_after_the_last_step() -> None:
+    groups = Groups()
+    stretches = Stretches()
+    steps_before: list[int] = []
+
+    def verify() -> None:
+        steps_before.append(stretches.count)
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "it has ended")
+
+    with pytest.raises(ApiError):
+        commit_all_in_transaction(groups, stretches.step, verify)
+    assert steps_before == [stretches.count]
+    assert not groups.logs[0].stored
+
+
+def test_an_offset_that_is_committed_meanwhile_is_deleted_with_the_group() -> None:
+    groups = Groups()
+    commit_all(groups, Stretches().step, count=FEW)
+    committing = Once(lambda: groups.commit(7, partition=FEW))
+    assert delete_group(groups, committing.step) == ErrorCode.NONE
+    assert committed(groups) == committed(groups.restarted()) == {}
+
+
+def test_a_group_that_changes_at_each_step_is_deleted_all_the_same() -> None:
+    groups = Groups()
+    commit_all(groups, Stretches().step, count=FEW)
+    others = iter(range(FEW, 100 * FEW))
+    assert delete_group(groups, lambda: groups.commit(7, partition=next(others))) == 0
+    assert committed(groups) == committed(groups.restarted()) == {}
+
+
+def test_a_group_that_a_member_joins_meanwhile_is_not_deleted() -> None:
+    groups = Groups()
+    commit_all(groups, Stretches().step, count=FEW)
+    joining = Once(groups.stable_group)
+    assert delete_group(groups, joining.step) == ErrorCode.NON_EMPTY_GROUP
+    assert len(committed(groups)) == len(committed(groups.restarted())) == FEW
