@@ -67,7 +67,7 @@ REASONS = {
         coordinator/groups/modern_group_commits.py: commit
         coordinator/groups/offset_requests.py: _record
         coordinator/groups/offset_retention.py: _delete
-        coordinator/groups/offset_service.py: commit commit_in_transaction delete
+        coordinator/groups/offset_service.py: _commit commit commit_in_transaction delete
         coordinator/share_state/share_coordinator.py: _commit
         coordinator/groups/share_group_service.py: _create_states _delete_states
         coordinator/share_groups/heartbeat.py: _initialization _update_target
@@ -154,7 +154,7 @@ REASONS = {
         broker/periodic_tasks.py: expire_producers
         coordinator/groups/offset_expiry.py: _has_expired
         coordinator/groups/offset_requests.py: commit_offsets
-        coordinator/groups/offset_retention.py: _expire
+        coordinator/groups/offset_retention.py: _check
         coordinator/share_state/share_coordinator.py: _write_cold_snapshots
         coordinator/share_groups/state_partitions.py: recent
         coordinator/share_state/table.py: cold_snapshot
