@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
-    context.broker.effective_config.refresh()
+    context.broker.applied_config.refresh(context.step)
     await context.broker.metadata_sync.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:
