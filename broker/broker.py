@@ -544,7 +544,6 @@ class Broker:
         self.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
-            self.applied_config.update_config,
             self.logins.update_config,
         ]
 

@@ -120,9 +120,9 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
     disk, cleaner = broker.disk, broker.log_cleaner
 
     async def remove_deleted() -> None:
-        due = manager.deletions.take_due()
-        failed = await disk.run(remove_paths, broker.files, due)
-        manager.deletions.note(due, failed)
+        while due := manager.deletions.take_due():
+            failed = await disk.run(remove_paths, broker.files, due)
+            manager.deletions.note(due, failed)
 
     async def expire_producers() -> None:
         for log in manager.logs():

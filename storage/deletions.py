@@ -16,6 +16,8 @@ from .files import Files
 _logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 60_000
+# A stop waits until those that were taken are removed.
+TAKEN_AT_ONCE = 100
 
 
 class Deletions:
@@ -39,10 +41,10 @@ class Deletions:
             heapq.heappush(self._due, (due_ms, self._added, path))
 
     def take_due(self) -> list[Path]:
-        """Take the paths that are due. The caller calls `remove_paths`, then `note`."""
+        """Take some of the paths that are due. The caller calls `remove_paths`, then `note`."""
         now_ms = self._timer_ms()
-        paths = []
-        while self._due and self._due[0][0] <= now_ms:
+        paths: list[Path] = []
+        while self._due and self._due[0][0] <= now_ms and len(paths) < TAKEN_AT_ONCE:
             paths.append(heapq.heappop(self._due)[2])
         return paths
 

@@ -18,8 +18,10 @@ The broker uses only this class; its parts are in directories/.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from msgspec.structs import replace
 
@@ -67,6 +69,9 @@ _logger = logging.getLogger(__name__)
 
 # More closed segments than that do not keep their files open: each may have three.
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
+# Logs are closed by so many threads. Each log needs some fsyncs, which wait for the disk. A file
+# system writes those of several threads together.
+CLOSING_THREADS = 8
 ROLLS_PER_RELEASE = 100  # a client can force many rolls in a moment, by timestamps
 
 # The checkpoint files in a log directory that have an entry per log.
@@ -119,6 +124,7 @@ class LogManager:
         self.on_full: Callable[[DataDirectory], object] = _ignore
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
         self._rolls = 0  # since closed segments were released
+        self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
         self._files = files
         self._report = report
@@ -542,7 +548,10 @@ class LogManager:
 
     def update_config(self, config: BrokerConfig) -> None:
         """Apply new broker settings. Settings that topics inherit are set on each log instead."""
-        self._config = self._opening.config = config
+        before, self._config = self._config, config
+        self._opening.config = config
+        if config.producer_id_expiration_ms == before.producer_id_expiration_ms:
+            return
         futures = (future.log for future in self.futures.values())
         for log in (*self._table.open.values(), *futures):
             log.producers.expiration_ms = config.producer_id_expiration_ms
@@ -625,10 +634,11 @@ class LogManager:
 
     def take_offline(self, directory: DataDirectory, reason: str) -> None:
         """Stop serving a directory: its logs answer KAFKA_STORAGE_ERROR until a restart."""
-        if not directory.is_online:
-            return
+        with self._going_offline:
+            if not directory.is_online:
+                return
+            directory.offline_reason = reason
         _logger.error("log directory %s is offline: %s", directory.path, reason)
-        directory.offline_reason = reason
         self.directories.remove(directory)
         self.offline[directory.path] = reason
         for found in self._table.lose(directory, f"{directory.path}: {reason}"):
@@ -674,14 +684,21 @@ class LogManager:
         """Close every log in it, even if some fail; return whether all were closed cleanly."""
         # Logs that are not open still have to be recovered.
         all_closed = not (directory.has_lost_log or self._table.not_open_in(directory))
-        for log in self._table.open_in(directory):
-            all_closed = all_closed and log.is_online  # the state of an offline log is unknown
-            try:
-                log.close(now_ms)
-            except ApiError as error:
-                _logger.error("%s was not closed cleanly: %s", log.name, error)
-                all_closed = False
-        return all_closed
+        with ThreadPoolExecutor(CLOSING_THREADS) as pool:
+            closed = pool.map(partial(_close_log, now_ms=now_ms), self._table.open_in(directory))
+            return all(list(closed)) and all_closed
+
+
+def _close_log(log: PartitionLog, now_ms: int) -> bool:
+    """Close a log, and return whether it was closed cleanly."""
+    if not log.is_online:  # its state is unknown
+        return False
+    try:
+        log.close(now_ms)
+    except ApiError as error:
+        _logger.error("%s was not closed cleanly: %s", log.name, error)
+        return False
+    return True
 
 
 def _ignore(_: object) -> None:

@@ -1,8 +1,8 @@
 """Applies configuration overrides that the metadata has replayed. Where they take effect:
 
     of a topic              in its logs; existing segments keep their size
-    of the broker           in EffectiveConfig, which passes them to the logs of every topic and to
-                            all others that follow it
+    of the broker           in EffectiveConfig, which passes them to all that follow it, and in the
+                            logs of every topic
     of a group              in the coordinator, which reads them at each use (group_configs.py)
     of client metrics       in the subscriptions of clients (telemetry/)
 
@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterable
 
 from odradek.broker.common.effective_config import EffectiveConfig
-from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -40,34 +40,44 @@ class AppliedConfig:
         self._configs = configs
         self._log_manager = log_manager
         self._subscriptions = subscriptions
+        self._changes = 0  # while one is applied to many logs, another may come
 
     def apply(self, changed: Iterable[ConfigResource], step: Step = no_step) -> None:
         """Apply the changes of these resources. All logs of a topic get the same one."""
+        self._changes += 1
         names: dict[int, set[str]] = {}
         for kind, name in stepping(changed, step):
             names.setdefault(kind, set()).add(name)
         if ConfigResourceType.BROKER in names:
-            self._effective_config.refresh()
+            self.refresh(step)
         if ConfigResourceType.CLIENT_METRICS in names:
-            self._subscriptions.update()
+            self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS])
         topics = names.get(ConfigResourceType.TOPIC, set())
         for name in stepping(sorted(topics), step):
-            self._update_logs(self._effective_config.current, name)
+            self._update_logs(name, step)
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 
-    def update_config(self, config: BrokerConfig) -> None:
-        """Apply changed settings of the broker to all logs; topics inherit them."""
-        for topic in {log.topic for log in self._log_manager.logs()}:
-            self._update_logs(config, topic)
-
-    def _update_logs(self, broker: BrokerConfig, topic: str) -> None:
-        """Apply a topic's overrides to its logs, and to their copies that are being moved."""
-        logs = self._log_manager.of_topic(topic).values()
-        if not logs:
+    def refresh(self, step: Step = no_step) -> None:
+        """Apply the broker's stored settings. If they changed, all topics inherit them."""
+        before = self._effective_config.current
+        self._effective_config.refresh()
+        if self._effective_config.current is before:
             return
-        config = broker.stored_topic_config(self._configs.of_topic(topic))
-        for log in logs:
+        self._changes += 1
+        for topic in dict.fromkeys(log.topic for log in stepping(self._log_manager.logs(), step)):
+            self._update_logs(topic, step)
+
+    def _update_logs(self, topic: str, step: Step) -> None:
+        """Apply a topic's overrides to its logs, and to their copies that are being moved."""
+        config, change = self._config_of(topic), self._changes
+        for log in stepping(self._log_manager.of_topic(topic).values(), step):
+            if change != self._changes:  # in the step; `config` is old
+                config, change = self._config_of(topic), self._changes
             log.update_config(config)
             future = self._log_manager.futures.get(log.key)
             if future is not None:
                 future.log.update_config(config)
+
+    def _config_of(self, topic: str) -> TopicConfig:
+        broker = self._effective_config.current
+        return broker.stored_topic_config(self._configs.of_topic(topic))

@@ -12,8 +12,9 @@ Kafka: ClientMetricsManager.createClientInstance, computeSubscriptionId.
 from __future__ import annotations
 
 import logging
+import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from odradek.config.client_metrics_config import (
@@ -23,7 +24,7 @@ from odradek.config.client_metrics_config import (
     subscription_of,
 )
 from odradek.config.errors import ConfigError
-from odradek.coordinator.java.java_hash import hash_map_order
+from odradek.coordinator.java.java_hash import SMALLEST_TABLE, hash_map_order
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.crc import crc32c
@@ -48,35 +49,36 @@ class Subscriptions:
     def __init__(self, configs: Configs) -> None:
         self.version = 0
         self._configs = configs
-        self._all: tuple[Subscription, ...] = ()
-        self._known: dict[str, tuple[Mapping[str, str], Subscription | None]] = {}
-        self.update()
+        self._by_name: dict[str, Subscription | None] = {}  # None: it is ignored
+        self.update(configs.names(ConfigResourceType.CLIENT_METRICS))
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._by_name)
 
-    def update(self) -> None:
-        """Read the subscriptions that have changed from the metadata again."""
+    def update(self, names: Iterable[str]) -> None:
+        """Read these subscriptions from the metadata again."""
         self.version += 1
-        names = hash_map_order(self._configs.names(ConfigResourceType.CLIENT_METRICS))
-        self._known = {name: self._read(name) for name in names}
-        self._all = tuple(each for _, each in self._known.values() if each is not None)
+        for name in names:
+            settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
+            if settings:
+                self._by_name[name] = self._read(name, settings)
+            else:
+                self._by_name.pop(name, None)
 
-    def _read(self, name: str) -> tuple[Mapping[str, str], Subscription | None]:
-        """The settings of a subscription, and what they mean: it takes long to compile patterns."""
-        settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
-        known = self._known.get(name)
-        if known is not None and known[0] == settings:
-            return known
+    def _read(self, name: str, settings: Mapping[str, str]) -> Subscription | None:
         try:
-            return dict(settings), subscription_of(settings)
+            return subscription_of(settings)
         except ConfigError as error:  # Kafka has stored it, and its patterns are Java's
             logger.error("the subscription %s is ignored: %s", name, error)
-            return dict(settings), None
+            return None
 
     def wanted_of(self, attributes: Mapping[str, str | None], step: Step = no_step) -> Wanted:
         """What a client with these attributes is to push."""
-        matching = [each for each in stepping(iter(self._all), step) if each.is_for(attributes)]
+        named = stepping(self._by_name.items(), step)
+        found = {name: each for name, each in named if each and each.is_for(attributes)}
+        # In the order in which a map of all subscriptions iterates.
+        table_size = max(SMALLEST_TABLE, math.ceil(len(self._by_name) * 4 / 3))
+        matching = [found[name] for name in hash_map_order(found, table_size, step)]
         names = dict.fromkeys(
             name
             for each in stepping(matching, step)
@@ -84,7 +86,9 @@ class Subscriptions:
         )
         intervals_ms = [each.interval_ms for each in matching]
         return Wanted(
-            metrics=(ALL_METRICS,) if ALL_METRICS in names else tuple(hash_map_order(names)),
+            metrics=tuple(
+                [ALL_METRICS] if ALL_METRICS in names else hash_map_order(names, step=step)
+            ),
             push_interval_ms=min([DEFAULT_INTERVAL_MS, *intervals_ms]),
         )
 

@@ -22,7 +22,6 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
 
 UNKNOWN_LAG = -1
@@ -78,7 +77,7 @@ async def describe(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path), topics=[]
         )
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in context.sliced(list(logs_in(manager, path, sizes))):
+    for log in logs_in(context, path, sizes):
         topic, index = log.partition
         if wanted is None or log.partition in wanted:
             partition = DescribeLogDirsPartition(
@@ -112,13 +111,15 @@ class LogInDirectory(NamedTuple):
     is_future: bool = False
 
 
-def logs_in(manager: LogManager, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
-    for log in manager.logs():
-        if manager.directory_of(log).path == path:
+def logs_in(context: RequestContext, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
+    manager = context.broker.log_manager
+    for log in context.sliced(manager.logs()):
+        is_open = manager.find(*log.key) is log  # it may have been deleted meanwhile
+        if is_open and manager.directory_of(log).path == path:
             yield LogInDirectory(log.key, log.size_bytes)
-    for not_open in manager.not_open():
+    for not_open in context.sliced(manager.not_open()):
         if not_open.key in sizes.not_open:
             yield LogInDirectory(not_open.key, sizes.not_open[not_open.key], UNKNOWN_LAG)
-    for future in manager.futures.values():
+    for future in context.sliced(manager.futures.values()):
         if future.home.path == path:
             yield LogInDirectory(future.key, future.size_bytes, future.lag, is_future=True)

@@ -28,7 +28,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
             updates, context.now_ms, validate_only=request.validate_only
         )
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
-    context.broker.effective_config.refresh()
+    context.broker.applied_config.refresh(context.step)
     await context.broker.metadata_sync.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:

@@ -8,6 +8,8 @@ change these functions.
 
 from collections.abc import Collection
 
+from .steps import Step, no_step, stepping
+
 SMALLEST_TABLE = 16
 
 
@@ -29,7 +31,9 @@ def partition_of(key: str, partition_count: int) -> int:
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
-def hash_map_order(keys: Collection[str], capacity: int = SMALLEST_TABLE) -> list[str]:
+def hash_map_order(
+    keys: Collection[str], capacity: int = SMALLEST_TABLE, step: Step = no_step
+) -> list[str]:
     """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates.
 
     `capacity`: what the map was created with.
@@ -44,7 +48,8 @@ def hash_map_order(keys: Collection[str], capacity: int = SMALLEST_TABLE) -> lis
         value = java_hash(key) & 0xFFFFFFFF
         return (value ^ value >> 16) & (buckets - 1)
 
-    return sorted(keys, key=bucket)
+    buckets_of = {key: bucket(key) for key in stepping(keys, step)}
+    return sorted(buckets_of, key=buckets_of.__getitem__)
 
 
 def utf16_units(text: str) -> int:

@@ -36,3 +36,14 @@ def test_what_could_not_be_removed_is_due_again_later() -> None:
     assert deletions.take_due() == []
     now_ms = 60_000
     assert deletions.take_due() == [path]
+
+
+def test_thousands_are_taken_in_parts_because_a_stop_waits_for_a_part() -> None:
+    deletions = Deletions(lambda: 0)
+    paths = [Path(f"path-{number}") for number in range(1_000)]
+    deletions.add(paths, 0)
+    parts = []
+    while part := deletions.take_due():
+        parts.append(part)
+    assert max(map(len, parts)) <= 100
+    assert [path for part in parts for path in part] == paths

@@ -1,6 +1,7 @@
 """The logs of all directories: found after any stop, created, deleted, checkpointed."""
 
 import errno
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -500,6 +501,25 @@ def test_what_is_no_log_is_left_alone(tmp_path: Path) -> None:
     assert manager.logs() == []
     manager.close(now_ms=NOW_MS)
     assert (node.paths[0] / "no_log").is_dir()
+
+
+def test_several_logs_are_synced_at_once_when_all_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    for number in range(2):
+        put(node.create(manager, "orders", number), b"v")
+    two = threading.Barrier(2, timeout=10.0)
+
+    def fsync(file: OpenFile) -> None:
+        if file.path.suffix == ".log":
+            two.wait()
+        Disk.fsync(node.disk, file)
+
+    monkeypatch.setattr(node.disk, "fsync", fsync)
+    manager.close(now_ms=NOW_MS)
+    assert (node.paths[0] / ".kafka_cleanshutdown").exists()
 
 
 def test_a_log_that_cannot_be_closed_does_not_keep_others_from_it(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Telemetry:
                 value=value,
             )
             self._configs.replay(record)
-        self._subscriptions.update()
+        self._subscriptions.update([name])
 
     def subscribe(self, id_: bytes = ZERO_UUID, client_id: str | None = "till") -> ClientInstance:
         """A client asks for its subscription. Raises ApiError."""
