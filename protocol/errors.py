@@ -146,12 +146,23 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+# A string of a response has at most 32,767 bytes, and a character at most 4.
+MAX_MESSAGE_CHARACTERS = 4_000
+
+
+def shortened_message(message: str) -> str:
+    """An error message that fits into a response, also when it quotes a very long name."""
+    if len(message) <= MAX_MESSAGE_CHARACTERS:
+        return message
+    return f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
+
+
 class ApiError(Exception):
     """An error that is returned to the client as an error code.
 
     It is raised where the error is detected, and converted to a response in one place per API.
     `message` says what is wrong, with the values. The client gets it if the response has a field
-    for it.
+    for it. A longer one than a response can hold is cut.
 
     An error that is kept in a result loses its traceback (`with_traceback(None)`). The traceback
     refers to the frame that keeps the error, so all that the frame holds would be a reference
@@ -159,6 +170,7 @@ class ApiError(Exception):
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
+        message = shortened_message(message)
         super().__init__(f"{code.name}: {message}")
         self.code = code
         self.message = message

@@ -67,6 +67,9 @@ from .topic_partition import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
+# The ids that mean unassigned, lost and migrating begin so. Kafka: DirectoryId.reserved.
+RESERVED_PREFIX = bytes(15)
+
 # More closed segments than that do not keep their files open: each may have three.
 MAX_CLOSED_SEGMENTS_OPEN = 1_000
 # Logs are closed by so many threads. Each log needs some fsyncs, which wait for the disk. A file
@@ -436,7 +439,7 @@ class LogManager:
 
         It is created in the directory with `directory_id` if that is online, else in the one with
         the fewest logs. A partition that is not `is_new` existed before. If the directory with
-        `directory_id` is not online, the log may be in an offline directory, and is not created
+        `directory_id` is not online, the log may still be in it, and is not created
         again. Raises ApiError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and
         NOT_LEADER_OR_FOLLOWER while the log is being recovered.
         """
@@ -487,6 +490,17 @@ class LogManager:
             self.on_directory_error(home, log)
         self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be created: {why}"
 
+    def may_be_offline(self, directory_id: bytes | None) -> bool:
+        """Whether a log that was not found may be in a directory that is not online.
+
+        `directory_id` is the directory that the metadata names; None or a reserved id if it does
+        not know it.
+        """
+        if any(each.directory_id == directory_id for each in self.data_directories):
+            return False
+        is_named = directory_id is not None and not directory_id.startswith(RESERVED_PREFIX)
+        return bool(self.offline) or is_named
+
     def _choose_directory(
         self, key: TopicPartition, directory_id: bytes | None, *, may_be_offline: bool
     ) -> DataDirectory:
@@ -496,8 +510,11 @@ class LogManager:
         )
         if wanted is not None:
             return wanted
-        if self.offline and may_be_offline:
-            text = f"{key[0]}-{key[1]} may be in an offline directory: {self.offline}"
+        if may_be_offline and self.may_be_offline(directory_id):
+            where = f"an offline directory: {self.offline}"
+            if not self.offline:
+                where = "a directory that is not in log.dirs any more: add it, or delete the topic"
+            text = f"{key[0]}-{key[1]} may be in {where}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         if not data_directories:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")

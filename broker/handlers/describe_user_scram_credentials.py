@@ -8,7 +8,7 @@ from collections import Counter
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode, shortened_message
 from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsCredential,
     DescribeUserScramCredentialsRequest,
@@ -62,5 +62,5 @@ def describe(context: RequestContext, user: str, times: int) -> DescribeUserScra
 
 def user_with_error(user: str, code: ErrorCode, text: str) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(
-        user=user, error_code=code, error_message=text, credential_infos=[]
+        user=user, error_code=code, error_message=shortened_message(text), credential_infos=[]
     )

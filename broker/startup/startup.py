@@ -231,13 +231,16 @@ def lead_log(
 ) -> None:
     """Create the log if it is missing, and set its leader epoch, if this node leads it.
 
-    A log that may exist in an offline directory is not created; it answers KAFKA_STORAGE_ERROR.
+    A log that may exist in a directory that is offline, or not in log.dirs any more, is not
+    created; it answers KAFKA_STORAGE_ERROR.
     Nothing is done for a log of another process.
     """
     if log_manager.is_elsewhere(topic.name, partition.index):
         return
+    directory_id = partition.directory_of(config.node_id)
     is_missing = log_manager.find(topic.name, partition.index) is None
-    if partition.leader != config.node_id and not (is_missing and log_manager.offline):
+    is_offline = is_missing and log_manager.may_be_offline(directory_id)
+    if partition.leader != config.node_id and not is_offline:
         return
     try:
         log_manager.create(
@@ -247,7 +250,7 @@ def lead_log(
             topic_config,
             now_ms=now_ms,
             leader_epoch=partition.leader_epoch,
-            directory_id=partition.directory_of(config.node_id),
+            directory_id=directory_id,
             is_new=False,
         )
     except ApiError as error:
@@ -278,7 +281,6 @@ def register_broker(
     controller.take_over(
         clean_shutdown=all(directory.had_clean_shutdown for directory in directories),
         directory_of=directories_of(log_manager),
-        any_offline=bool(log_manager.offline),
         now_ms=now_ms,
     )
     lead_logs(config, log_manager, controller.metadata, now_ms)

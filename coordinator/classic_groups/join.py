@@ -20,6 +20,7 @@ from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from odradek.protocol.schema import INT16_MAX
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
@@ -32,6 +33,8 @@ from .records import group_record, replaced_value
 # in which the response can tell a leader with a new id not to assign (KIP-814).
 FIRST_WITH_REQUIRED_ID = 4
 FIRST_WITH_SKIP_ASSIGNMENT = 9
+# A member id is a name, a hyphen and a UUID of 36 characters, and a string of an answer.
+MAX_NAME_BYTES = INT16_MAX - 37
 
 
 class JoinCall(NamedTuple):
@@ -121,6 +124,8 @@ class ClassicJoin:
     def _join_new(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
         instance = call.request.group_instance_id
         name = call.caller.client_id if instance is None else instance
+        # A longer name would make a member that no answer can mention.
+        name = name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
         member_id = f"{name}-{self._new_uuid()}"
         replaced = group.roster.of_instance(instance)
         if replaced is not None:

@@ -6,9 +6,7 @@ gets a task. That order is not specified by Java, but has not changed since 2014
 change these functions.
 """
 
-from collections.abc import Collection
-
-from .steps import Step, no_step, stepping
+from collections.abc import Callable, Collection
 
 SMALLEST_TABLE = 16
 
@@ -32,11 +30,13 @@ def partition_of(key: str, partition_count: int) -> int:
 
 
 def hash_map_order(
-    keys: Collection[str], capacity: int = SMALLEST_TABLE, step: Step = no_step
+    keys: Collection[str],
+    capacity: int = SMALLEST_TABLE,
+    step: Callable[[], object] = lambda: None,
 ) -> list[str]:
     """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates.
 
-    `capacity`: what the map was created with.
+    `capacity`: what the map was created with. `step` is called for each key (runtime/steps.py).
     """
     buckets = 1
     while buckets < capacity:
@@ -45,10 +45,11 @@ def hash_map_order(
         buckets *= 2
 
     def bucket(key: str) -> int:
+        step()
         value = java_hash(key) & 0xFFFFFFFF
         return (value ^ value >> 16) & (buckets - 1)
 
-    buckets_of = {key: bucket(key) for key in stepping(keys, step)}
+    buckets_of = {key: bucket(key) for key in list(keys)}  # others may change them in a step
     return sorted(buckets_of, key=buckets_of.__getitem__)
 
 

@@ -132,7 +132,6 @@ class Controller:
         *,
         clean_shutdown: bool,
         directory_of: Mapping[TopicPartition, bytes],
-        any_offline: bool = False,
         now_ms: int,
     ) -> list[TopicPartition]:
         """At start: lead the partitions that can be led. Returns those without a leader."""
@@ -141,7 +140,6 @@ class Controller:
             self.node_id,
             clean_shutdown=clean_shutdown,
             directory_of=directory_of,
-            any_offline=any_offline,
         )
         return self._journal.commit(outcome, now_ms)
 

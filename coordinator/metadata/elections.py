@@ -40,20 +40,19 @@ def take_over(
     *,
     clean_shutdown: bool,
     directory_of: Mapping[TopicPartition, bytes],
-    any_offline: bool = False,
 ) -> Outcome[list[TopicPartition]]:
     """Make the broker, at its start, the leader of every partition that has a replica here.
 
-    `directory_of`: the directory.id of each log that was found. `any_offline`: directories are
-    offline, and may contain the logs that were not found. The broker must have registered with the
-    directories that are online. The reply lists the partitions that have no leader.
+    `directory_of`: the directory.id of each log that was found. The broker must have registered
+    with the directories that are online. A log that was not found is in another directory, if the
+    metadata names one. The reply lists the partitions that have no leader.
     """
     records: list[JournalRecord] = []
     leaderless: list[TopicPartition] = []
     for topic in metadata.topics.values():
         for partition in topic.partitions.values():
             directory_id = directory_of.get(TopicPartition(topic.name, partition.index))
-            if _is_in_offline_directory(metadata, partition, node_id, directory_id, any_offline):
+            if _is_in_offline_directory(metadata, partition, node_id, directory_id):
                 change = _change_while_offline(metadata, topic, partition, node_id)
             else:
                 change = _change_at_start(
@@ -98,11 +97,10 @@ def _is_in_offline_directory(
     partition: Partition,
     node_id: int,
     directory_id: bytes | None,
-    any_offline: bool,
 ) -> bool:
-    """Whether the log is, or must be assumed to be, in a directory that is offline."""
+    """Whether the log is in a directory that is offline, or not in `log.dirs` any more."""
     if directory_id is None:
-        return any_offline and not _is_online(metadata, node_id, partition.directory_of(node_id))
+        directory_id = partition.directory_of(node_id)
     return not _is_online(metadata, node_id, directory_id)
 
 

@@ -186,6 +186,27 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
         assert all(log.log_end_offset == 1 for log in logs_of(healed))
 
 
+async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
+    tmp_path: Path,
+) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.produce("t", batch_of(b"v"), range(PARTITIONS))
+        away = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    for _ in range(2):
+        async with broker_in_loop(directories[:1], FaultyFiles()) as served:
+            found = await metadata(served)
+            assert {index for index, one in found.items() if one.leader_id == -1} == away
+            for index in range(PARTITIONS):
+                error = ErrorCode.KAFKA_STORAGE_ERROR if index in away else ErrorCode.NONE
+                assert await fetch_code(served, index) == error
+        assert not any((directories[0] / f"t-{index}").exists() for index in away)
+    async with broker_in_loop(directories, FaultyFiles()) as again:
+        assert [await fetch_code(again, index) for index in range(PARTITIONS)] == [0] * PARTITIONS
+        assert all(log.log_end_offset == 1 for log in logs_of(again))
+
+
 def registered(served: BrokerInLoop) -> set[bytes]:
     return set(served.broker.metadata.brokers[0].log_dirs)
 

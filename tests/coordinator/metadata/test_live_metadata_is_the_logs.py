@@ -224,13 +224,12 @@ class ControllerConversation(RuleBasedStateMachine):
     def fence(self) -> None:
         self.attempt(lambda: self.controller.fence_broker(0))
 
-    @rule(clean=st.booleans(), any_offline=st.booleans(), place=directories)
-    def take_over(self, clean: bool, any_offline: bool, place: bytes) -> None:
+    @rule(clean=st.booleans(), place=directories)
+    def take_over(self, clean: bool, place: bytes) -> None:
         self.attempt(
             lambda: self.controller.take_over(
                 clean_shutdown=clean,
                 directory_of={("a", 0): place},
-                any_offline=any_offline,
                 now_ms=0,
             )
         )

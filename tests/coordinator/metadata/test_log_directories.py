@@ -64,7 +64,6 @@ def start(metadata: Metadata, **directory_of: bytes) -> list[tuple[str, int]]:
         NODE,
         clean_shutdown=True,
         directory_of=places,
-        any_offline=len(directories(metadata)) < 2,
     )
     return metadata.commit(outcome)
 
