@@ -125,7 +125,12 @@ class Changing:
         common = {
             "sink": sink,
             "topic": self.targets[name] if name == COMPACTED else "",
-            "conf": {"spark.sql.files.maxPartitionBytes": rng.choice(["128m", "500", "2000"])},
+            # The files are divided by both. Otherwise the number of cores counts that a cluster has
+            # at the moment, which nobody can repeat.
+            "conf": {
+                "spark.sql.files.maxPartitionBytes": rng.choice(["128m", "500", "2000"]),
+                "spark.sql.files.minPartitionNum": str(rng.choice([1, 2, 4])),
+            },
             "fail": fail,
             "stop_after_s": rng.uniform(1, 8),
         }
