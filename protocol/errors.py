@@ -154,7 +154,8 @@ def shortened_message(message: str) -> str:
     """An error message that fits into a response, also when it quotes a very long name."""
     if len(message) <= MAX_MESSAGE_CHARACTERS:
         return message
-    return f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
+    half = MAX_MESSAGE_CHARACTERS // 2
+    return f"{message[: half - 1]}…{message[-half:]}"
 
 
 class ApiError(Exception):
@@ -162,7 +163,7 @@ class ApiError(Exception):
 
     It is raised where the error is detected, and converted to a response in one place per API.
     `message` says what is wrong, with the values. The client gets it if the response has a field
-    for it. A longer one than a response can hold is cut.
+    for it. One that is longer than a response can hold lacks its middle.
 
     An error that is kept in a result loses its traceback (`with_traceback(None)`). The traceback
     refers to the frame that keeps the error, so all that the frame holds would be a reference
