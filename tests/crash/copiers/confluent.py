@@ -83,6 +83,8 @@ def copy_batch(task: Task, consumer: Consumer, producer: Producer, origins: list
         if error.args[0].txn_requires_abort():
             report_error(error)
             producer.abort_transaction(TIMEOUT_S)
+        elif error.args[0].code() == KafkaError._FATAL:
+            producer.abort_transaction(TIMEOUT_S)  # raises the cause, which `produce` does not name
         raise
     transaction.report_end()
 
