@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from odradek.broker.broker import Broker
 from odradek.storage.deletions import remove_paths
-
-if TYPE_CHECKING:
-    from .broker import Broker  # it imports the tasks' owners in this room
 
 logger = logging.getLogger("odradek.periodic_tasks")
 
