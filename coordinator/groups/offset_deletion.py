@@ -16,6 +16,8 @@ from .group_state import GroupState
 
 R = TypeVar("R")
 
+ATTEMPTS_IN_STEPS = 2
+
 
 def commit_in_steps(
     find: FindShard,
@@ -26,13 +28,13 @@ def commit_in_steps(
 ) -> R:
     """Decide and commit, and return the reply. `find` finds the group's shard.
 
-    If the group changes twice meanwhile, the third attempt is made without a step. Raises ApiError.
+    If the group changes in each attempt, the next one is made without a step. Raises ApiError.
     """
-    for each_step in (step, step):
+    for _ in range(ATTEMPTS_IN_STEPS):
         shard = find()
         before = version_of(group_id, find), shard.state.offsets.known(group_id)
-        outcome = decide(shard.state, each_step)
-        prepared = shard.journal.prepare(outcome, now_ms, each_step)
+        outcome = decide(shard.state, step)
+        prepared = shard.journal.prepare(outcome, now_ms, step)
         if (version_of(group_id, find), shard.state.offsets.known(group_id)) == before:
             reply = shard.journal.commit(outcome, now_ms, prepared=prepared)
             if prepared is not None:
