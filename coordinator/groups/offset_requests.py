@@ -67,12 +67,7 @@ def commit_offsets(
     max_metadata_units: int,
 ) -> "Commit":
     """Return the commit of a request."""
-    committer = Committer(
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        api_version,
-    )
+    committer = _committer(request, api_version, is_transactional=False)
     expires_ms = NO_EXPIRY
     if request.retention_time_ms != NO_EXPIRY:
         expires_ms = now_ms + request.retention_time_ms
@@ -88,14 +83,23 @@ def commit_in_transaction(
     max_metadata_units: int,
 ) -> "Commit":
     """Return the commit of a request whose offsets take effect with the producer's transaction."""
-    committer = Committer(
+    committer = _committer(request, api_version, is_transactional=True)
+    return Commit(request.group_id, committer, topics, now_ms, max_metadata_units)
+
+
+def _committer(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+    api_version: int,
+    *,
+    is_transactional: bool,
+) -> Committer:
+    return Committer(
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         api_version,
-        is_transactional=True,
+        is_transactional=is_transactional,
     )
-    return Commit(request.group_id, committer, topics, now_ms, max_metadata_units)
 
 
 def _check_commit(state: GroupState, group_id: str, committer: Committer) -> PartitionCheck | None:
