@@ -59,6 +59,7 @@ class Refusal(Enum):
 _FAILED = (
     re.escape(FAILURE),
     r"Python worker exited unexpectedly",
+    r"Python worker failed to connect back",  # Spark waits ten seconds for a process to start
     r"ended the task before all of its rows had arrived",
     r"ExecutorLostFailure",
 )
