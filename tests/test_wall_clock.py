@@ -88,7 +88,7 @@ REASONS = {
     """,
     "calculates with a `now_ms` that is a time of the timer clock": """
         broker/admin/recent_deletions.py: _keep
-        broker/network/connection.py: _has_cached_pages
+        broker/network/answer_sender.py: _has_cached_pages
         broker/quotas/rates.py: _refill _window_ms record
         broker/quotas/request_meter.py: take_permits
         broker/quotas/used_rates.py: _forget_inactive

@@ -12,15 +12,18 @@ from operator import attrgetter
 from odradek.broker.broker import Broker
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
+from odradek.broker.turns.turn_queue import TurnQueue
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 
 from .acceptor import Acceptor
-from .connection import SHARED_BYTES, Connection, ConnectionSupport
+from .answer_sender import SEND_S, SenderSupport
+from .connection import Connection, ConnectionSupport
 from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
 from .listeners import BoundListener
 from .output import PlainOutput
+from .receive_buffer import SHARED_BYTES
 from .tls_handshakes import Handshakes
 from .tls_transport import output_of
 
@@ -59,8 +62,13 @@ class Server:
             frame_memory=self._frame_memory,
             group_turns=broker.group_turns,
             large_turns=broker.large_turns,
-            files=broker.files,
-            disk=broker.disk,
+            sender=SenderSupport(
+                loop=self._loop,
+                timer_ms=broker.timer_ms,
+                send_turns=TurnQueue(self._loop, SEND_S),
+                files=broker.files,
+                disk=broker.disk,
+            ),
             receive_view=memoryview(bytearray(SHARED_BYTES)),
             opened=self._opened,
             closed=self._closed,

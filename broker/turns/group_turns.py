@@ -2,26 +2,24 @@
 
 A thousand members that learn of a rebalance send their next requests at once. Served in one turn of
 the loop, they would delay a producer by 50 ms and more. So each turn serves them for one
-millisecond; the others stay in their connections' buffers. The next turn begins with those that
-have waited longest, then serves what else has arrived. The members lose nothing: each would have
-waited for those before it anyway.
+millisecond; the others stay in their connections' buffers.
 
 After a stall of the process, heartbeats that came in time are still in the sockets:
 `after_arrivals` has them served before the group coordinator expires any member.
 
-The loop does not announce its turns. GroupTurns asks to be called in the next one as soon as
-several group requests have been served, which is not worth it for a single heartbeat.
+A single heartbeat does not look at the clock: GroupTurns limits a turn as soon as several group
+requests have been served.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 from odradek.protocol.api_keys import ApiKey
+
+from .turn_queue import TurnQueue, TurnTaker
 
 # The APIs whose requests wait for a turn.
 GROUP_APIS = frozenset(
@@ -40,42 +38,25 @@ TURN_S = 0.001
 UNTIMED_REQUESTS = 16
 
 
-class TurnTaker(Protocol):
-    """A connection whose next request is one of GROUP_APIS."""
-
-    def take_turn(self) -> None:
-        """Called when the request that had to wait may be served."""
-
-
-class GroupTurns:
-    """The time that is left in this turn, and the connections that wait for a later one."""
+class GroupTurns(TurnQueue):
+    """The connections whose next request is one of GROUP_APIS, and must wait."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._loop = loop
-        self._clock = clock
+        super().__init__(loop, TURN_S, clock)
         self._served = 0
-        self._until = 0.0
-        self._is_scheduled = False
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._is_entitled = False  # whether the connection that asks next has already waited
 
     def has_room_for(self, connection: TurnTaker) -> bool:
         """Whether the connection may be served this turn. If not, `take_turn` is called later."""
         self._served += 1
-        if self._is_entitled:
-            self._is_entitled = False
+        if self.is_entitled(connection):
             return True
         if self._served <= UNTIMED_REQUESTS and not self._waiting:
             return True
-        now = self._clock()
-        if not self._is_scheduled:
-            self._until = now + TURN_S
-            self._schedule()
-        if now < self._until:
+        if self.has_time():
             return True
-        self._waiting.append(connection.take_turn)
+        self.wait_for(connection)
         return False
 
     def after_arrivals(self, callback: Callable[[], None]) -> None:
@@ -88,25 +69,10 @@ class GroupTurns:
 
     def _after_waiting(self, callback: Callable[[], None]) -> None:
         if self._waiting:
-            self._waiting.append(callback)
+            self.wait(callback)
         else:
             callback()
 
-    def _schedule(self) -> None:
-        self._is_scheduled = True
-        self._loop.call_soon(self._next_turn)
-
     def _next_turn(self) -> None:
-        self._is_scheduled = False
         self._served = 0
-        if not self._waiting:
-            return
-        now = self._clock()
-        self._until = now + TURN_S
-        self._schedule()
-        for _ in range(len(self._waiting)):
-            self._is_entitled = True
-            self._waiting.popleft()()
-            self._is_entitled = False
-            if self._clock() >= self._until:
-                break
+        super()._next_turn()

@@ -4,11 +4,14 @@ import asyncio
 import struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.network.connection import SHARED_BYTES, Connection
+from odradek.broker.network.answer_sender import SEND_S
+from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
+from odradek.broker.network.receive_buffer import SHARED_BYTES
 from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GroupTurns
 from odradek.broker.turns.large_turns import LargeTurns
+from odradek.broker.turns.turn_queue import TurnQueue
 from odradek.storage.files import Files
 
 LIMIT = 8 * 1024 * 1024
@@ -36,7 +39,7 @@ class FakeAnswer:
 
 
 class FakeServer:
-    """What a connection needs of its server (ConnectionSupport)."""
+    """What a connection needs of its server (ConnectionSupport and SenderSupport)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, memory_bytes: int = 4 * LIMIT) -> None:
         self.loop = loop
@@ -45,6 +48,8 @@ class FakeServer:
         self.frame_memory = FrameMemory(loop, memory_bytes)
         self.group_turns = GroupTurns(loop, self.clock)
         self.large_turns = LargeTurns(loop)
+        self.send_turns = TurnQueue(loop, SEND_S)
+        self.sender = self
         self.ticks = 0
         self.dispatcher = self
         self.disk = DiskExecutor(loop)

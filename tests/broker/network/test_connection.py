@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 import pytest_asyncio
 
-from odradek.broker.network.connection import CHECKED_MS, FILE_CHUNK_BYTES, Connection
+from odradek.broker.network.answer_sender import CHECKED_MS, FILE_CHUNK_BYTES
+from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
@@ -128,7 +129,7 @@ async def test_the_buffer_of_a_request_that_needed_a_grant_is_freed_when_it_is_a
 def has_arrived(server: FakeServer, request: bytes) -> bool:
     """Whether this is what the first connection has received and not served."""
     connection = server.connections[0]
-    return connection._end - connection._start == 4 + len(request)
+    return connection._received.unserved_bytes == 4 + len(request)
 
 
 async def test_the_next_request_waits_until_the_one_before_is_answered(
@@ -275,7 +276,7 @@ async def test_pages_are_checked_again_if_the_client_did_not_read_for_a_while(
     server.answers[b"fetch"] = FakeAnswer(RecordsSlice(Files().open(path), 0, len(data)))
     client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
     client.send(b"fetch")
-    await until(lambda: server.connections and server.connections[0]._watching)
+    await until(lambda: server.connections and server.connections[0].is_unread)
     times[0] = pause_ms
     assert await client.receive() == data
     checks = [position % FILE_CHUNK_BYTES for position in server.files.checked]
@@ -292,7 +293,7 @@ async def test_a_client_that_reads_slowly_gets_every_byte(
     sock = client.writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
     client.send(b"fetch", b"next")
-    await until(lambda: has_arrived(server, b"next") and server.connections[0]._watching)
+    await until(lambda: has_arrived(server, b"next") and server.connections[0].is_unread)
     assert server.served == [b"fetch"]
     assert await client.receive() == data
     assert await client.receive() == b"next"
@@ -311,10 +312,10 @@ async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
     client.send(b"hello")
     assert await client.receive() == b"hello"
     connection = server.connections[0]
-    connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
+    connection._sender._output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
     client.writer.transport.pause_reading()
     client.send(b"large", b"slow")
-    await until(lambda: connection._watching and connection._waiting is not None)
+    await until(lambda: connection.is_unread and connection._waiting is not None)
     received = os.read(sock.fileno(), 1024) if does_client_read else b""
     connection._waited(server.answers[b"slow"], done(b"at last"))
     client.writer.transport.resume_reading()

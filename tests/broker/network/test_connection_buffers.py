@@ -15,15 +15,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.broker.network import connection
-from odradek.broker.network.connection import (
-    ANSWERS_BYTES,
+from odradek.broker.network.answer_sender import ANSWERS_BYTES
+from odradek.broker.network.connection import TURN_BYTES, Connection
+from odradek.broker.network.output import PlainOutput
+from odradek.broker.network.receive_buffer import (
     SHARED_BYTES,
     START_BYTES,
-    TURN_BYTES,
     WAITING_BYTES,
-    Connection,
+    ReceiveBuffer,
 )
-from odradek.broker.network.output import PlainOutput
+from odradek.broker.requests.dispatch import SlicedAnswer
 from odradek.broker.security.session import Session
 from odradek.broker.turns.large_turns import LARGE_BYTES
 from odradek.protocol.api_keys import ApiKey
@@ -120,12 +121,15 @@ class WiredConnections(FakeServer):
         self.group_turns = self.turns  # type: ignore[assignment] # it has what is asked of it
         self.parked: list[asyncio.Future[bytes]] = []
         self.answer = b""
+        self.lent: set[bytes] = set()  # requests that are served in slices
         self.wires = [Wire(self, one) for one in requests]
 
-    def dispatch(self, session: Session, frame: memoryview) -> FakeAnswer:
+    def dispatch(self, session: Session, frame: memoryview) -> FakeAnswer | SlicedAnswer:
         request = bytes(frame)
         wire = next(wire for wire in self.wires if wire.connection.session is session)
         wire.served.append(request)
+        if request in self.lent:
+            return Lent()
         kind = HEADER.unpack_from(request)[1]
         if kind != WAITS:
             return FakeAnswer(self.answer or request[: HEADER.size])
@@ -267,13 +271,13 @@ async def test_answers_to_small_requests_do_not_move_a_large_buffer_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moved: list[int] = []
-    make_room = Connection._make_room
+    make_room = ReceiveBuffer._make_room
 
-    def noted(connection: Connection) -> None:
-        moved.append(connection._end - connection._start)
-        make_room(connection)
+    def noted(buffer: ReceiveBuffer) -> None:
+        moved.append(buffer.unserved_bytes)
+        make_room(buffer)
 
-    monkeypatch.setattr(Connection, "_make_room", noted)
+    monkeypatch.setattr(ReceiveBuffer, "_make_room", noted)
     waiting = [request(WAITS, 500, number) for number in range(4000)]
     with connections_of([request(PLAIN, MIB), *waiting]) as made:
         (wire,) = made.wires
@@ -288,6 +292,34 @@ async def test_answers_to_small_requests_do_not_move_a_large_buffer_each(
             await made.resolve()
         assert wire.left
     assert max(moved, default=0) <= START_BYTES
+
+
+class Lent(SlicedAnswer):
+    """The answer to a request that is served in slices, and needs one."""
+
+    def __init__(self) -> None:
+        self.pending = None
+        self.meter = None
+
+    def begin(self, frame: memoryview) -> None:
+        self.response = bytes(frame[: HEADER.size])
+
+    def encoded(self) -> tuple[bytearray, list]:
+        return FakeAnswer(self.response).encoded()
+
+
+async def test_requests_behind_one_that_keeps_its_buffer_are_served() -> None:
+    large = request(PLAIN, 2 * MIB - 100, 1)  # its buffer is kept for the next ones
+    keeps = request(PLAIN, MIB, 2)
+    small = [request(PLAIN, 100, number) for number in range(3, 6)]
+    with connections_of([large, keeps, *small]) as made:
+        made.lent.add(keeps)
+        (wire,) = made.wires
+        for _ in range(PATIENCE):
+            while wire.feed(2 * MIB):
+                pass
+            await asyncio.sleep(0)
+        assert wire.served == wire.requests
 
 
 async def test_requests_that_follow_one_that_waited_are_dropped_when_the_client_is_gone(

@@ -28,7 +28,7 @@ async def send_buffer_bytes(
         with WireClient(broker.port, own_host=own_host, receive_buffer_bytes=receive_buffer_bytes):
             await until(lambda: connections)
             (connection,) = connections
-            size: int = connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+            size: int = connection._sender._output.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
             return size
 
 
