@@ -51,8 +51,8 @@ _ZSTD_PIECE_BYTES = 512
 # A decompressor keeps the largest window it has used. This size covers all usual levels.
 _ZSTD_MAX_CACHED_WINDOW_BYTES = 8 << 20
 _thread_state = threading.local()
-# So many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes 11
-# bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in LZ4.
+# So many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes
+# 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in LZ4.
 GZIP_PART_BYTES = 256
 _LZ4_PART_BYTES = 8 << 10
 _LZ4_INPUT_BYTES = 256 << 10  # the library copies unused input at each call
