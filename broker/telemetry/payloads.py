@@ -21,6 +21,7 @@ from functools import partial
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.protocol.compression import (
+    GZIP_PART_BYTES,
     CompressionType,
     DecompressionError,
     StreamTooLargeError,
@@ -33,7 +34,9 @@ from .otlp import OtlpError, Point, TooManyFieldsError, read_points
 MAX_EXPANSION = 8
 MAX_WAITING_PUSHES = 16
 MAX_SMALL_PUSHES = 64  # in place of one large push
-MAX_PARTS = 1_000  # gzip members, snappy blocks, zstd frames
+# gzip members, snappy blocks, zstd frames; on the event loop, and in a disk thread at least
+MAX_SMALL_PARTS = 64
+MAX_PARTS = 1_000
 SMALL_BYTES = 64 * 1024
 SLICE_S = 0.001
 
@@ -79,11 +82,13 @@ class Payloads:
 
     async def _decompress(self, compression: CompressionType, stored: bytes) -> bytes:
         limit_bytes = MAX_EXPANSION * self._max_bytes
-        decompressed = partial(decompress, compression, stored, max_parts=MAX_PARTS)
+        max_parts = max(MAX_PARTS, -(-self._max_bytes // GZIP_PART_BYTES))
+        decompressed = partial(decompress, compression, stored)
         try:
             with suppress(StreamTooLargeError):
-                return decompressed(max_bytes=min(SMALL_BYTES, limit_bytes))
-            return await self._disk.run(decompressed, max_bytes=limit_bytes)
+                small_bytes = min(SMALL_BYTES, limit_bytes)
+                return decompressed(max_bytes=small_bytes, max_parts=MAX_SMALL_PARTS)
+            return await self._disk.run(decompressed, max_bytes=limit_bytes, max_parts=max_parts)
         except StreamTooLargeError as error:
             raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE, str(error)) from None
         except DecompressionError as error:

@@ -328,6 +328,13 @@ def test_the_parts_of_a_stream_are_counted(kind: str) -> None:
         decompress(codec, stream, max_parts=100)
 
 
+@pytest.mark.parametrize("codec", [GZIP, LZ4])
+def test_bytes_of_a_stream_whose_blocks_are_unknown_count_as_parts(codec: CompressionType) -> None:
+    stream = compress(codec, random.Random(1).randbytes(1 << 20))
+    with pytest.raises(StreamTooLargeError, match=f"{codec.name.lower()} data has more than 64"):
+        decompress(codec, stream, max_parts=64)
+
+
 def test_a_large_lz4_frame_is_read_in_pieces() -> None:
     noise = random.Random(1).randbytes(3 << 20)  # does not compress: many pieces of input
     assert decompress(LZ4, compress(LZ4, noise)) == noise

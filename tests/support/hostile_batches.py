@@ -66,6 +66,17 @@ def gzip_members(count: int) -> bytes:
     return batch_around(gzip.compress(SMALLEST_RECORD) + gzip.compress(b"") * count, GZIP, 1)
 
 
+def gzip_blocks(count: int) -> bytes:
+    """A gzip member of so many deflate blocks that hold nothing, and have tables of codes."""
+    # HLIT, HDIST, HCLEN; lengths for codes 18 and 1; 256 zeros, and twice the length 1; the end.
+    fields = [(0, 1), (2, 2), (0, 5), (0, 5), (14, 4), (0, 6), (1, 3), (0, 42), (1, 3)]
+    fields += [(1, 1), (127, 7), (1, 1), (107, 7), (0, 3)]
+    bits = "".join(f"{value:0{width}b}"[::-1] for value, width in fields) * 8
+    eight = int(bits[::-1], 2).to_bytes(len(bits) // 8, "little")
+    stored = gzip.compress(b"")[:10] + eight * (count // 8) + b"\x03\0" + bytes(8)
+    return batch_around(stored, GZIP, 1)
+
+
 def zstd_frames(count: int) -> bytes:
     """A record in front of so many zstd frames that hold nothing."""
     empty = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
@@ -126,6 +137,7 @@ KINDS = {
     "value_to_recompress": Kind(lambda: zeros(90 << 20, ZSTD), RECOMPRESSED),
     "headers": Kind(lambda: headers(480_000), COMPACTED),
     "gzip_members": Kind(lambda: gzip_members(49_000), COMPACTED),
+    "gzip_blocks": Kind(lambda: gzip_blocks(88_000), COMPACTED),
     "zstd_frames": Kind(lambda: zstd_frames(110_000), COMPACTED),
     "zstd_blocks": Kind(lambda: zstd_blocks(330_000), COMPACTED),
     "snappy_blocks": Kind(lambda: snappy_blocks(199_000), COMPACTED),

@@ -15,6 +15,8 @@ from typing import Protocol
 from .exchange import Login, SaslAuthenticationError, SaslError, Step
 from .unsecured_tokens import InvalidTokenError
 
+# A response is parsed on the event loop, 100 ns a byte, before anybody is logged in.
+MAX_RESPONSE_BYTES = 64 << 10
 _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x21-\x7e \t\r\n]+"
 _INITIAL_RESPONSE = re.compile(
@@ -58,6 +60,8 @@ class OAuthBearerExchange:
 
 
 def _parse(response: bytes) -> tuple[str | None, str]:
+    if len(response) > MAX_RESPONSE_BYTES:
+        raise SaslError(f"an OAUTHBEARER message of {len(response)} bytes is too long")
     match = _INITIAL_RESPONSE.fullmatch(response.decode("utf-8", "replace"))
     if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")

@@ -27,6 +27,8 @@ from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramM
 from .exchange import Login, SaslAuthenticationError, SaslError, Step
 from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
 
+# A message is matched on the event loop, 100 ns a byte, before anybody is logged in.
+MAX_MESSAGE_BYTES = 16 << 10
 _SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]"  # all except NUL, comma and equals sign
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
 _NAME = f"(?:{_SAFE}|=2C|=3D)+"
@@ -78,6 +80,8 @@ class ScramExchange:
 
     def evaluate(self, token: bytes) -> Step:
         """Evaluate the client's first or final message. Raises SaslError."""
+        if len(token) > MAX_MESSAGE_BYTES:
+            raise SaslError(f"a SCRAM message of {len(token)} bytes is too long")
         message = token.decode("utf-8", "replace")
         if self._waiting is None:
             self._waiting = self._first(message)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +83,16 @@ def test_no_message_is_a_login_or_a_fault(mechanism: str, tokens: list[bytes]) -
         except SaslError:
             return
         assert step.login is None, token
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "OAUTHBEARER"])
+def test_a_message_that_takes_long_to_parse_is_refused(mechanism: str) -> None:
+    token = {
+        "SCRAM-SHA-256": b"n,,n=alice,r=nonce" + b",a=b" * 25_000,
+        "OAUTHBEARER": b"n,,\x01auth=Bearer e30.e30.\x01" + b"a=b\x01" * 25_000 + b"\x01",
+    }[mechanism]
+    with pytest.raises(SaslError, match="is too long"):
+        EXCHANGES[mechanism]().evaluate(token)
 
 
 @given(st.data())

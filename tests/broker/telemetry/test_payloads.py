@@ -2,14 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from odradek.broker.telemetry.otlp import MAX_FIELDS
 from odradek.broker.telemetry.payloads import MAX_EXPANSION, MAX_WAITING_PUSHES, Payloads
+from odradek.protocol.batch_header import HEADER_BYTES
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ErrorCode
+from tests.support.hostile_batches import gzip_blocks
 from tests.support.otlp import gauge, message, metrics_data
 from tests.support.telemetry import MAX_BYTES, Telemetry, refused
 
@@ -46,7 +49,29 @@ async def test_a_stream_of_very_many_parts_is_refused(telemetry: Telemetry) -> N
     payloads = Payloads(telemetry.disk, MEBIBYTE)
     empty = compress(CompressionType.GZIP, b"")
     with refused(ErrorCode.TELEMETRY_TOO_LARGE):
-        await payloads.read(CompressionType.GZIP, empty * 2_000, lambda _: None)
+        await payloads.read(CompressionType.GZIP, empty * 5_000, lambda _: None)
+
+
+async def test_a_stream_that_takes_long_to_unpack_is_unpacked_in_a_thread(
+    telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads = Payloads(telemetry.disk, MEBIBYTE)
+    unpacked_in_thread = []
+    monkeypatch.setattr(telemetry.disk, "run", _noting(telemetry.disk.run, unpacked_in_thread))
+    await payloads.read(CompressionType.GZIP, gzip_blocks(8_000)[HEADER_BYTES:], lambda _: None)
+    assert unpacked_in_thread == [b""]
+
+
+def _noting(
+    run: Callable[..., Awaitable[bytes]], results: list[bytes]
+) -> Callable[..., Awaitable[bytes]]:
+    """As `run`; `results` gets what it returns."""
+
+    async def noted(*args: Any, **kwargs: Any) -> bytes:
+        results.append(await run(*args, **kwargs))
+        return results[-1]
+
+    return noted
 
 
 @pytest.mark.parametrize("codec", CODECS)
