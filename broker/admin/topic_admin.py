@@ -243,7 +243,10 @@ class TopicAdmin:
     async def _delete(
         self, slices: Slices, refs: Sequence[TopicRef], permits: Permits
     ) -> list[TopicDeletionResult]:
-        async with self._lock, self._log_cleaner.paused(self._partitions(slices, refs)):
+        async with (
+            self._lock,
+            self._log_cleaner.paused(self._partitions(slices, refs), slices.step),
+        ):
             now_ms = self._now_ms()
             async with self._operations.deciding:
                 results = self._controller.delete_topics(

@@ -2,10 +2,13 @@
 
 Startup is refused if the data cannot be read or must not be served by this broker: replicas of
 other brokers, other voters, a newer metadata.version, tiered storage, a metadata log in the wrong
-directory. The caller has locked the directories and verified that they belong to this node. The
-content of the metadata log is kept in `reading`, so that startup reads it once.
+directory, partitions without a metadata log. The caller has locked the directories and verified
+that they belong to this node. The content of the metadata log is kept in `reading`, so that startup
+reads it once.
 
-Kafka: KafkaRaftServer.initializeLogDirs, MetaPropertiesEnsemble.verify.
+Kafka: KafkaRaftServer.initializeLogDirs, MetaPropertiesEnsemble.verify. Kafka does not refuse
+partitions without a metadata log: with static voters it starts an empty cluster, and renames all
+partitions to `-stray`.
 """
 
 from __future__ import annotations
@@ -31,8 +34,14 @@ from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
-from odradek.storage.filenames import CLEAN_SHUTDOWN
+from odradek.storage.filenames import (
+    CLEAN_SHUTDOWN,
+    DirectoryState,
+    is_foreign_directory,
+    parse_partition_directory,
+)
 from odradek.storage.files import Files
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 logger = logging.getLogger("odradek.startup")
 
@@ -72,8 +81,11 @@ class Preflight:
         self._check_metadata_log_location(meta_properties)
         if self._config.texts.get(TIERED_STORAGE, "").strip().lower() == "true":
             raise RefusedToStartError(f"{TIERED_STORAGE}=true: tiered storage is not supported")
-        properties = meta_properties.get(self._metadata_directory)
+        if self._metadata_directory not in meta_properties:
+            return  # it is offline, and startup says why
+        properties = meta_properties[self._metadata_directory]
         if properties is None or not is_formatted(self._files, self._metadata_directory):
+            self._check_no_partitions(meta_properties)
             return
         log_directory = metadata_log_directory(self._metadata_directory)
         try:
@@ -83,6 +95,21 @@ class Preflight:
             logger.warning("the metadata log cannot be read: %s", error)
         except REASONS_TO_REFUSE as error:
             raise RefusedToStartError(f"{log_directory}: {error}") from error
+        if self.reading is not None and not self.reading.metadata.is_bootstrapped:
+            self._check_no_partitions(meta_properties)
+
+    def _check_no_partitions(self, data_directories: Iterable[Path]) -> None:
+        """Refuse to begin a cluster beside partitions of one whose metadata log is missing."""
+        for path in data_directories:
+            partitions = partitions_in(self._files, path)
+            if partitions:
+                named = ", ".join([*partitions[:3], *(["…"] if len(partitions) > 3 else [])])
+                raise RefusedToStartError(
+                    f"{path} holds partitions ({named}), and there is no metadata log that knows "
+                    f"them in {self._metadata_directory}: name the directory that has "
+                    f"{CLUSTER_METADATA_TOPIC}-0 in log.dirs (or in metadata.log.dir), or move the "
+                    "partitions away to begin a new cluster"
+                )
 
     def _check_metadata_log_location(self, data_directories: Iterable[Path]) -> None:
         for path in data_directories:
@@ -108,3 +135,24 @@ class Preflight:
         )
         check_reading(reading, this_member)
         return reading
+
+
+def partitions_in(files: Files, data_directory: Path) -> list[str]:
+    """The names of the partitions' directories in a data directory, without strays and deleted."""
+    try:
+        names = files.list_directory(data_directory)
+    except OSError as error:
+        logger.warning("%s cannot be read: %s", data_directory, error)
+        return []
+    return sorted(name for name in names if _is_partition(files, data_directory / name))
+
+
+def _is_partition(files: Files, path: Path) -> bool:
+    if is_foreign_directory(path.name) or not files.is_directory(path):
+        return False
+    try:
+        name = parse_partition_directory(path.name)
+    except ValueError:
+        return False
+    is_kept = name.state in (DirectoryState.LIVE, DirectoryState.FUTURE)
+    return is_kept and name.topic != CLUSTER_METADATA_TOPIC

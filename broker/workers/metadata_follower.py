@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from odradek.broker.processes.worker_messages import MetadataBatches
 from odradek.coordinator.metadata.client_quotas import IP
 from odradek.coordinator.metadata.config_changes import ConfigResource
+from odradek.coordinator.metadata.joined_records import joined_records
 from odradek.coordinator.metadata.topics import Topic, TopicEvent
-from odradek.coordinator.runtime.journal import replay_stored, stored_records
+from odradek.coordinator.runtime.journal import stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.records.cluster_metadata import (
     ClientQuotaRecord,
     ConfigRecord,
@@ -47,32 +49,49 @@ class MetadataFollower:
 
     async def apply(self, appended: MetadataBatches) -> None:
         """Replay the batches, and return when all has been done that they ask for."""
-        views = [memoryview(batch) for batch in appended.batches]
-        stored = list(stored_records(views, self._codec, LOG_NAME))
-        replay_stored(stored, self._metadata, self._broker.followed_to, LOG_NAME)
+        await self._broker.slices.run(lambda slices: self._apply(appended, slices.step))
+
+    async def _apply(self, appended: MetadataBatches, step: Step) -> None:
+        records = self._replay([memoryview(batch) for batch in appended.batches], step)
         self._broker.followed_to = appended.end_offset
         self._broker.quorum_version = appended.kraft_version
-        records = [record.value for record, _ in stored if isinstance(record, JournalRecord)]
-        await self._change_logs()
+        await self._change_logs(step)
         self._configure([each for each in records if isinstance(each, ConfigRecord)])
         if any(isinstance(each, ClientQuotaRecord) for each in records):
             await self._limit(records)
 
-    async def _change_logs(self) -> None:
+    def _replay(self, batches: Iterable[memoryview], step: Step) -> list[Message | None]:
+        """Replay the records that are new to this process, all in one turn. Returns them."""
+        new = [
+            (record, context)
+            for record, context in stepping(stored_records(batches, self._codec, LOG_NAME), step)
+            if isinstance(record, JournalRecord) and context.offset >= self._broker.followed_to
+        ]
+        joined = joined_records((record for record, _ in new), step)
+        replayed = 0
+        for each in joined:
+            replayed += each.count
+            _, context = new[replayed - 1]
+            self._metadata.replay(each.record, context)
+        return [record.value for record, _ in new]
+
+    async def _change_logs(self, step: Step) -> None:
         """Delete the logs of deleted topics, then create those of new partitions."""
         broker = self._broker
         deleted, self._deleted = self._deleted, []
         changed, self._changed = self._changed, {}
         if deleted:
             partitions = [
-                TopicPartition(topic.name, index) for topic in deleted for index in topic.partitions
+                TopicPartition(topic.name, index)
+                for topic in deleted
+                for index in stepping(topic.partitions, step)
             ]
-            async with broker.log_cleaner.paused(partitions):
-                await broker.topic_logs.delete(deleted)
+            async with broker.log_cleaner.paused(partitions, step):
+                await broker.topic_logs.delete(deleted, step)
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]
-            await broker.topic_logs.create(wanted, broker.now_ms())
+            await broker.topic_logs.create(wanted, broker.now_ms(), step)
 
     def _configure(self, changes: Iterable[ConfigRecord]) -> None:
         resources = {ConfigResource(each.resource_type, each.resource_name) for each in changes}

@@ -38,7 +38,7 @@ def commit_in_steps(
         if (version_of(group_id, find), shard.state.offsets.known(group_id)) == before:
             reply = shard.journal.commit(outcome, now_ms, prepared=prepared)
             if prepared is not None:
-                free(step, prepared.encoded)
+                free(step, prepared.joined)
             return reply
     shard = find()
     return shard.journal.commit(decide(shard.state, no_step), now_ms)

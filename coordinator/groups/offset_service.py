@@ -137,7 +137,7 @@ class OffsetService:
         confirm(shard)
         answers = shard.journal.commit(outcome, now.wall_ms, producer, prepared)
         if prepared is not None:
-            free(step, prepared.encoded)
+            free(step, prepared.joined)
         return answers
 
     def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:

@@ -5,6 +5,8 @@ quotas, ACLs, SCRAM credentials, delegation tokens. The decisions are in other m
 (topic_creation, topic_deletion, elections, …): functions that read the metadata and return an
 Outcome.
 
+Records of one change may be joined before they are replayed (joined_records.py).
+
 Records that are not served (controllers, unknown types) are kept as they were written
 (kept_records.py), and metadata_image.py writes them into snapshots.
 
@@ -43,7 +45,6 @@ from odradek.protocol.records.cluster_metadata import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
-from odradek.protocol.schema import Message
 
 from .acls import Acls
 from .broker_registration import changed_registration
@@ -51,9 +52,10 @@ from .client_quotas import ClientQuotas
 from .configs import Configs
 from .delegation_tokens import DelegationTokens
 from .features import METADATA_VERSION, Features
+from .joined_records import AddedPartitions
 from .kept_records import KeptRecords
 from .scram_credentials import ScramCredentials
-from .topics import Topics
+from .topics import Topic, Topics
 
 
 class ClusterMetadata:
@@ -74,7 +76,7 @@ class ClusterMetadata:
         self.last_offset = -1  # of the newest record replayed
         self.last_timestamp_ms = 0  # of the same
         self._transaction: list[JournalRecord] | None = None
-        self._replay_of: dict[type[Message], Callable[[Any], object]] = {
+        self._replay_of: dict[type[object], Callable[[Any], object]] = {
             TopicRecord: self.topics.replay_topic,
             PartitionRecord: self.topics.replay_partition,
             PartitionChangeRecord: self.topics.replay_partition_change,
@@ -96,6 +98,8 @@ class ClusterMetadata:
             RemoveUserScramCredentialRecord: self.scram_credentials.replay_removal,
             DelegationTokenRecord: self.delegation_tokens.replay,
             RemoveDelegationTokenRecord: self.delegation_tokens.replay_removal,
+            Topic: self.topics.replay_added_topic,
+            AddedPartitions: self._replay_added_partitions,
         }
 
     @property
@@ -139,6 +143,9 @@ class ClusterMetadata:
         apply = self._replay_of.get(type(record.value))
         if apply is not None:
             apply(record.value)
+
+    def _replay_added_partitions(self, added: AddedPartitions) -> None:
+        self.topics.replay_added_partitions(added.topic_id, added.partitions)
 
     def _replay_topic_removal(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.replay_removal(record)

@@ -37,6 +37,7 @@ from odradek.storage.log import AppendOrigin, PartitionLog
 
 from .cluster_metadata import ClusterMetadata
 from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
+from .joined_records import joined_records
 from .metadata_reading import MetadataReading, check_reading, read_metadata
 from .metadata_snapshot import read_snapshot
 from .min_insync_replicas import elr_safety_records
@@ -85,7 +86,7 @@ def open_kraft_log(
     _align_snapshots_and_log(log, files, reading, now_ms)
     epoch = 1 + max(reading.last_epoch, log.leader_epoch)
     codec = MetadataRecordCodec.of_cluster()
-    journal = Journal(log, metadata, codec, start_offset=log.log_end_offset)
+    journal = Journal(log, metadata, codec, start_offset=log.log_end_offset, join=joined_records)
     _begin_epoch(log, files, quorum, me, epoch, now_ms)
     first = _first_records(files, log.directory.parent)
     journal.commit(_activation(metadata, first, default_min_insync_replicas), now_ms)

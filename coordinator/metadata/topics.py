@@ -141,7 +141,7 @@ class Topic:
         self.name = name
         self.id = topic_id
         self._partitions = {partition.index: partition for partition in partitions}
-        self._sorted = False
+        self._sorted = not self._partitions
 
     @property
     def partitions(self) -> Mapping[int, Partition]:
@@ -163,8 +163,16 @@ class Topic:
 
     def replay_put(self, partition: Partition) -> None:
         """Add the partition, or replace the one of the same index."""
-        self._sorted = self._sorted and partition.index in self._partitions
+        is_next = partition.index == len(self._partitions)
+        self._sorted = self._sorted and (is_next or partition.index in self._partitions)
         self._partitions[partition.index] = partition
+
+    def replay_put_all(self, partitions: Mapping[int, Partition]) -> None:
+        """Add partitions, or replace those of the same index."""
+        first = len(self._partitions)
+        is_next = list(partitions) == list(range(first, first + len(partitions)))
+        self._sorted = self._sorted and is_next
+        self._partitions.update(partitions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Topic) and (self.name, self.id, self._partitions) == (
@@ -213,16 +221,25 @@ class Topics(Mapping[str, Topic]):
 
     def replay_topic(self, record: TopicRecord) -> None:
         """Add a topic, without partitions yet."""
-        topic = Topic(record.name, record.topic_id)
-        self._by_name[record.name] = topic
-        self.by_id[record.topic_id] = topic
-        self._by_collision_key.setdefault(collision_key(record.name), {})[record.name] = None
+        self.replay_added_topic(Topic(record.name, record.topic_id))
+
+    def replay_added_topic(self, topic: Topic) -> None:
+        """Add a topic with its first partitions."""
+        self._by_name[topic.name] = topic
+        self.by_id[topic.id] = topic
+        self._by_collision_key.setdefault(collision_key(topic.name), {})[topic.name] = None
         self._notify(topic, TopicEvent.CREATED)
 
     def replay_partition(self, record: PartitionRecord) -> None:
         """Add a partition."""
         topic = self.by_id[record.topic_id]
         topic.replay_put(Partition.from_record(record))
+        self._notify(topic, TopicEvent.REPLICAS_CHANGED)
+
+    def replay_added_partitions(self, topic_id: bytes, partitions: Mapping[int, Partition]) -> None:
+        """Add partitions to a topic."""
+        topic = self.by_id[topic_id]
+        topic.replay_put_all(partitions)
         self._notify(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:

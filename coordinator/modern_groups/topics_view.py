@@ -25,8 +25,8 @@ from .topic_hash import group_hash, topic_hash
 
 UNKNOWN = -1
 NEVER = -1
-# How many topic names are kept with the offset of their last change. A group that last looked
-# before the oldest of these must check its topics.
+# How many topic names are kept with the offset of their last change. When there are more, all are
+# forgotten, and each group must check its topics once.
 MAX_REMEMBERED_CHANGES = 1_000
 
 
@@ -42,7 +42,6 @@ class ClusterTopics:
         self._racks: tuple[tuple[int, str | None], ...] = ()
         self._names: tuple[str, ...] | None = None
         self._changes: dict[str, int] = {}
-        self._last_changed: str | None = None
         self._changes_forgotten_until = NEVER
         metadata.topics.on_change.append(self._topic_changed)
 
@@ -124,16 +123,12 @@ class ClusterTopics:
         return any(self._changes.get(name, NEVER) > since for name in names)
 
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
+        if len(self._changes) >= MAX_REMEMBERED_CHANGES:  # cheap where thousands change at once
+            self._changes_forgotten_until = self.last_change_offset
+            self._changes.clear()
         self.last_change_offset = self._metadata.last_offset
-        name = topic.name
-        if name != self._last_changed:  # the names are kept in the order of their last change
-            self._last_changed = name
-            self._changes.pop(name, None)
-        self._changes[name] = self.last_change_offset
-        if len(self._changes) > MAX_REMEMBERED_CHANGES:
-            oldest = next(iter(self._changes))
-            self._changes_forgotten_until = self._changes.pop(oldest)
-        self._hashes.pop(name, None)
+        self._changes[topic.name] = self.last_change_offset
+        self._hashes.pop(topic.name, None)
         if event is TopicEvent.CREATED:
             self.last_creation_offset = self.last_change_offset
         if event is not TopicEvent.REPLICAS_CHANGED:

@@ -26,7 +26,7 @@ Kafka: CoordinatorRuntime and CoordinatorLoaderImpl; QuorumController for the me
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -41,20 +41,30 @@ from odradek.protocol.schema import DecodeError, EncodeError
 from odradek.storage.append import EndMarker
 from odradek.storage.log import AppendOrigin, PartitionLog
 
-from .outcome import JournalRecord, Outcome, ReplayContext, StateMachine, TransactionEnd
+from .outcome import (
+    JoinedRecord,
+    JournalRecord,
+    Outcome,
+    ReplayContext,
+    StateMachine,
+    TransactionEnd,
+)
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
 from .record_codec import RecordCodec
-from .steps import Step, no_step, stepping
+from .steps import Step, free, no_step, stepping
 
 R = TypeVar("R")
 Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
 Encoded = tuple[JournalRecord, bytes | None, bytes | None]
 
 
-class Prepared(NamedTuple):
-    """The records of an outcome as they are stored, and their batch."""
+Join = Callable[[Iterable[JournalRecord], Step], list[JoinedRecord]]
 
-    encoded: list[Encoded]
+
+class Prepared(NamedTuple):
+    """The records of an outcome as they are replayed, and their batch."""
+
+    joined: list[JoinedRecord]
     batch: bytearray
 
 
@@ -62,6 +72,11 @@ logger = logging.getLogger(__name__)
 
 # An upper bound of a record's bytes besides key and value: lengths, offset and timestamp deltas.
 RECORD_OVERHEAD = 40
+
+
+def not_joined(records: Iterable[JournalRecord], step: Step) -> list[JoinedRecord]:
+    """Each record is replayed by itself."""
+    return [JoinedRecord(record, 1) for record in stepping(records, step)]
 
 
 class CorruptJournalError(Exception):
@@ -80,10 +95,12 @@ class Journal:
         compression: CompressionType = CompressionType.NONE,
         start_offset: int | None = None,
         append_errors: Mapping[ErrorCode, ErrorCode] = MappingProxyType({}),
+        join: Join = not_joined,
     ) -> None:
         """Replay the log from `start_offset` (default: its start) into `state`.
 
-        `append_errors` maps errors of an append to the errors that clients get.
+        `join` makes of the records of one batch those that are replayed when it is appended. It
+        reads no state. `append_errors` maps errors of an append to the errors that clients get.
         Raises CorruptJournalError for a record that can't be read.
         """
         self.log = log
@@ -91,6 +108,7 @@ class Journal:
         self._codec = codec
         self._compression = compression
         self._append_errors = append_errors
+        self._join = join
         first = log.log_start_offset if start_offset is None else start_offset
         stored = stored_records(log.batches(first), codec, log.name)
         try:
@@ -120,10 +138,10 @@ class Journal:
                 if prepared is None:
                     encoded = self._encode(outcome.records, step)
                     for chunk in (encoded,) if outcome.atomic else self._chunks(encoded):
-                        batch = self._batch(chunk, now_ms, producer, step)
-                        self._append_and_replay(chunk, batch, now_ms, producer)
+                        ready = self._prepared(chunk, now_ms, producer, step)
+                        self._append_and_replay(ready, now_ms, producer)
                 else:
-                    self._append_and_replay(*prepared, now_ms, producer)
+                    self._append_and_replay(prepared, now_ms, producer)
             except ApiError as error:
                 known = self._known_to_clients(error)
                 _report_failure(outcome, known.code)
@@ -159,28 +177,31 @@ class Journal:
             return None
         try:
             encoded = self._encode(outcome.records, step)
-            return Prepared(encoded, self._batch(encoded, now_ms, producer, step))
+            return self._prepared(encoded, now_ms, producer, step)
         except ApiError as error:
             raise self._known_to_clients(error) from error
 
     def _known_to_clients(self, error: ApiError) -> ApiError:
         return ApiError(self._append_errors.get(error.code, error.code), error.message)
 
-    def _batch(
+    def _prepared(
         self,
         chunk: list[Encoded],
         now_ms: int,
         producer: ProducerIdAndEpoch,
         step: Step,
-    ) -> bytearray:
+    ) -> Prepared:
         self._check_size(chunk)
-        return build_batch(
+        joined = self._join((record for record, _, _ in chunk), step)
+        batch = build_batch(
             (Record(key, value, now_ms) for _, key, value in stepping(chunk, step)),
             compression=self._compression,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             is_transactional=producer is not NO_PRODUCER,
         )
+        free(step, chunk)
+        return Prepared(joined, batch)
 
     def _check_size(self, chunk: Iterable[Encoded]) -> None:
         """Raise ApiError MESSAGE_TOO_LARGE, as the append of a batch that is much too large.
@@ -194,11 +215,14 @@ class Journal:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, text)
 
     def _append_and_replay(
-        self, chunk: list[Encoded], batch: bytearray, now_ms: int, producer: ProducerIdAndEpoch
+        self, prepared: Prepared, now_ms: int, producer: ProducerIdAndEpoch
     ) -> None:
-        result = self.log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-        for offset, (record, _, _) in enumerate(chunk, result.base_offset):
-            self._state.replay(record, ReplayContext(offset, now_ms, *producer))
+        result = self.log.append(prepared.batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
+        next_offset = result.base_offset
+        for joined in prepared.joined:
+            next_offset += joined.count
+            context = ReplayContext(next_offset - 1, now_ms, *producer)
+            self._state.replay(joined.record, context)
 
     def _encode(self, records: Sequence[JournalRecord], step: Step) -> list[Encoded]:
         try:

@@ -34,6 +34,13 @@ class JournalRecord(Struct, frozen=True, gc=False):
     unread: bytes | None = None
 
 
+class JoinedRecord(Struct, gc=False):
+    """A record as it is replayed; it may stand for several records that are stored."""
+
+    record: JournalRecord
+    count: int
+
+
 class ReplayContext(Struct, frozen=True, gc=False):
     """A record's offset and timestamp, and its producer (-1: none) if it is transactional."""
 

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from odradek.coordinator.metadata.broker_registration import Endpoint, registration_record
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.joined_records import joined_records
 from odradek.coordinator.metadata.topic_creation import (
     CreatedTopic,
     NewTopic,
@@ -35,7 +36,8 @@ class Metadata:
     ) -> None:
         self.log = log or MemoryLog()
         self.state = ClusterMetadata("cluster")
-        self.journal = Journal(self.log, self.state, MetadataRecordCodec.of_cluster())
+        codec = MetadataRecordCodec.of_cluster()
+        self.journal = Journal(self.log, self.state, codec, join=joined_records)
         self.last_records: tuple[JournalRecord, ...] = ()
         self.rules = TopicRules(
             node_id=NODE,

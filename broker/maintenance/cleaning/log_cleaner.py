@@ -23,6 +23,7 @@ from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.child_process import WorkerLostError
 from odradek.broker.processes.messages import CleaningEnding, CleaningFailed, SplitUp
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.plan import LogToClean, assess
@@ -118,19 +119,25 @@ class LogCleaner:
     # -- other users of the logs ------------------------------------------------------------------
 
     @asynccontextmanager
-    async def paused(self, partitions: Iterable[TopicPartition]) -> AsyncIterator[None]:
+    async def paused(
+        self, partitions: Iterable[TopicPartition], step: Step = no_step
+    ) -> AsyncIterator[None]:
         """Stop cleaning and retention of these logs within the context.
 
         After it, those that no longer exist are forgotten, in the checkpoint files too.
         """
-        keys = list(partitions)
-        self._paused.update(keys)
+        keys: list[TopicPartition] = []
         try:
+            for key in stepping(partitions, step):
+                self._paused[key] += 1
+                keys.append(key)
             await self.cancel_rounds(keys)
             yield
         finally:
-            self._paused.subtract(keys)
-            self._paused += Counter()  # drops the zero counts
+            for key in stepping(keys, step):
+                self._paused[key] -= 1
+                if not self._paused[key]:
+                    del self._paused[key]
             self._state.forget_deleted()
             await self.save()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,6 +197,70 @@ async def test_a_directory_that_was_refused_is_served_once_the_reason_is_gone(da
     metadata.write_bytes(sound)
     broker = open_broker(config_of(data))
     assert list(broker.metadata.topics) == ["orders"]
+    await broker.close()
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> list[Path]:
+    """Directories that a broker has served together; the metadata log is in the first."""
+    directories = [tmp_path / "first", tmp_path / "second"]
+    broker = open_broker(config_of(tmp_path, log_dirs=",".join(map(str, directories))))
+    await broker.topic_admin.create([NewTopic(name="orders", partition_count=4)])
+    await broker.close()
+    return directories
+
+
+def without_metadata(two: list[Path]) -> dict[str, str]:
+    return {"log_dirs": str(two[1])}
+
+
+def with_a_new_first_directory(two: list[Path]) -> dict[str, str]:
+    return {"log_dirs": f"{two[0].with_name('new')},{two[1]}"}
+
+
+def with_another_metadata_directory(two: list[Path]) -> dict[str, str]:
+    return {"log_dirs": str(two[1]), "metadata_log_dir": str(two[0].with_name("new"))}
+
+
+def with_a_metadata_log_that_was_deleted(two: list[Path]) -> dict[str, str]:
+    shutil.rmtree(two[0] / METADATA)
+    return {"log_dirs": ",".join(map(str, two))}
+
+
+def with_a_metadata_log_that_has_no_records(two: list[Path]) -> dict[str, str]:
+    """As `kafka-storage format --standalone` leaves it."""
+    for path in (two[0] / METADATA).iterdir():
+        if path.name != f"{0:020d}-{0:010d}.checkpoint":
+            path.unlink()
+    return {"log_dirs": ",".join(map(str, two))}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without_metadata,
+        with_a_new_first_directory,
+        with_another_metadata_directory,
+        with_a_metadata_log_that_was_deleted,
+        with_a_metadata_log_that_has_no_records,
+    ],
+)
+async def test_no_cluster_begins_beside_partitions_of_another(
+    change: Callable[[list[Path]], dict[str, str]], two: list[Path]
+) -> None:
+    settings = change(two)
+    before = [fingerprint(directory) for directory in two]
+    with pytest.raises(RefusedToStartError, match=r"holds partitions \(orders-\d, orders-\d\).* no metadata log") as error:
+        open_broker(config_of(two[0], **settings))
+    assert "\n" not in str(error.value)
+    assert [fingerprint(directory) for directory in two] == before
+
+
+async def test_strays_do_not_keep_a_new_cluster_from_its_first_start(two: list[Path]) -> None:
+    for path in two[1].glob("orders-*"):
+        path.rename(path.with_name(f"{path.name}.{'0' * 32}-stray"))
+    broker = open_broker(config_of(two[1]))
+    assert not broker.metadata.topics
     await broker.close()
 
 
