@@ -19,7 +19,12 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     read_snapshot,
     snapshot_bytes,
 )
-from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember, voter_records
+from odradek.coordinator.metadata.quorum import (
+    NotSoleVoterError,
+    QuorumMember,
+    sole_voter_records,
+    voter_records,
+)
 from odradek.coordinator.metadata.quorum_state import (
     QuorumState,
     read_quorum_state,
@@ -37,9 +42,12 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.schema import Message
@@ -56,6 +64,10 @@ from tests.support.metadata_logs import (
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 CODEC = MetadataRecordCodec.of_cluster()
+FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+USER = UserScramCredentialRecord(
+    name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
 # What a directory that is formatted today begins with.
 NEW_LEVELS = {
     "metadata.version": 30,
@@ -166,6 +178,46 @@ def test_a_directory_formatted_without_eligible_leader_replicas_stays_without(
     metadata = opened(data).metadata
     assert metadata.features.in_log == metadata.features.finalized == levels
     assert list(metadata.configs.records()) == []
+
+
+def written_into_the_first_snapshot(data: Path, *records: Message) -> None:
+    """A directory as Kafka 4.4 formats it: the voters and the first records are in one file."""
+    first = [JournalRecord(record) for record in records]
+    content = snapshot_bytes(sole_voter_records(ME), first, CODEC, last_contained_ms=0, now_ms=0)
+    (metadata_log_directory(data) / FIRST_SNAPSHOT).write_bytes(content)
+
+
+def test_the_first_snapshot_has_the_first_records_of_the_log(data: Path) -> None:
+    levels = {"metadata.version": 29, "eligible.leader.replicas.version": 1}
+    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    written_into_the_first_snapshot(data, *records, USER)
+    kraft = opened(data)
+    stored = stored_records(kraft.journal.log.batches(0), CODEC, "the log")
+    assert [record.value for record, _ in stored if isinstance(record, JournalRecord)] == [
+        BeginTransactionRecord(name="Bootstrap records"),
+        *records,
+        USER,
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+        EndTransactionRecord(),
+    ]
+    again = opened(data).metadata
+    assert again.features.in_log == levels
+    assert again.scram_credentials.records() == kraft.metadata.scram_credentials.records()
+
+
+@pytest.mark.parametrize("form", ["4.3", "4.4"])
+def test_a_formatted_directory_from_the_future_is_refused_as_it_is(form: str, data: Path) -> None:
+    future = FeatureLevelRecord(name="metadata.version", feature_level=99)
+    if form == "4.4":
+        written_into_the_first_snapshot(data, future)
+    else:
+        content = snapshot_bytes([], [JournalRecord(future)], CODEC, last_contained_ms=0, now_ms=0)
+        (data / "bootstrap.checkpoint").write_bytes(content)
+    log = metadata_log(data)
+    with pytest.raises(UnsupportedMetadataError, match=r"metadata\.version 99"):
+        open_kraft_log(log, FILES, "cluster", ME, now_ms=0)
+    assert log.log_end_offset == 0
+    assert read_quorum_state(FILES, log.directory) is None
 
 
 def test_what_the_controller_decided_is_there_after_a_restart(data: Path) -> None:
