@@ -13,13 +13,13 @@ from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
 LIMIT_SECONDS = 30.0
 
 
-def java_answers(source: str, lines: Sequence[str]) -> list[str]:
+def java_answers(source: str, lines: Sequence[str], tools: JavaTools = JAVA_TOOLS) -> list[str]:
     """The lines with which a program answers these, once run; skips the test without Java."""
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
     done = subprocess.run(
-        [*JAVA_TOOLS.java(), str(Path(__file__).with_name(source))],
+        [*tools.java(), str(Path(__file__).with_name(source))],
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
