@@ -5,7 +5,7 @@ StandardAuthorizer:
 
 1. A super user may do everything.
 2. An entry (ACL) applies if its pattern matches the resource's name, its principal is the client's
-   or `User:*`, and its host is the client's or `*`.
+   or `User:*`, and its host is the client's, a network that has the client's, or `*`.
 3. If an entry that denies the operation applies, it is denied.
 4. If an entry that allows it applies, it is allowed. To allow READ, WRITE, DELETE or ALTER also
    allows DESCRIBE, and to allow ALTER_CONFIGS also allows DESCRIBE_CONFIGS. To deny them does not
@@ -18,10 +18,11 @@ Decisions are cached until the entries change, so an entry is in force when it i
 
 from odradek.config.keys_authorizer import AuthorizerSettings
 from odradek.coordinator.metadata.acls import WILDCARD, Acls, Entry, PatternType, Permission
+from odradek.coordinator.metadata.host_patterns import ClientHost
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .decision import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Question, Rule, java_host
+from .decision import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Question, Rule
 from .denials import DenialLog
 from .operations import AclOperation, ResourceType
 from .principal import Principal
@@ -156,14 +157,14 @@ class AclAuthorizer(Authorizer):
         principal = str(question.principal)
         if principal in self._super_users:
             return SUPER_USER
-        hosts = (WILDCARD, java_host(question.client_host))
+        host = ClientHost(question.client_host)
         allowed: Rule | None = None
         has_entries = False
         for by_principal in self._acls.applying_to(question.resource_type, question.name):
             has_entries = True
             for holder in (principal, EVERYONE):
                 for entry in by_principal.get(holder, {}).values():
-                    if entry.host not in hosts:
+                    if not host.matches(entry.host):
                         continue
                     if entry.permission_type != Permission.ALLOW:
                         if entry.operation in (AclOperation.ALL, question.operation):
@@ -183,12 +184,12 @@ class AclAuthorizer(Authorizer):
 
         Kafka: Authorizer.authorizeByResourceType.
         """
-        hosts = (WILDCARD, java_host(question.client_host))
+        host = ClientHost(question.client_host)
         denied: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
         allowed: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
         for principal in {str(question.principal), EVERYONE}:
             for entry in self._acls.of_principal(question.resource_type, principal):
-                if entry.host in hosts and entry.operation in (
+                if host.matches(entry.host) and entry.operation in (
                     AclOperation.ALL,
                     question.operation,
                 ):

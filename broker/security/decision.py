@@ -1,8 +1,6 @@
 """A question to the authorizer, and the rule that answers it."""
 
-import struct
 from enum import IntEnum
-from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 from odradek.coordinator.metadata.acls import Entry, PatternType, Permission
@@ -36,20 +34,6 @@ class Rule(NamedTuple):
 SUPER_USER = Rule(True, reason="SuperUser")
 DEFAULT_ALLOW = Rule(True, reason="DefaultAllow")
 DEFAULT_DENY = Rule(False, reason="DefaultDeny")
-
-
-def java_host(host: str) -> str:
-    """An address as Java writes it, and as ACLs have it: `::1` is `0:0:0:0:0:0:0:1`."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if not isinstance(address, IPv6Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    text = ":".join(f"{group:x}" for group in struct.unpack(">8H", address.packed))
-    return f"{text}%{address.scope_id}" if address.scope_id else text
 
 
 def _shown(entry: Entry) -> str:

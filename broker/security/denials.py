@@ -8,9 +8,10 @@ begins with their number.
 import logging
 from collections.abc import Callable
 
+from odradek.coordinator.metadata.host_patterns import java_host
 from odradek.protocol.api_keys import ApiKey
 
-from .decision import Question, Rule, java_host
+from .decision import Question, Rule
 
 logger = logging.getLogger("odradek.authorizer")
 

@@ -15,6 +15,7 @@ from odradek.protocol.records.cluster_metadata import (
 )
 
 from .acls import AclFilter, Acls, AclSelection, PatternType, Permission, fields_of
+from .host_patterns import network_of
 from .topic_creation import MAX_RECORDS, limited_outcome
 
 # On the wire and in records: never renumber. Kafka: ResourceType, AclOperation.
@@ -23,6 +24,7 @@ _OPERATIONS = range(2, 16)
 _ANY = 1
 _CLUSTER = 4
 _CLUSTER_NAME = "kafka-cluster"
+_FIRST_VERSION_WITH_NETWORKS = 32  # metadata.version 4.4-IV1
 
 # The matches of all filters of one request. Kafka does not limit them.
 MAX_RESULTS = 10 * MAX_RECORDS
@@ -31,7 +33,10 @@ Deletions = list[list[AccessControlEntryRecord] | ApiError]
 
 
 def create_acls(
-    acls: Acls, entries: Sequence[AccessControlEntryRecord], step: Step = no_step
+    acls: Acls,
+    entries: Sequence[AccessControlEntryRecord],
+    metadata_version: int,
+    step: Step = no_step,
 ) -> Outcome[list[ApiError | None]]:
     """Add entries. The reply has for each None, or why it is refused.
 
@@ -41,7 +46,7 @@ def create_acls(
     records: dict[object, JournalRecord] = {}
     for entry in stepping(entries, step):
         try:
-            _check_entry(entry)
+            _check_entry(entry, metadata_version)
         except ApiError as refusal:
             reply.append(refusal.with_traceback(None))
             continue
@@ -84,8 +89,8 @@ def delete_acls(
     return Outcome(reply=reply, records=tuple(records.values()))
 
 
-def _check_entry(entry: AccessControlEntryRecord) -> None:
-    """Raise INVALID_REQUEST for the first field that is not valid."""
+def _check_entry(entry: AccessControlEntryRecord, metadata_version: int) -> None:
+    """Raise INVALID_REQUEST or UNSUPPORTED_VERSION for the first field that is not valid."""
     name = entry.resource_name
     if entry.resource_type == _CLUSTER and name != _CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {_CLUSTER_NAME}")
@@ -100,6 +105,21 @@ def _check_entry(entry: AccessControlEntryRecord) -> None:
             f"Could not parse principal from `{entry.principal}` (no colon is present separating"
             " the principal type from the principal name)"
         )
+    _check_host(entry.host, metadata_version)
+
+
+def _check_host(host: str, metadata_version: int) -> None:
+    if not host:
+        raise _invalid("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return
+    if metadata_version < _FIRST_VERSION_WITH_NETWORKS:
+        text = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
+    try:
+        network_of(host)
+    except ValueError as error:
+        raise _invalid(f"Invalid CIDR notation '{host}': {error}") from None
 
 
 def _check_code(field: str, code: int, allowed: Collection[int]) -> None:

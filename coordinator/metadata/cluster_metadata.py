@@ -43,6 +43,7 @@ from odradek.protocol.records.cluster_metadata import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 
@@ -91,6 +92,7 @@ class ClusterMetadata:
             UnregisterBrokerRecord: self._replay_unregistration,
             ProducerIdsRecord: self._replay_producer_ids,
             RegisterControllerRecord: self.kept.replay_controller,
+            UnregisterControllerRecord: self.kept.replay_controller_removal,
             ClientQuotaRecord: self.quotas.replay,
             AccessControlEntryRecord: self.acls.replay,
             RemoveAccessControlEntryRecord: self.acls.replay_removal,

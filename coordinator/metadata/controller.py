@@ -236,7 +236,8 @@ class Controller:
 
         Raises POLICY_VIOLATION for too many.
         """
-        outcome = create_acls(self.metadata.acls, entries, step)
+        level = self.metadata.features.metadata_version
+        outcome = create_acls(self.metadata.acls, entries, level, step)
         return self._journal.commit(outcome, now_ms, step=step)
 
     def delete_acls(

@@ -47,16 +47,16 @@ class ServedFeature(Struct, frozen=True, kw_only=True):
 
 
 SERVED = {
-    # 7 is 3.3-IV3, the first level for production KRaft clusters; 30 is 4.3-IV0.
-    METADATA_VERSION: ServedFeature(lowest=7, highest=30, at_format=30),
+    # 7 is 3.3-IV3, the first level for production KRaft clusters; 30 is 4.3-IV0, 33 is 4.4-IV2.
+    METADATA_VERSION: ServedFeature(lowest=7, highest=33, at_format=30),
     # Written as a control record, see kraft_log.py.
     KRAFT_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the eligible leader replicas of a partition without a leader are recorded (KIP-966).
     ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
-    # 1: share groups (KIP-932).
-    SHARE_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    # 1: share groups (KIP-932); 2: their dead-letter queues (KIP-1191), which are not served.
+    SHARE_VERSION: ServedFeature(lowest=0, highest=2, at_format=1),
     # 1: streams groups (KIP-1071).
     STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
     # 1: more fields in `__transaction_state`; 2: an epoch for each transaction (KIP-890).

@@ -2,8 +2,8 @@
 
 At a start this node elects itself and begins a new epoch. The epoch is written to `quorum-state`,
 and a LeaderChange control batch begins it in the log; later batches have it as their partition
-leader epoch. A log without records then gets its first ones, those of `bootstrap.checkpoint`,
-inside a metadata transaction. A transaction that was left open is aborted. After that the log is a
+leader epoch. A log without records then gets its first ones, which formatting has decided, inside a
+metadata transaction. A transaction that was left open is aborted. After that the log is a
 journal like any other.
 
 Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, ActivationRecordsGenerator.
@@ -11,12 +11,11 @@ Kafka: KafkaRaftClient, LeaderState.appendStartOfEpochControlRecords, Activation
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.runtime.journal import Journal, stored_records
+from odradek.coordinator.runtime.journal import Journal
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.record_batch import build_batch
@@ -27,7 +26,6 @@ from odradek.protocol.records.cluster_metadata import (
     FeatureLevelRecord,
 )
 from odradek.storage.filenames import (
-    BOOTSTRAP_CHECKPOINT,
     is_unfinished_snapshot,
     metadata_snapshot_file,
     parse_metadata_snapshot_file,
@@ -36,10 +34,9 @@ from odradek.storage.files import Files
 from odradek.storage.log import AppendOrigin, PartitionLog
 
 from .cluster_metadata import ClusterMetadata
-from .features import ELR_VERSION, METADATA_VERSION, bootstrap_records
+from .features import ELR_VERSION, METADATA_VERSION
 from .joined_records import joined_records
 from .metadata_reading import MetadataReading, check_reading, read_metadata
-from .metadata_snapshot import read_snapshot
 from .min_insync_replicas import elr_safety_records
 from .quorum import Quorum, QuorumMember, epoch_start
 from .quorum_state import QuorumState, write_quorum_state
@@ -88,7 +85,7 @@ def open_kraft_log(
     codec = MetadataRecordCodec.of_cluster()
     journal = Journal(log, metadata, codec, start_offset=log.log_end_offset, join=joined_records)
     _begin_epoch(log, files, quorum, me, epoch, now_ms)
-    first = _first_records(files, log.directory.parent)
+    first = reading.first_records
     journal.commit(_activation(metadata, first, default_min_insync_replicas), now_ms)
     log.flush(now_ms)
     if quorum.voters is not None:
@@ -145,15 +142,6 @@ def _begin_epoch(
     )
     log.become_leader(epoch)
     log.append(batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-
-
-def _first_records(files: Files, data_directory: Path) -> tuple[JournalRecord, ...]:
-    """Return the records of `bootstrap.checkpoint`; those of a new directory if it is missing."""
-    path = data_directory / BOOTSTRAP_CHECKPOINT
-    if not files.exists(path):
-        return bootstrap_records()
-    stored = stored_records(read_snapshot(files, path), MetadataRecordCodec.of_cluster(), str(path))
-    return tuple(record for record, _ in stored if isinstance(record, JournalRecord))
 
 
 def _activation(

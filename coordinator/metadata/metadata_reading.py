@@ -1,10 +1,14 @@
 """Reads the metadata from its directory: the newest snapshot, and the log after it.
 
+The snapshot of offset 0 is not a part of the log. It has what formatting decided: the voters, and
+since Kafka 4.4 the log's first records (KIP-1170), which Kafka 4.3 has in `bootstrap.checkpoint`.
+
 Nothing is written, and the log need not be open. So a directory that this node must not lead is
 refused before anything in it has changed. Instead of a damaged snapshot the one before it is used,
 if the log still has the records between them. A log that ends before its newest snapshot has lost
 records that the snapshot has; it continues at the snapshot's end. Kafka:
-KafkaRaftLog.recoverSnapshots, truncateToLatestSnapshot, MetadataLoader.
+KafkaRaftLog.recoverSnapshots, truncateToLatestSnapshot, MetadataLoader, BootstrapMetadata,
+QuorumMetaLogListener.handleLoadBootstrap.
 """
 
 import logging
@@ -15,15 +19,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.runtime.journal import CorruptJournalError, replay_stored, stored_records
+from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError
-from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
+from odradek.storage.filenames import (
+    BOOTSTRAP_CHECKPOINT,
+    MetadataSnapshotName,
+    metadata_snapshot_file,
+)
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
 
 from .cluster_metadata import ClusterMetadata
+from .features import bootstrap_records
 from .metadata_snapshot import read_snapshot, snapshots_in
 from .quorum import Quorum, QuorumMember, check_sole_voter, find_quorum
 from .quorum_state import QuorumState, read_quorum_state
@@ -35,11 +45,13 @@ _logger = logging.getLogger(__name__)
 class MetadataReading(Struct, frozen=True, kw_only=True):
     """The content of a metadata directory.
 
-    The log has the offsets from `start_offset` to `end_offset` (excluded). `snapshot` is the one
-    that was read; `damaged` are newer ones that could not be read.
+    `first_records` are those that the log begins with; none if it has begun already. The log has
+    the offsets from `start_offset` to `end_offset` (excluded). `snapshot` is the one that was read;
+    `damaged` are newer ones that could not be read.
     """
 
     metadata: ClusterMetadata
+    first_records: tuple[JournalRecord, ...]
     quorum: Quorum
     state: QuorumState | None
     snapshot: MetadataSnapshotName | None
@@ -73,7 +85,7 @@ def read_metadata(
     start_offset = segments[0].base_offset if segments else 0
     name, damaged, snapshot = _newest_sound_snapshot(files, directory, start_offset)
     metadata = ClusterMetadata(cluster_id)
-    if name is not None:
+    if name is not None and name.end_offset > 0:
         _replay_snapshot(metadata, snapshot, name, directory)
     first = max(start_offset, name.end_offset if name else 0)
     walk = _LogWalk(reader, first, allow_torn_end=allow_torn_end)
@@ -83,10 +95,14 @@ def read_metadata(
         replay_stored(stored, metadata, first, directory.name)
         quorum = find_quorum(snapshot, name.end_offset if name else 0, walk.controls)
         end_offset = walk.end_offset
+        first_records = (
+            () if metadata.is_bootstrapped else _first_records(files, directory, snapshot)
+        )
     except (DecodeError, CorruptRecordError) as error:
         raise CorruptJournalError(f"{directory.name}: {error}") from error
     return MetadataReading(
         metadata=metadata,
+        first_records=first_records,
         quorum=quorum,
         state=read_quorum_state(files, directory),
         snapshot=name,
@@ -99,7 +115,12 @@ def read_metadata(
 def check_reading(reading: MetadataReading, me: QuorumMember) -> None:
     """Raise NotSoleVoterError or UnsupportedMetadataError if this node must not serve it."""
     check_sole_voter(reading.quorum, reading.state, me)
-    check_servable(reading.metadata, me.node_id)
+    metadata = reading.metadata
+    if reading.first_records:
+        metadata = ClusterMetadata(metadata.cluster_id)
+        for record in reading.first_records:
+            metadata.replay(record, ReplayContext(offset=0, timestamp_ms=0))
+    check_servable(metadata, me.node_id)
 
 
 class _LogWalk:
@@ -162,6 +183,22 @@ def _newest_sound_snapshot(
         f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
         f"before it (the newest: {names[-1] if names else 'none'})"
     )
+
+
+def _first_records(
+    files: Files, directory: Path, snapshot: Sequence[memoryview]
+) -> tuple[JournalRecord, ...]:
+    """Return the records in the snapshot of offset 0, else those of `bootstrap.checkpoint`.
+
+    Without both they are those of a new directory.
+    """
+    codec = MetadataRecordCodec.of_cluster()
+    path = directory.parent / BOOTSTRAP_CHECKPOINT
+    in_snapshot = list(stored_records(snapshot, codec, directory.name))
+    if not in_snapshot and not files.exists(path):
+        return bootstrap_records()
+    stored = in_snapshot or stored_records(read_snapshot(files, path), codec, str(path))
+    return tuple(record for record, _ in stored if isinstance(record, JournalRecord))
 
 
 def _replay_snapshot(

@@ -32,8 +32,15 @@ class StreamsDraft(Draft[StreamsGroup]):
         """What the response says about the group."""
 
     def _make_epoch_record(self, group_id: str, epoch: int, metadata_hash: int) -> JournalRecord:
-        validated, configs = self.validated_topology_epoch, self.assignment_configs
-        return epoch_record(group_id, epoch, metadata_hash, validated, configs)
+        return epoch_record(
+            group_id,
+            epoch,
+            metadata_hash,
+            self.validated_topology_epoch,
+            self.assignment_configs,
+            stored_description_epoch=self.group.stored_description_epoch,
+            failed_description_epoch=self.group.failed_description_epoch,
+        )
 
     def add_status(self, code: StatusCode, detail: str) -> None:
         """Add a status to the response."""

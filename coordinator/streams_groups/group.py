@@ -71,6 +71,9 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """The epoch of the topology when it was last ready; -1: it was not."""
         self.assignment_configs: Mapping[str, str] = {}
         """The settings of the assignor when the group epoch last rose."""
+        self.stored_description_epoch = -1
+        self.failed_description_epoch = -1
+        """These two are Kafka's: which topology its plugin for descriptions has, or has refused."""
         self.owners = TaskOwners()
 
         # Soft: not journaled.
@@ -90,6 +93,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         self.assignment_configs = {
             config.key: config.value for config in value.last_assignment_configs or ()
         }
+        self.stored_description_epoch = value.stored_description_topology_epoch
+        self.failed_description_epoch = value.failed_description_topology_epoch
 
     def replay_topology(self, value: StreamsGroupTopologyValue | None) -> None:
         """Apply type 23, the topology. A tombstone removes it."""

@@ -126,6 +126,9 @@ def epoch_record(
     metadata_hash: int,
     validated_topology_epoch: int,
     assignment_configs: Mapping[str, str],
+    *,
+    stored_description_epoch: int = -1,
+    failed_description_epoch: int = -1,
 ) -> JournalRecord:
     """The group epoch, and what it depends on (type 17)."""
     value = StreamsGroupMetadataValue(
@@ -136,6 +139,8 @@ def epoch_record(
             LastAssignmentConfig(key=key, value=setting)
             for key, setting in sorted(assignment_configs.items())
         ],
+        stored_description_topology_epoch=stored_description_epoch,
+        failed_description_topology_epoch=failed_description_epoch,
     )
     return JournalRecord(value, key=StreamsGroupMetadataKey(group_id=group_id))
 

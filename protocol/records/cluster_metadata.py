@@ -226,6 +226,12 @@ class ClearElrRecord(Message, versions="0", flexible="0+"):
     topic_name: String
 
 
+class UnregisterControllerRecord(Message, versions="0", flexible="0+"):
+    """From metadata.version 33 (4.4-IV2) on."""
+
+    controller_id: Int32
+
+
 # Types 6, 13 and 16 were removed before KRaft was released.
 RECORD_TYPES: Mapping[int, type[Message]] = {
     0: RegisterBrokerRecord,
@@ -254,4 +260,5 @@ RECORD_TYPES: Mapping[int, type[Message]] = {
     26: RemoveDelegationTokenRecord,
     27: RegisterControllerRecord,
     28: ClearElrRecord,
+    29: UnregisterControllerRecord,
 }

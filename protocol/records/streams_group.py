@@ -42,6 +42,10 @@ class StreamsGroupMetadataValue(Message, versions="0", flexible="0+"):
     # Kafka's definition has a JSON null as the default, which Kafka's generator ignores. So the
     # default in Kafka is empty.
     last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, tagged(1)] = []
+    # The topology whose description Kafka's plugin has stored (-1: none, -2: not known), and the
+    # one whose description it has refused for good (-1: none). Since 4.4 (KIP-1331).
+    stored_description_topology_epoch: Annotated[Int32, tagged(2)] = -1
+    failed_description_topology_epoch: Annotated[Int32, tagged(3)] = -1
 
 
 class StreamsGroupMemberMetadataKey(MemberKey):

@@ -17,8 +17,18 @@ from odradek.protocol.primitives import random_uuid
 NAMES = ("a", "ab", "abc", "abd", "b", "*", "*a", "#", "hardcode", "hard", "\u00e9", "\U0001f600a")
 USERS = ("alice", "bob", "a:b")
 PRINCIPALS = (*(f"User:{user}" for user in USERS), "User:*", "Group:alice")
-HOSTS = ("10.0.0.1", "10.0.0.2", "::1")
-ENTRY_HOSTS = ("*", "*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "::1")
+HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.1.200", "::1", "2001:db8::5", "0.0.0.0", "::ffff:10.0.0.1")
+NETWORKS = (
+    *("10.0.0.2/31", "10.0.0.9/24", "010.0.0.1/32", "10.0.0.1/00", "0.0.0.0/0"),
+    *("::1/128", "2001:db8::/32", "2001:db8::4/127", "[::1]/+64", "::/0"),
+)
+NO_NETWORKS = ("10.0.0.0/33", "10.0.0.256/8", "10.0.0/8", "10.0.0.1/", "::1/129", "::1/", "::1/x")
+ENTRY_HOSTS = (
+    *("*", "*", "*", "*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "::1"),
+    *NETWORKS,
+    *NO_NETWORKS,
+    "::ffff:10.0.0.1/120",
+)
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP)
 OPERATIONS = tuple(AclOperation)
 PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from odradek.tools.app import app
 from tests.support.java_program import JavaProgram
+from tests.support.java_tools import java_tools_of
+from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 
 class Dump(NamedTuple):
@@ -20,11 +22,12 @@ class Dump(NamedTuple):
 
 
 class KafkasDumps(JavaProgram):
-    """Kafka's DumpLogSegments, one process for many runs."""
+    """The newest Kafka's DumpLogSegments, one process for many runs."""
 
     def __init__(self) -> None:
         self.last_death = ""
-        super().__init__("DumpLog.java", options=("-Xmx512m",))
+        tools = java_tools_of(NEWEST_BROKER_VERSION)
+        super().__init__("DumpLog.java", options=("-Xmx512m",), tools=tools)
 
     def dump(self, *arguments: str) -> Dump:
         """One run. `last_death` is the exception that ended it, if one did."""

@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support.java_tools import JAVA_TOOLS, why_no_java
+from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
 
 LIMIT_SECONDS = 30.0
 
 
-def java_answers(source: str, lines: Sequence[str]) -> list[str]:
+def java_answers(source: str, lines: Sequence[str], tools: JavaTools = JAVA_TOOLS) -> list[str]:
     """The lines with which a program answers these, once run; skips the test without Java."""
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
     done = subprocess.run(
-        [*JAVA_TOOLS.java(), str(Path(__file__).with_name(source))],
+        [*tools.java(), str(Path(__file__).with_name(source))],
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
@@ -32,10 +32,16 @@ def java_answers(source: str, lines: Sequence[str]) -> list[str]:
 class JavaProgram:
     """One process, started at once; it ends with its `with`, because its input does."""
 
-    def __init__(self, source: str, *arguments: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        source: str,
+        *arguments: str,
+        options: tuple[str, ...] = (),
+        tools: JavaTools = JAVA_TOOLS,
+    ) -> None:
         self._source = source
         self._process = subprocess.Popen(
-            [*JAVA_TOOLS.java(*options), str(Path(__file__).with_name(source)), *arguments],
+            [*tools.java(*options), str(Path(__file__).with_name(source)), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

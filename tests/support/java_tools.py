@@ -129,3 +129,9 @@ def _settings(*lines: str) -> Iterator[Path]:
 
 
 JAVA_TOOLS = JavaTools()
+
+
+@functools.cache
+def java_tools_of(version: str) -> JavaTools:
+    """The tools of another version of Apache Kafka."""
+    return JavaTools(functools.partial(kafka_jars, version))

@@ -1,7 +1,8 @@
 """Apache Kafka's own jars, fetched once with Maven: the specification that the tests ask.
 
 They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` names a directory that
-already holds the broker's jars; `ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar,
+already holds the broker's jars, `ODRADEK_KAFKA_440_LIBS` one with those of the newest broker;
+`ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar,
 `ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats, and
 `ODRADEK_KAFKA_STREAMS` one with the jars of Kafka Streams.
 Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has.
@@ -15,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 BROKER_VERSION = "4.3.0"
+NEWEST_BROKER_VERSION = "4.4.0"
 CLIENTS_VERSION = "4.4.0"
 LEGACY_VERSION = "3.9.1"
 OLD_CLIENTS = ("0.9.0.1", "0.10.2.2")
@@ -36,11 +38,6 @@ _ALONE = (
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
 _LOGGER = ("org.slf4j", "slf4j-simple", "1.7.36")
-_BROKER = (
-    ("org.apache.kafka", "kafka_2.13", BROKER_VERSION),
-    ("org.apache.kafka", "kafka-tools", BROKER_VERSION),
-    _LOGGER,
-)
 _LEGACY_BROKER = (
     ("org.apache.kafka", "kafka_2.13", LEGACY_VERSION),
     ("org.apache.kafka", "kafka-tools", LEGACY_VERSION),
@@ -65,9 +62,15 @@ _SPARK_CONNECTOR = (
 
 
 @functools.cache
-def kafka_jars() -> Path | None:
+def kafka_jars(version: str = BROKER_VERSION) -> Path | None:
     """The directory with the jars of Kafka's broker and tools, or None: see `why_no_jars`."""
-    return _jars("ODRADEK_KAFKA_LIBS", f"kafka-{BROKER_VERSION}", _BROKER)
+    number = "" if version == BROKER_VERSION else f"_{version.replace('.', '')}"
+    wanted = (
+        ("org.apache.kafka", "kafka_2.13", version),
+        ("org.apache.kafka", "kafka-tools", version),
+        _LOGGER,
+    )
+    return _jars(f"ODRADEK_KAFKA{number}_LIBS", f"kafka-{version}", wanted)
 
 
 @functools.cache

@@ -145,7 +145,7 @@ def test_transactions_in_every_state_with_and_without_their_tagged_fields(
     for options in ([], ["--skip-record-metadata"]):
         compare(kafka, "--transaction-log-decoder", *options, "--files", str(path))
     shown = our_dump("--transaction-log-decoder", "--files", str(path)).out
-    assert '"transactionStatus":7' in shown
+    assert '"transactionStatus":"PrepareEpochFence"' in shown
     assert shown.count('"clientTransactionVersion":2') > 1
 
 

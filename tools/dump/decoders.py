@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.declaration import present_fields
 from odradek.protocol.primitives import read_uvarint
 from odradek.protocol.records import (
@@ -157,6 +158,8 @@ def _decode_typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -
     data = as_json(decoded, version)
     if isinstance(decoded, consumer_offsets.GroupMetadataValue):
         _decode_member_fields(decoded, data)
+    elif isinstance(decoded, transaction_state.TransactionLogValue):
+        data["transactionStatus"] = _status_name(decoded.transaction_status)
     return Decoded(shown_key, {"version": str(version), "data": data})
 
 
@@ -198,6 +201,12 @@ def _decode_member_fields(
             decoded = _decoded_or_none(declared, data)
             if decoded is not None:
                 shown_member[field] = decoded
+
+
+def _status_name(number: int) -> str:
+    """The state of a transaction; since Kafka 4.4 as its name, or as text if it is not known."""
+    known = number in TransactionState.__members__.values()
+    return TransactionState(number).client_name if known else str(number)
 
 
 def _decoded_or_none(declared: type[Message], data: bytes) -> Json:

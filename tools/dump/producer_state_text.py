@@ -87,14 +87,14 @@ def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
 
 
 def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransaction]]:
-    """The aborted transactions, each with its version. Kafka reads only the version's first byte.
+    """The aborted transactions, each with its version, which is 0.
 
     Raises OSError, UnreadableError.
     """
     parse_long(file.stem)
     data = files.read(file.path) if files.exists(file.path) else b""
-    listed = [(version >> 8, each) for version, each in entries_of(data)]
+    listed = list(entries_of(data))
     for version, _ in listed:
-        if version > 0:
+        if version != 0:
             raise UnreadableError(f"version {version} of an aborted transaction is not known")
     return listed

@@ -1,7 +1,9 @@
 """The decisions of the authorizer: against a model that reads all entries, and against Kafka's."""
 
 import random
+import re
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 
 import pytest
 from hypothesis import given
@@ -9,14 +11,24 @@ from hypothesis import strategies as st
 
 from odradek.broker.security import authorizer as module
 from odradek.broker.security.authorizer import AclAuthorizer
-from odradek.broker.security.decision import Question, java_host
+from odradek.broker.security.decision import Question
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.security.principal import Principal
 from odradek.config.keys_authorizer import AuthorizerSettings
 from odradek.coordinator.metadata.acls import Entry, PatternType, Permission
+from odradek.coordinator.metadata.host_patterns import java_host
 from odradek.protocol.records.cluster_metadata import RemoveAccessControlEntryRecord
-from tests.support.acl_sets import AclSet, acls_of, entry, random_question, random_set
+from tests.support.acl_sets import (
+    NETWORKS,
+    AclSet,
+    acls_of,
+    entry,
+    random_question,
+    random_set,
+)
 from tests.support.java_program import java_answers
+from tests.support.java_tools import java_tools_of
+from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 ALICE = Principal("User", "alice")
 IMPLIED = {
@@ -35,7 +47,10 @@ def model_allows(acl_set: AclSet, question: Question) -> bool:
         one
         for one in on_resource
         if one.principal in (principal, "User:*")
-        and one.host in ("*", java_host(question.client_host))
+        and (
+            one.host in ("*", java_host(question.client_host))
+            or is_in_network(question.client_host, one.host)
+        )
     ]
     names = {"ALL", question.operation.name}
     denied = [one for one in of_client if one.permission_type == Permission.DENY]
@@ -46,6 +61,13 @@ def model_allows(acl_set: AclSet, question: Question) -> bool:
     if any(AclOperation(one.operation).name in names for one in allowed):
         return True
     return not on_resource and acl_set.settings.allows_by_default
+
+
+def is_in_network(host: str, pattern: str) -> bool:
+    if pattern not in NETWORKS:
+        return False
+    network = ip_network(re.sub(r"[+\[\]]", "", pattern).replace("010.", "10."), strict=False)
+    return host != "0.0.0.0" and ip_address(host.removeprefix("::ffff:")) in network
 
 
 def is_on(one: Entry, question: Question) -> bool:
@@ -106,7 +128,7 @@ def test_kafkas_authorizer_decides_the_same() -> None:
             lines.append(f"any {client}")
             on_any = authorizer.allows_on_any(principal, host, operation, resource_type)
             found.append("ALLOWED" if on_any else "DENIED")
-    expected = java_answers("AclDecisions.java", lines)
+    expected = java_answers("AclDecisions.java", lines, java_tools_of(NEWEST_BROKER_VERSION))
     asked = [line for line in lines if line.startswith(("ask", "any"))]
     different = [
         line for line, theirs, ours in zip(asked, expected, found, strict=True) if theirs != ours

@@ -96,7 +96,7 @@ def other_replica(data: Path) -> None:
 
 
 def newer_metadata(data: Path) -> None:
-    append(data, FeatureLevelRecord(name="metadata.version", feature_level=31))
+    append(data, FeatureLevelRecord(name="metadata.version", feature_level=34))
 
 
 def tiered_topic(data: Path) -> None:
@@ -104,6 +104,16 @@ def tiered_topic(data: Path) -> None:
         resource_type=2, resource_name="orders", name="remote.storage.enable", value="true"
     )
     append(data, record)
+
+
+def dead_letter_queue(data: Path) -> None:
+    record = ConfigRecord(
+        resource_type=32,
+        resource_name="g",
+        name="errors.deadletterqueue.topic.name",
+        value="dlq.t",
+    )
+    append(data, FeatureLevelRecord(name="share.version", feature_level=2), record)
 
 
 def tiered_metadata(data: Path) -> None:
@@ -145,7 +155,8 @@ def broken_snapshot(data: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another broker": (other_broker, r"broker 4 is registered besides this node \(3\)"),
     "a replica elsewhere": (other_replica, r"spread-0 has replicas on \[3, 4\]"),
-    "a newer metadata.version": (newer_metadata, r"metadata\.version 31 is outside 7 to 30"),
+    "a newer metadata.version": (newer_metadata, r"version 34 is not served: .* knows 7 to 33\."),
+    "a dead-letter queue": (dead_letter_queue, r"share group g has errors.*name=dlq\.t: .* remove"),
     "a tiered topic": (tiered_topic, r"topic orders has remote\.storage\.enable=true"),
     "tiered metadata": (tiered_metadata, "__remote_log_metadata exists: tiered storage"),
     "other voters": (other_voters, r"the quorum's voters are \[3, 4, 5\], not \[3\]"),
@@ -250,7 +261,9 @@ async def test_no_cluster_begins_beside_partitions_of_another(
 ) -> None:
     settings = change(two)
     before = [fingerprint(directory) for directory in two]
-    with pytest.raises(RefusedToStartError, match=r"holds partitions \(orders-\d, orders-\d\).* no metadata log") as error:
+    with pytest.raises(
+        RefusedToStartError, match=r"holds partitions \(orders-\d, orders-\d\).* no metadata log"
+    ) as error:
         open_broker(config_of(two[0], **settings))
     assert "\n" not in str(error.value)
     assert [fingerprint(directory) for directory in two] == before

@@ -23,6 +23,7 @@ from tests.support.metadata import Metadata
 
 EVERYTHING = AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)
 READ, WRITE = 3, 4
+LEVEL = 33
 TOPIC, GROUP = 2, 3
 
 
@@ -32,7 +33,7 @@ def metadata() -> Metadata:
 
 
 def create(metadata: Metadata, *entries: Entry) -> list[ErrorCode | None]:
-    reply = metadata.commit(create_acls(metadata.state.acls, entries))
+    reply = metadata.commit(create_acls(metadata.state.acls, entries, LEVEL))
     return [None if error is None else error.code for error in reply]
 
 
@@ -60,13 +61,21 @@ def test_an_entry_that_is_there_is_not_added_again(metadata: Metadata) -> None:
         ({"operation": 16}, "Invalid operation UNKNOWN"),
         ({"permission_type": 1}, "Invalid permissionType ANY"),
         ({"principal": "alice"}, r"Could not parse principal from `alice`"),
+        ({"host": ""}, "Host pattern cannot be null or empty"),
+        ({"host": "10.0.0.0/33"}, "'10.0.0.0/33': Value [33] not in range [0,32]"),
+        ({"host": "10.0.0.999/8"}, "Value [999] not in range [0,255]"),
+        ({"host": "a/8"}, "Invalid CIDR notation 'a/8': Could not parse [a/8]"),
+        ({"host": "::1/x"}, "Could not parse [::1/x] - invalid prefix length"),
+        ({"host": "::1/129"}, "prefix length must be between 0 and 128"),
+        ({"host": "::ffff:10.0.0.1/8"}, "[::ffff:10.0.0.1] - not an IPv6 address"),
+        ({"host": "x:y/8"}, "Could not parse [x:y]"),
     ],
 )
 def test_an_entry_that_is_not_valid_is_refused_and_the_others_are_added(
     metadata: Metadata, changes: dict[str, Any], message: str
 ) -> None:
     good = entry(name="good")
-    outcome = create_acls(metadata.state.acls, [changed(**changes), good])
+    outcome = create_acls(metadata.state.acls, [changed(**changes), good], LEVEL)
     [refusal, none] = metadata.commit(outcome)
     assert none is None
     assert refusal is not None
@@ -75,10 +84,19 @@ def test_an_entry_that_is_not_valid_is_refused_and_the_others_are_added(
     assert list(metadata.state.acls.by_id) == [good.id]
 
 
+@pytest.mark.parametrize(("level", "code"), [(31, ErrorCode.UNSUPPORTED_VERSION), (32, None)])
+def test_networks_are_added_once_the_metadata_version_has_them(
+    metadata: Metadata, level: int, code: ErrorCode | None
+) -> None:
+    entries = [changed(host="10.0.0.0/8"), changed(host="2001:db8::/32")]
+    reply = metadata.commit(create_acls(metadata.state.acls, entries, level))
+    assert [error and error.code for error in reply] == [code, code]
+
+
 def test_one_request_adds_and_removes_no_more_than_one_operation_may(metadata: Metadata) -> None:
     entries = [entry(name=f"t{index}") for index in range(MAX_RECORDS + 1)]
     with pytest.raises(ApiError) as caught:
-        create_acls(metadata.state.acls, entries)
+        create_acls(metadata.state.acls, entries, LEVEL)
     assert caught.value.code is ErrorCode.POLICY_VIOLATION
     create(metadata, *entries[:-1])
     create(metadata, entries[-1])

@@ -54,7 +54,7 @@ def change(features: Features, **updates: tuple[int, int]) -> Features:
     return features
 
 
-@pytest.mark.parametrize("level", [7, 17, 22, 29, 30])
+@pytest.mark.parametrize("level", [7, 17, 22, 29, 30, 33])
 def test_the_metadata_version_rises_as_far_as_it_is_served(level: int) -> None:
     features = features_at(7)
     updates = {METADATA_VERSION: FeatureUpdate(level)}
@@ -72,12 +72,17 @@ def test_the_metadata_version_rises_as_far_as_it_is_served(level: int) -> None:
         (29, 22, SAFE, False),
         (30, 29, SAFE, False),
         (30, 29, UNSAFE, False),
+        (31, 30, SAFE, True),
+        (32, 31, SAFE, False),
+        (33, 32, SAFE, False),
+        (33, 32, UNSAFE, False),
+        (33, 34, UP, False),
         (29, 24, UNSAFE, True),
         (29, 24, UP, False),
         (22, 17, SAFE, True),
         (22, 16, SAFE, False),
         (24, 29, SAFE, False),
-        (24, 31, UP, False),
+        (24, 34, UP, False),
         (24, 6, SAFE, False),
         (24, -1, SAFE, False),
         (24, 25, 0, False),

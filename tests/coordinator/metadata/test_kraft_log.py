@@ -19,7 +19,12 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     read_snapshot,
     snapshot_bytes,
 )
-from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember, voter_records
+from odradek.coordinator.metadata.quorum import (
+    NotSoleVoterError,
+    QuorumMember,
+    sole_voter_records,
+    voter_records,
+)
 from odradek.coordinator.metadata.quorum_state import (
     QuorumState,
     read_quorum_state,
@@ -37,9 +42,12 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.schema import Message
@@ -56,8 +64,7 @@ from tests.support.metadata_logs import (
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 CODEC = MetadataRecordCodec.of_cluster()
-# What a directory that is formatted today begins with.
-NEW_LEVELS = {
+LEVELS_OF_43 = {
     "metadata.version": 30,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
@@ -65,6 +72,13 @@ NEW_LEVELS = {
     "streams.version": 1,
     "transaction.version": 2,
 }
+LEVELS_OF_44 = {**LEVELS_OF_43, "metadata.version": 33, "share.version": 2}
+FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+USER = UserScramCredentialRecord(
+    name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
+# What a directory that is formatted today begins with.
+NEW_LEVELS = LEVELS_OF_43
 
 
 def golden(form: str, tmp_path: Path) -> tuple[Path, QuorumMember]:
@@ -168,6 +182,46 @@ def test_a_directory_formatted_without_eligible_leader_replicas_stays_without(
     assert list(metadata.configs.records()) == []
 
 
+def written_into_the_first_snapshot(data: Path, *records: Message) -> None:
+    """A directory as Kafka 4.4 formats it: the voters and the first records are in one file."""
+    first = [JournalRecord(record) for record in records]
+    content = snapshot_bytes(sole_voter_records(ME), first, CODEC, last_contained_ms=0, now_ms=0)
+    (metadata_log_directory(data) / FIRST_SNAPSHOT).write_bytes(content)
+
+
+def test_the_first_snapshot_has_the_first_records_of_the_log(data: Path) -> None:
+    levels = {"metadata.version": 29, "eligible.leader.replicas.version": 1}
+    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    written_into_the_first_snapshot(data, *records, USER)
+    kraft = opened(data)
+    stored = stored_records(kraft.journal.log.batches(0), CODEC, "the log")
+    assert [record.value for record, _ in stored if isinstance(record, JournalRecord)] == [
+        BeginTransactionRecord(name="Bootstrap records"),
+        *records,
+        USER,
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+        EndTransactionRecord(),
+    ]
+    again = opened(data).metadata
+    assert again.features.in_log == levels
+    assert again.scram_credentials.records() == kraft.metadata.scram_credentials.records()
+
+
+@pytest.mark.parametrize("form", ["4.3", "4.4"])
+def test_a_formatted_directory_from_the_future_is_refused_as_it_is(form: str, data: Path) -> None:
+    future = FeatureLevelRecord(name="metadata.version", feature_level=99)
+    if form == "4.4":
+        written_into_the_first_snapshot(data, future)
+    else:
+        content = snapshot_bytes([], [JournalRecord(future)], CODEC, last_contained_ms=0, now_ms=0)
+        (data / "bootstrap.checkpoint").write_bytes(content)
+    log = metadata_log(data)
+    with pytest.raises(UnsupportedMetadataError, match=r"metadata\.version 99"):
+        open_kraft_log(log, FILES, "cluster", ME, now_ms=0)
+    assert log.log_end_offset == 0
+    assert read_quorum_state(FILES, log.directory) is None
+
+
 def test_what_the_controller_decided_is_there_after_a_restart(data: Path) -> None:
     kraft = opened(data)
     controller = controller_of(kraft)
@@ -228,8 +282,8 @@ def test_acls_are_kept_until_they_are_removed(data: Path) -> None:
 
 
 def test_metadata_from_the_future_is_refused(data: Path) -> None:
-    append(opened(data).journal.log, FeatureLevelRecord(name="metadata.version", feature_level=31))
-    with pytest.raises(UnsupportedMetadataError, match=r"metadata\.version 31"):
+    append(opened(data).journal.log, FeatureLevelRecord(name="metadata.version", feature_level=34))
+    with pytest.raises(UnsupportedMetadataError, match=r"metadata\.version 34"):
         opened(data)
 
 
@@ -277,8 +331,18 @@ def test_an_aborted_transaction_never_was(data: Path) -> None:
 # -- directories that Apache Kafka wrote
 
 
-@pytest.mark.parametrize("form", ["static", "dynamic"])
-def test_a_directory_that_kafka_stopped_on_is_taken_over(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "levels"),
+    [
+        ("static", LEVELS_OF_43),
+        ("dynamic", LEVELS_OF_43),
+        ("4.4/static", LEVELS_OF_44),
+        ("4.4/dynamic", LEVELS_OF_44),
+    ],
+)
+def test_a_directory_that_kafka_stopped_on_is_taken_over(
+    form: str, levels: dict[str, int], tmp_path: Path
+) -> None:
     data, me = golden(form, tmp_path)
     kraft = opened(data, me)
     metadata = kraft.metadata
@@ -292,7 +356,7 @@ def test_a_directory_that_kafka_stopped_on_is_taken_over(form: str, tmp_path: Pa
     }
     assert metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "1"}
     assert metadata.features.in_log["transaction.version"] == 2
-    assert metadata.features.finalized == NEW_LEVELS
+    assert metadata.features.finalized == levels
     assert metadata.next_producer_id == 1000
     assert metadata.brokers[1].fenced
     assert metadata.brokers[1].in_controlled_shutdown
@@ -308,31 +372,49 @@ def test_a_directory_that_kafka_stopped_on_is_taken_over(form: str, tmp_path: Pa
     assert opened(data, me).metadata.topics == metadata.topics
 
 
-@pytest.mark.parametrize(("form", "kraft_version"), [("static", 0), ("dynamic", 1)])
+@pytest.mark.parametrize(
+    ("form", "kraft_version"),
+    [("static", 0), ("dynamic", 1), ("4.4/static", 0), ("4.4/dynamic", 1)],
+)
 def test_the_form_of_the_quorum_is_kept(form: str, kraft_version: int, tmp_path: Path) -> None:
     data, me = golden(form, tmp_path)
     voters_before = control_kinds(metadata_log(data)).count(ControlRecordType.KRAFT_VOTERS)
     kraft = opened(data, me)
     assert kraft.quorum.kraft_version == kraft_version
     state = read_quorum_state(FILES, kraft.journal.log.directory)
-    assert state == QuorumState(
-        leader_id=1, leader_epoch=2, voters=(1,) if form == "static" else None
-    )
+    assert state == QuorumState(leader_id=1, leader_epoch=2, voters=None if kraft_version else (1,))
     assert control_kinds(kraft.journal.log).count(ControlRecordType.KRAFT_VOTERS) == voters_before
 
 
 def test_a_directory_that_kafka_formatted_gets_the_levels_that_kafka_chose(tmp_path: Path) -> None:
     data, me = golden("formatted", tmp_path)
     metadata = opened(data, me).metadata
-    assert metadata.features.in_log == {
-        "metadata.version": 30,
-        "eligible.leader.replicas.version": 1,
-        "group.version": 1,
-        "share.version": 1,
-        "streams.version": 1,
-        "transaction.version": 2,
-    }
+    assert metadata.features.in_log == LEVELS_OF_43
     assert metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "1"}
+
+
+@pytest.mark.parametrize(("form", "kraft_version"), [("static", 0), ("dynamic", 1)])
+def test_a_directory_that_kafka_44_formatted_begins_as_kafka_chose(
+    form: str, kraft_version: int, tmp_path: Path
+) -> None:
+    data, me = golden(f"4.4/formatted-{form}", tmp_path)
+    kraft = opened(data, me)
+    assert kraft.quorum.kraft_version == kraft_version
+    assert kraft.metadata.features.in_log == LEVELS_OF_44
+    assert kraft.metadata.configs.of(ConfigResourceType.BROKER, "") == {"min.insync.replicas": "1"}
+    [user] = kraft.metadata.scram_credentials.records()
+    assert user.name == "alice"
+    # What Kafka 4.4 itself has written on the same directory, up to its registrations.
+    theirs, _ = golden(f"4.4/{form}", tmp_path / "kafkas")
+    count = 10
+    assert [record.value for record in records_in(kraft.journal.log)] == [
+        record.value for record in records_in(metadata_log(theirs, clean=True))[:count]
+    ]
+
+
+def records_in(log: PartitionLog) -> list[JournalRecord]:
+    stored = stored_records(log.batches(0), CODEC, "the log")
+    return [record for record, _ in stored if isinstance(record, JournalRecord)]
 
 
 def test_formatting_leaves_what_kafkas_own_formatting_leaves(tmp_path: Path) -> None:

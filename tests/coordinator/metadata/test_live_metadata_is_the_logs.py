@@ -79,7 +79,7 @@ directories = st.sampled_from(DIRECTORIES)
 
 
 class ControllerConversation(RuleBasedStateMachine):
-    @initialize(level=st.sampled_from([7, 8, 13, 17, 23, 30]), has_elr=st.booleans())
+    @initialize(level=st.sampled_from([7, 8, 13, 17, 23, 30, 33]), has_elr=st.booleans())
     def start(self, level: int, has_elr: bool) -> None:
         self.metadata = Metadata(directories=DIRECTORIES)
         self.log = self.metadata.log
@@ -160,7 +160,7 @@ class ControllerConversation(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from(FEATURES),
-        level=st.sampled_from([0, 1, 8, 14, 17, 30]),
+        level=st.sampled_from([0, 1, 8, 14, 17, 30, 33]),
         upgrade_type=st.sampled_from(UpgradeType),
     )
     def update_features(self, name: str, level: int, upgrade_type: UpgradeType) -> None:

@@ -41,6 +41,7 @@ from odradek.protocol.records.cluster_metadata import (
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from odradek.protocol.schema import Message
@@ -174,9 +175,10 @@ def test_what_was_removed_is_in_no_image() -> None:
         RemoveAccessControlEntryRecord(id=ACL.id),
         RemoveUserScramCredentialRecord(name="a", mechanism=1),
         RemoveDelegationTokenRecord(token_id="id"),
+        UnregisterControllerRecord(controller_id=1),
     ]
     assert image_of(replayed([*EVERYTHING, *removals])) == [
-        *EVERYTHING[:4],
+        *EVERYTHING[:3],
         PRODUCER_IDS,
     ]
 

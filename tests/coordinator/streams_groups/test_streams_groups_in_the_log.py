@@ -1,13 +1,17 @@
 """Streams groups in `__consumer_offsets`, beside groups of other types."""
 
 import pytest
+from msgspec.structs import replace
 
+from odradek.coordinator.runtime.timers import Now
+from odradek.coordinator.streams_groups.draft import StreamsDraft
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from odradek.protocol.records.streams_group import StreamsGroupMetadataValue
 from tests.support.both_lives import assert_cleaned_log_agrees, assert_log_agrees
 from tests.support.groups import GROUP, TOPIC
 from tests.support.streams_members import StreamsMembers, subtopology, topology
@@ -37,6 +41,21 @@ def test_the_log_says_what_the_group_is(members: StreamsMembers) -> None:
     assert_cleaned_log_agrees(members.groups)
     members.leave("a")
     assert_log_agrees(members.groups)
+
+
+def test_the_epochs_of_kafkas_topology_descriptions_stay_when_the_group_epoch_rises() -> None:
+    group = StreamsGroup("g")
+    stored = StreamsGroupMetadataValue(
+        epoch=1,
+        metadata_hash=2,
+        stored_description_topology_epoch=3,
+        failed_description_topology_epoch=4,
+    )
+    group.replay_metadata(stored)
+    draft = StreamsDraft(group, Now(timer_ms=0, wall_ms=0))
+    draft.bump_epoch(2, "a test")
+    [record] = draft.records
+    assert record.value == replace(stored, epoch=2)
 
 
 def test_a_failed_append_changes_nothing(members: StreamsMembers) -> None:
