@@ -250,7 +250,9 @@ async def test_no_cluster_begins_beside_partitions_of_another(
 ) -> None:
     settings = change(two)
     before = [fingerprint(directory) for directory in two]
-    with pytest.raises(RefusedToStartError, match=r"holds partitions \(orders-\d, orders-\d\).* no metadata log") as error:
+    with pytest.raises(
+        RefusedToStartError, match=r"holds partitions \(orders-\d, orders-\d\).* no metadata log"
+    ) as error:
         open_broker(config_of(two[0], **settings))
     assert "\n" not in str(error.value)
     assert [fingerprint(directory) for directory in two] == before
