@@ -58,12 +58,14 @@ class TextFormatter(logging.Formatter):
 # Clients can cause the lines of these loggers by connecting. A line's first argument is the client.
 CLIENT_LOGGERS = frozenset({"odradek.connection", "odradek.server"})
 PERIOD_S = 10.0
-LINES_OF_CLIENT = 5
+# The most lines in a period, of: one reason and client, one client, all clients.
+LINES_OF_REASON = 5
+LINES_OF_CLIENT = 30
 LINES_OF_ALL_CLIENTS = 100
 
 
 class ClientLineLimit(logging.Filter):
-    """Lets at most LINES_OF_CLIENT lines of each client pass in a period, and counts the others.
+    """Lets a limited number of lines about clients pass in a period, and counts the others.
 
     The first line after the period says how many were left out. `timer_s` is monotonic.
     """
@@ -72,7 +74,7 @@ class ClientLineLimit(logging.Filter):
         super().__init__()
         self._timer_s = timer_s
         self._period_ends_s = 0.0
-        self._lines: Counter[str] = Counter()
+        self._lines: Counter[tuple[str, ...]] = Counter()
         self._omitted = 0
         self._omitted_before = 0  # in the periods before, and not reported yet
 
@@ -86,11 +88,16 @@ class ClientLineLimit(logging.Filter):
             self._lines.clear()
             self._omitted_before += self._omitted
             self._omitted = 0
-        client = _client_of(record)
-        if self._lines[client] >= LINES_OF_CLIENT or self._lines.total() >= LINES_OF_ALL_CLIENTS:
+        client, reason = _client_and_reason(record)
+        limits = {
+            (client, reason): LINES_OF_REASON,
+            (client,): LINES_OF_CLIENT,
+            (): LINES_OF_ALL_CLIENTS,
+        }
+        if any(self._lines[key] >= limit for key, limit in limits.items()):
             self._omitted += 1
             return False
-        self._lines[client] += 1
+        self._lines.update(limits.keys())
         if self._omitted_before:
             omitted = f"{self._omitted_before} lines about clients were left out before this one"
             record.msg = f"{record.msg} ({omitted})"
@@ -98,10 +105,11 @@ class ClientLineLimit(logging.Filter):
         return True
 
 
-def _client_of(record: logging.LogRecord) -> str:
-    """The address of the client that a line is about, without the port."""
-    first = record.args[0] if isinstance(record.args, tuple) and record.args else ""
-    return str(getattr(first, "peer_host", first))
+def _client_and_reason(record: logging.LogRecord) -> tuple[str, str]:
+    """The address of the client that a line is about, and what it says, without numbers."""
+    first, *others = record.args if isinstance(record.args, tuple) and record.args else [""]
+    texts = [str(each) for each in others if not isinstance(each, int)]
+    return str(getattr(first, "peer_host", first)), " ".join([str(record.msg), *texts])
 
 
 def log_format_in_use() -> str:

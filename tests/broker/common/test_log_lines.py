@@ -10,6 +10,7 @@ import pytest
 from odradek.broker.common.log_lines import (
     LINES_OF_ALL_CLIENTS,
     LINES_OF_CLIENT,
+    LINES_OF_REASON,
     PERIOD_S,
     ClientLineLimit,
     JsonFormatter,
@@ -98,14 +99,21 @@ def test_a_client_that_connects_again_and_again_has_a_few_lines_in_each_period()
         for port in range(1000)
         for line in lines.write(1, session("10.0.0.1", port), "no request")
     ]
-    assert passed == [f"closed 10.0.0.1:{port}: no request" for port in range(LINES_OF_CLIENT)]
+    assert passed == [f"closed 10.0.0.1:{port}: no request" for port in range(LINES_OF_REASON)]
+    assert lines.write(1, session("10.0.0.1", 7), "another") == ["closed 10.0.0.1:7: another"]
     assert lines.write(1, session("10.0.0.2", 7), "x") == ["closed 10.0.0.2:7: x"]
     lines.now_s += PERIOD_S
     assert lines.write(2, session("10.0.0.1", 8), "x%s") == [
-        f"closed 10.0.0.1:8: x%s ({1000 - LINES_OF_CLIENT} lines about clients were left out before"
+        f"closed 10.0.0.1:8: x%s ({1000 - LINES_OF_REASON} lines about clients were left out before"
         " this one)",
         "closed 10.0.0.1:8: x%s",
     ]
+
+
+def test_a_client_with_many_reasons_has_a_limit() -> None:
+    lines = Lines()
+    passed = [lines.write(1, "10.0.0.1", f"byte {reason}") for reason in range(1000)]
+    assert sum(map(len, passed)) == LINES_OF_CLIENT
 
 
 def test_many_clients_share_a_limit() -> None:
@@ -130,4 +138,4 @@ def test_the_limit_is_in_force_when_the_log_is_written(
             logging.getLogger("odradek.connection").warning("closed %s: %s", "10.0.0.1", "x")
     finally:
         root.handlers, root.level, root.propagate = before
-    assert capfd.readouterr().err.count("closed 10.0.0.1: x") == LINES_OF_CLIENT
+    assert capfd.readouterr().err.count("closed 10.0.0.1: x") == LINES_OF_REASON
