@@ -95,7 +95,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.files import Files, NonBlockingReads
+from odradek.storage.files import Files, NonBlockingReads, descriptors_for_files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.moving.log_moves import LogMoves
@@ -150,6 +150,7 @@ class Broker:
         self.timer_ms = timer_ms
         self.clock = lambda: Now(now_ms(), timer_ms())
         self.files = files or Files()
+        self.files.descriptor_limit = descriptors_for_files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
         self.background = BackgroundTasks(loop)
@@ -221,7 +222,7 @@ class Broker:
             self.files,
             self.disk,
             min_free_bytes=lambda: self.config.odradek_min_free_bytes,
-            on_space=self._space_is_free,
+            on_room=self._retry_logs,
         )
         self.log_manager.on_roll = lambda log: self.background.start(
             self.log_syncs.flush_closed(log)
@@ -714,19 +715,20 @@ class Broker:
         self.log_cleaner.log_recovered(log)
         self._lead(log.topic, log.partition, log.config)
 
-    def _space_is_free(self, directory: DataDirectory) -> None:
-        """Recover and create the logs that had to wait because the disk was full."""
-        to_recover, not_created = self.log_manager.space_again(directory)
+    async def _retry_logs(self, directory: DataDirectory, at_most: int) -> None:
+        """Recover and create logs that were postponed for lack of space or descriptors."""
+        to_recover, not_created = self.log_manager.take_postponed(directory, at_most)
         self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, to_recover)
         for name, index in not_created:
             self._lead(name, index, self._topic_config(name))
+            await asyncio.sleep(0)  # one in each turn: there may be thousands
 
     def _lead(self, name: str, index: int, config: TopicConfig) -> None:
         """Lead a partition whose log was missing when the broker started."""
         topic = self.metadata.topics.get(name)
-        if topic is None:
+        partition = topic.partitions.get(index) if topic is not None else None
+        if topic is None or partition is None:
             return  # it has just been deleted, and its logs will be
-        partition = topic.partitions[index]
         lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
         log = self.log_manager.find(name, index)
         if log is not None:

@@ -22,6 +22,7 @@ Errors are OSError, as the operating system reports them, with the path.
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import struct
 import sys
@@ -41,6 +42,19 @@ FILE_MODE = 0o644
 READ_AHEAD_BYTES = 1 << 20
 WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)  # Linux: struct flock
 RWF_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux only
+
+
+TOO_MANY_FILES = "Too many open files (raise ulimit -n, or LimitNOFILE of the service)"
+# Of the descriptors that the process may have, this part is left to connections.
+MAX_DESCRIPTORS_FOR_CONNECTIONS = 1000
+
+
+def descriptors_for_files() -> int:
+    """How many descriptors the files that stay open may use: three quarters, or all but 1000."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return limit - min(limit // 4, MAX_DESCRIPTORS_FOR_CONNECTIONS)
 
 
 class LockHeldError(Exception):
@@ -164,6 +178,9 @@ class Files:
     """The file system operations of the store. Tests subclass it to inject faults."""
 
     nonblocking: NonBlockingReads | None = None  # of the lookup that is running on the event loop
+    # Files that stay open get descriptors below this number. The system gives the lowest that is
+    # free, so a broker leaves the others to connections, pipes, and files that are closed at once.
+    descriptor_limit = sys.maxsize
 
     # --- open files
 
@@ -173,9 +190,16 @@ class Files:
             self._check_may_wait("open", path, lambda: self.open(path, read_only=read_only))
         flags = os.O_RDONLY if read_only else os.O_RDWR
         fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
+        if fd >= self.descriptor_limit:
+            os.close(fd)
+            raise OSError(errno.EMFILE, TOO_MANY_FILES, str(path))
         file = OpenFile(fd, path, 0)
         file.append_position = os.fstat(fd).st_size
         return file
+
+    def free_descriptors(self) -> int:
+        """How many more files may stay open."""
+        return self.descriptor_limit - len(os.listdir("/dev/fd"))  # noqa: PTH208 # no paths wanted
 
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
         """Read `size` bytes from `position`; fewer only at the end of the file."""
@@ -430,8 +454,10 @@ class Files:
         return path.stat().st_mtime_ns // 1_000_000
 
     def free_bytes(self, directory: Path) -> int:
-        """The free space of that file system for an unprivileged process."""
+        """The free space of that file system for an unprivileged process; 0 if no file fits in."""
         status = os.statvfs(directory)
+        if status.f_files and not status.f_favail:
+            return 0  # some file systems have no limit of files: f_files is 0
         return status.f_bavail * status.f_frsize
 
     def total_bytes(self, directory: Path) -> int:

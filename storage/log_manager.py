@@ -398,16 +398,23 @@ class LogManager:
         _logger.error("%s is not served: %s", found.name, error)
         self._table.give_up(found, f"{found.name}: {error}")
         if isinstance(error, OSError):
-            self._table.note_lack_of_space(found.key, error)
+            self._table.postpone_after(found.key, error)
             self.on_directory_error(found.directory, error)
 
-    def space_again(self, directory: DataDirectory) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """Record that a directory has free space again.
+    @property
+    def has_postponed(self) -> bool:
+        """Whether logs lack disk space or descriptors to be opened, recovered or created."""
+        return bool(self._table.postponed)
+
+    def take_postponed(
+        self, directory: DataDirectory, at_most: int
+    ) -> tuple[list[FoundLog], list[TopicPartition]]:
+        """Take postponed logs, because the directory has space, and there are descriptors.
 
         Returns its logs that are `waiting` for recovery again, and the partitions, of any
         directory, whose logs can be created now.
         """
-        return self._table.space_again(directory)
+        return self._table.take_postponed(directory, at_most)
 
     def stored_bytes(self, found: FoundLog) -> int:
         """The size of a log that is not open. Another process may be changing its files."""
@@ -477,7 +484,7 @@ class LogManager:
             else:
                 log = FoundLog(directory=home, topic=new.topic, partition=new.partition)
                 self._table.elsewhere[new.key] = log
-        return LogCreation(self._opening, placed, now_ms, self._finish_creation)
+        return LogCreation(self._files, self._opening, placed, now_ms, self._finish_creation)
 
     def _finish_creation(self, created: CreatedLog) -> None:
         key, home, log = created.new.key, created.home, created.log
@@ -486,7 +493,7 @@ class LogManager:
             return
         why = home.offline_reason if isinstance(log, PartitionLog) else log
         if isinstance(log, OSError):
-            self._table.note_lack_of_space(key, log)
+            self._table.postpone_after(key, log)
             self.on_directory_error(home, log)
         self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be created: {why}"
 

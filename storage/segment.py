@@ -381,8 +381,12 @@ class Segment:
 
     def _open_indexes_for_append(self) -> None:
         """Extend the index files to their full size and load what appends need."""
-        self.offset_index.become_active()
-        self.time_index.become_active()
+        if not self.size_bytes and (self.offset_index.file_bytes or self.time_index.file_bytes):
+            # A creation that failed half way may leave indexes of zeros: a million entries.
+            self._open_empty_indexes()
+        else:
+            self.offset_index.become_active()
+            self.time_index.become_active()
         # Load now, because no read may fail after a batch was written.
         self._newest = self.newest
         self.aborted()

@@ -130,7 +130,7 @@ REASONS = {
     "segment.ms of segments whose records have no timestamps, as in Kafka": """
         broker/maintenance/cleaning/cleaning_round.py: _swap
         storage/cleaning/offset_map_build.py: _start_in
-        storage/directories/log_creation.py: _create
+        storage/directories/log_creation.py: _open
         storage/recovering/segment_loading.py: open_segment
         storage/segment.py: age_ms
     """,

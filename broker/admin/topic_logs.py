@@ -8,6 +8,7 @@ ReplicaManager.applyDelta.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -67,15 +68,27 @@ class TopicLogs:
         creation = self._log_manager.begin_creation(stepping(new, step), now_ms=now_ms)
         await self._disk.run(creation.run)
         creation.finish(partial(stepping, step=step))
-        for new_log in stepping(new, step):
-            if self._log_manager.is_elsewhere(*new_log.key):
-                continue
-            try:
-                self._log_manager.get(*new_log.key)
-            except ApiError as error:
-                logger.error("%s-%d is offline: %s", *new_log.key, error.message)
+        self._log_offline(stepping(new, step))
         for name, before in stepping(configs.items(), step):
             self._update_config(name, before)
+
+    def _log_offline(self, new: Iterable[NewLog]) -> None:
+        """Log the partitions that have no log: one line for each topic, with the first reason."""
+        first: dict[str, tuple[int, str]] = {}
+        counts: Counter[str] = Counter()
+        for new_log in new:
+            topic, partition = new_log.key
+            if self._log_manager.is_elsewhere(topic, partition):
+                continue
+            try:
+                self._log_manager.get(topic, partition)
+            except ApiError as error:
+                first.setdefault(topic, (partition, error.message))
+                counts[topic] += 1
+        for topic, (partition, reason) in first.items():
+            others = counts[topic] - 1
+            name = f"{topic}-{partition}" + (f" and {others} more partitions" if others else "")
+            logger.error("%s: offline: %s", name, reason)
 
     def _update_config(self, name: str, before: TopicConfig) -> None:
         """Set the config of a topic's new logs, if it has changed while they were created."""

@@ -1,8 +1,16 @@
-"""The formats of the broker's log lines: one line each, as text or as JSON."""
+"""The broker's log lines: their formats, one line each, as text or as JSON, and their limits.
+
+A client that sends what is no request has a line in the log each time it connects, and so has a TLS
+handshake that fails. A port scanner must not fill the disk with them. So there is a limit for the
+lines of one client, and one for those of all clients. Lines that are left out are counted.
+"""
 
 import json
 import logging
 import sys
+import time
+from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -47,6 +55,63 @@ class TextFormatter(logging.Formatter):
         return self._local_time
 
 
+# Clients can cause the lines of these loggers by connecting. A line's first argument is the client.
+CLIENT_LOGGERS = frozenset({"odradek.connection", "odradek.server"})
+PERIOD_S = 10.0
+# The most lines in a period, of: one reason and client, one client, all clients.
+LINES_OF_REASON = 5
+LINES_OF_CLIENT = 30
+LINES_OF_ALL_CLIENTS = 100
+
+
+class ClientLineLimit(logging.Filter):
+    """Lets a limited number of lines about clients pass in a period, and counts the others.
+
+    The first line after the period says how many were left out. `timer_s` is monotonic.
+    """
+
+    def __init__(self, timer_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._timer_s = timer_s
+        self._period_ends_s = 0.0
+        self._lines: Counter[tuple[str, ...]] = Counter()
+        self._omitted = 0
+        self._omitted_before = 0  # in the periods before, and not reported yet
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written. The line of a new period gets the number of omitted ones."""
+        if record.name not in CLIENT_LOGGERS:
+            return True
+        now_s = self._timer_s()
+        if now_s >= self._period_ends_s:
+            self._period_ends_s = now_s + PERIOD_S
+            self._lines.clear()
+            self._omitted_before += self._omitted
+            self._omitted = 0
+        client, reason = _client_and_reason(record)
+        limits = {
+            (client, reason): LINES_OF_REASON,
+            (client,): LINES_OF_CLIENT,
+            (): LINES_OF_ALL_CLIENTS,
+        }
+        if any(self._lines[key] >= limit for key, limit in limits.items()):
+            self._omitted += 1
+            return False
+        self._lines.update(limits.keys())
+        if self._omitted_before:
+            omitted = f"{self._omitted_before} lines about clients were left out before this one"
+            record.msg = f"{record.msg} ({omitted})"
+            self._omitted_before = 0
+        return True
+
+
+def _client_and_reason(record: logging.LogRecord) -> tuple[str, str]:
+    """The address of the client that a line is about, and what it says, without numbers."""
+    first, *others = record.args if isinstance(record.args, tuple) and record.args else [""]
+    texts = [str(each) for each in others if not isinstance(each, int)]
+    return str(getattr(first, "peer_host", first)), " ".join([str(record.msg), *texts])
+
+
 def log_format_in_use() -> str:
     """The format of the log lines, `text` or `json`."""
     handlers = logging.getLogger("odradek").handlers
@@ -68,6 +133,7 @@ def configure_logging(log_format: str, prefix: str = "") -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    handler.addFilter(ClientLineLimit())
     if prefix:
         handler.addFilter(partial(_add_prefix, prefix))
     root = logging.getLogger("odradek")

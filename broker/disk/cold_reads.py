@@ -23,9 +23,11 @@ from .disk_executor import DiskExecutor
 
 T = TypeVar("T")
 
+THE_BROKER = ""  # the client of reads that the broker itself needs
+
 Calls = Mapping[Hashable, Callable[[], object]]
 # Runs `walk(batch, limits=...)` in another process. Raises ApiError.
-RunWalk = Callable[[Callable[..., object], bytes], Awaitable[object]]
+RunWalk = Callable[[Callable[..., object], bytes, Hashable], Awaitable[object]]
 
 
 class ColdReads:
@@ -37,10 +39,16 @@ class ColdReads:
         self._disk = disk
         self._run_walk = run_walk
 
-    async def look_up(self, work: Callable[[], T], lacking: WouldWaitError | None = None) -> T:
+    async def look_up(
+        self,
+        work: Callable[[], T],
+        lacking: WouldWaitError | None = None,
+        client: Hashable = THE_BROKER,
+    ) -> T:
         """Return what `work` returns, and raise what it raises. Calls `work` at least once.
 
-        `lacking`: the error of the first attempt, if the caller has made it.
+        `lacking`: the error of the first attempt, if the caller has made it. `client`: for whom
+        records are walked.
         """
         attempt = NonBlockingReads(self._files)
         while True:
@@ -49,20 +57,20 @@ class ColdReads:
                     await self._disk.run(make_calls, lacking.calls)
                 attempt.made.update(lacking.calls)
                 for key, walk in lacking.walks.items():
-                    attempt.results[key] = await self._result_of(walk)
+                    attempt.results[key] = await self._result_of(walk, client)
             try:
                 with attempt:
                     return work()
             except WouldWaitError as error:
                 lacking = error.with_traceback(None)
 
-    async def _result_of(self, walk: Walk) -> object:
+    async def _result_of(self, walk: Walk, client: Hashable) -> object:
         """What a walk returns or raises. The caller of `look_up` handles errors of one log."""
         try:
             data = await self._disk.run(
                 self._files.pread_exact, walk.file, walk.size, walk.position
             )
-            return await self._run_walk(walk.walk, data)
+            return await self._run_walk(walk.walk, data, client)
         except (ApiError, OSError, EOFError) as error:
             return error
 

@@ -3,8 +3,10 @@
 Deleting a topic writes to the metadata log, a consumer's commit to `__consumer_offsets`, and
 retention starts a new segment. On a completely full disk none of them could free anything. So below
 `odradek.min.free.bytes`, and after a write that found no space, Produce to the partitions of that
-directory is refused and everything else goes on. When space is free again, Produce works again, and
-logs that could not be recovered or created for lack of space are retried.
+directory is refused and everything else goes on. When space is free again, Produce works again.
+
+Logs that could not be opened, recovered or created because of a full disk or too many open files
+are retried as soon as there are space and descriptors.
 
 The error is KAFKA_STORAGE_ERROR, which every client retries after refreshing its metadata. So a
 producer keeps its records and sends them until delivery.timeout.ms is over. A fatal error would
@@ -17,7 +19,7 @@ node.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
@@ -33,11 +35,16 @@ logger = logging.getLogger("odradek.disk")
 # is configured.
 LEAST_FREE_BYTES = 1 << 20
 
+# Postponed logs are retried only if more descriptors are free: else each try would be in vain.
+SPARE_DESCRIPTORS = 16
+DESCRIPTORS_OF_LOG = 2
+
 
 class DiskSpace:
     """Which log directories have too little free space, and why; `low` is empty in good times.
 
-    `on_space` is called with a directory that has enough again.
+    `on_room` is awaited while logs are postponed, with a directory that has enough space, and the
+    number of logs for which there are descriptors.
     """
 
     def __init__(
@@ -47,14 +54,14 @@ class DiskSpace:
         disk: DiskExecutor,
         *,
         min_free_bytes: Callable[[], int],
-        on_space: Callable[[DataDirectory], object],
+        on_room: Callable[[DataDirectory, int], Awaitable[object]],
     ) -> None:
         self.low: dict[DataDirectory, str] = {}
         self._log_manager = log_manager
         self._files = files
         self._disk = disk
         self._min_free_bytes = min_free_bytes
-        self._on_space = on_space
+        self._on_room = on_room
 
     def check(self, log: PartitionLog) -> None:
         """Check that clients may write to the log. Raises KAFKA_STORAGE_ERROR."""
@@ -71,6 +78,14 @@ class DiskSpace:
                 self._log_manager.on_directory_error(directory, error)
             else:
                 self._note(directory, free_bytes)
+                if self._log_manager.has_postponed and directory not in self.low:
+                    await self._retry(directory)
+
+    async def _retry(self, directory: DataDirectory) -> None:
+        free = await self._disk.run(self._files.free_descriptors)
+        logs = (free - SPARE_DESCRIPTORS) // DESCRIPTORS_OF_LOG
+        if logs > 0:
+            await self._on_room(directory, logs)
 
     def note_full(self, directory: DataDirectory) -> None:
         """Refuse Produce to a directory where a write failed for lack of space."""
@@ -88,7 +103,6 @@ class DiskSpace:
                 logger.info(
                     "%s has %d bytes free: records are accepted again", directory.path, free_bytes
                 )
-                self._on_space(directory)
         elif free_bytes < wanted:
             self._refuse(
                 directory,

@@ -16,6 +16,7 @@ Kafka removed this in 4.0. Up to 3.9: LazyDownConversionRecords, RecordsUtil.dow
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 from functools import partial
 
 from odradek.broker.disk.disk_executor import DiskExecutor
@@ -53,16 +54,23 @@ class DownConverter:
         self._walks = walks
 
     async def convert(
-        self, partition: FetchPartitionData, log: PartitionLog, first_offset: int, api_version: int
+        self,
+        partition: FetchPartitionData,
+        log: PartitionLog,
+        first_offset: int,
+        api_version: int,
+        client: Hashable,
     ) -> FetchPartitionData:
         """Return the response's part for one partition, with its records as messages.
+
+        `client`: who has asked, see RecordWalks.
 
         Raises ApiError: CORRUPT_MESSAGE if the records cannot be read, REQUEST_TIMED_OUT if too
         many batches wait for a worker process, UNKNOWN_SERVER_ERROR if the process ended early, and
         the errors of `PartitionLog.read`.
         """
         magic = magic_for(api_version)
-        messages = await self._first_messages(partition.records, log, first_offset, magic)
+        messages = await self._first_messages(partition.records, log, first_offset, magic, client)
         return FetchPartitionData(
             partition_index=partition.partition_index,
             high_watermark=partition.high_watermark,
@@ -70,12 +78,17 @@ class DownConverter:
         )
 
     async def _first_messages(
-        self, records: Records | None, log: PartitionLog, offset: int, magic: int
+        self,
+        records: Records | None,
+        log: PartitionLog,
+        offset: int,
+        magic: int,
+        client: Hashable,
     ) -> bytes:
         """The messages of the first slice that has any; empty if the log ends before that."""
         while isinstance(records, RecordsSlice) and records.size_bytes:
             try:
-                messages, offset = await self._convert_slice(records, magic, offset)
+                messages, offset = await self._convert_slice(records, magic, offset, client)
             except (CorruptRecordError, EOFError, OSError) as error:
                 raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
             if messages:
@@ -85,14 +98,14 @@ class DownConverter:
         return records if isinstance(records, bytes) else b""
 
     async def _convert_slice(
-        self, records: RecordsSlice, magic: int, first_offset: int
+        self, records: RecordsSlice, magic: int, first_offset: int, client: Hashable
     ) -> tuple[bytes, int]:
         """The messages from `first_offset` on, and the offset to read next if there are none."""
         batches = await self._disk.run(
             self._files.pread_exact, records.file, records.size_bytes, records.position
         )
         walk = partial(convert_stored, magic=magic, first_offset=first_offset)
-        messages = await self._walks.run(walk, batches)
+        messages = await self._walks.run(walk, batches, client)
         return messages, first_offset if messages else _next_offset(batches)
 
 

@@ -368,7 +368,9 @@ async def convert_and_respond(
             continue
         try:
             log = find_log(context, key)  # it may have been deleted since it was read
-            answers[key] = await convert(answer, log, wanted.fetch_offset, context.api_version)
+            answers[key] = await convert(
+                answer, log, wanted.fetch_offset, context.api_version, context.session.client
+            )
         except ApiError as error:
             # As in Kafka, the records are null if they cannot be converted.
             answers[key] = partition_with_error(context, wanted, error, records=None)

@@ -57,7 +57,9 @@ def handle(
         with context.broker.cold_reads.first_attempt:
             return look_up_all(context, request)
     except WouldWaitError as missing:
-        return context.broker.cold_reads.look_up(partial(look_up_all, context, request), missing)
+        return context.broker.cold_reads.look_up(
+            partial(look_up_all, context, request), missing, context.session.client
+        )
 
 
 def unknown_isolation_level(

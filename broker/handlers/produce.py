@@ -260,7 +260,7 @@ async def make_ready(
             lambda: broker.log_manager.get(name, index).prepare_append()
         )
         return reason.batch, None
-    found = await broker.record_walks.run(reason.walk, reason.batch)
+    found = await broker.record_walks.run(reason.walk, reason.batch, context.session.client)
     if isinstance(found, WalkedRecords):
         return reason.batch, found
     return memoryview(found), None

@@ -5,8 +5,9 @@ request), new clients would be accepted one by one, and the last members of a gr
 dozens of generations after the first. So the loop only reports that the socket is readable, and
 Acceptor accepts.
 
-When the process has no file descriptor left, nothing is accepted for a second. Existing connections
-go on, and new ones wait in the kernel's queue. They also wait there while a limit of the broker or
+When the process has hardly a file descriptor left, nothing is accepted for a second. Existing
+connections go on, and new ones wait in the kernel's queue. The files of partitions do not use the
+last descriptors (Files.descriptor_limit). They also wait there while a limit of the broker or
 the listener holds back the connection before them (connection_limits.py).
 """
 
@@ -15,7 +16,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
+import resource
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -29,6 +33,8 @@ logger = logging.getLogger("odradek.server")
 
 ACCEPTED_PER_TURN = 64
 RETRY_S = 1.0
+LOG_EVERY_S = 60.0
+SPARE_DESCRIPTORS = 8
 # The system lacks a resource. The connection stays in the queue and can be accepted later.
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -63,6 +69,14 @@ class Acceptor(Generic[P]):
         self._limits = limits
         self._connecting = BackgroundTasks(loop)
         self._retry: asyncio.TimerHandle | None = None
+        self._log_again_s = 0.0  # in the loop's time: not before, that descriptors are missing
+        self._is_careful = False  # few descriptors may be left: one connection in a turn
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._careful_from = (
+            sys.maxsize
+            if limit == resource.RLIM_INFINITY
+            else limit - 2 * ACCEPTED_PER_TURN - SPARE_DESCRIPTORS
+        )
         # Accepted, and waits for the limits: the socket and the address.
         self._held: tuple[socket.socket, str] | None = None
         self._being_set_up: set[socket.socket] = set()
@@ -100,15 +114,18 @@ class Acceptor(Generic[P]):
     def _accept(self) -> None:
         for _ in range(ACCEPTED_PER_TURN):
             try:
+                if self._is_careful:
+                    self._check_descriptors()
                 client, name = self._socket.accept()
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno in _EXHAUSTED:
-                    logger.error("cannot accept connections for %g s: %s", RETRY_S, error.strerror)
+                    self._note_exhaustion(error)
                     self._pause(RETRY_S, self._watch)
                     return
                 continue  # the client has closed the connection
+            self._is_careful = client.fileno() >= self._careful_from
             address, _ = host_and_port(name)
             delay_ms = 0 if self._limits is None else self._limits.delay_ms()
             if delay_ms or not self._has_room():
@@ -116,6 +133,29 @@ class Acceptor(Generic[P]):
                 self._pause(delay_ms / 1000, self._release)
                 return
             self._admit(client, address)
+            if self._is_careful:  # it gets its other descriptor in a later turn
+                return
+
+    def _check_descriptors(self) -> None:
+        """Raise OSError if there are too few for a connection, which needs two."""
+        taken: list[int] = []
+        try:
+            while len(taken) < SPARE_DESCRIPTORS:
+                taken.append(os.dup(self._socket.fileno()))
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+
+    def _note_exhaustion(self, error: OSError) -> None:
+        """Log that there are too few descriptors, but not at each attempt."""
+        now_s = self._loop.time()
+        if now_s >= self._log_again_s:
+            self._log_again_s = now_s + LOG_EVERY_S
+            logger.error(
+                "no connection is accepted until others are closed: %s (raise ulimit -n, or "
+                "LimitNOFILE of the service)",
+                error.strerror,
+            )
 
     def _has_room(self) -> bool:
         return self._limits is None or self._limits.has_room()

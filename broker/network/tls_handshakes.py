@@ -38,7 +38,6 @@ HANDSHAKE_S = 10.0
 CHECK_EVERY_S = 1.0
 MAX_UNFINISHED = 500
 # In each second so many failures are logged; the others are counted.
-LOGGED_PER_SECOND = 20
 # Unfinished handshakes may use this part of the file descriptors at most.
 DESCRIPTORS_SHARE = 4
 PEEKED_BYTES = 16
@@ -66,7 +65,6 @@ class Handshakes:
         # In the order in which they were accepted, each with its deadline on the loop's clock.
         self._unfinished: dict[Handshake, float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._failures = 0  # since the last tick of the timer
 
     def close(self) -> None:
         """Stop the threads; the connections are closed by the server."""
@@ -93,11 +91,6 @@ class Handshakes:
         """Forget a handshake that is complete or has failed."""
         self._unfinished.pop(handshake, None)
 
-    def may_log_failure(self) -> bool:
-        """Count a failure. Returns whether it is to be logged."""
-        self._failures += 1
-        return self._failures <= LOGGED_PER_SECOND
-
     def _end_oldest(self) -> None:
         for handshake in self._unfinished:
             if handshake.waits_for_client:
@@ -105,17 +98,14 @@ class Handshakes:
                 return
 
     def _tick(self) -> None:
-        """End the handshakes that take too long, and report the failures that were not logged."""
+        """End the handshakes that take too long."""
         now = self.loop.time()
         late = [each for each, deadline in self._unfinished.items() if deadline <= now]
         for handshake in late:
             handshake.fail(f"its TLS handshake was not complete after {HANDSHAKE_S:g} s")
-        if self._failures > LOGGED_PER_SECOND:
-            logger.warning("%d more TLS handshakes failed", self._failures - LOGGED_PER_SECOND)
         self._timer = None
-        if self._unfinished or self._failures:
+        if self._unfinished:
             self._timer = self.loop.call_later(CHECK_EVERY_S, self._tick)
-        self._failures = 0
 
 
 class Handshake:
@@ -196,10 +186,9 @@ class Handshake:
             self._transport.begin_reading(sock)
 
     def fail(self, reason: str | None) -> None:
-        """End the connection; a reason is logged, unless there are too many."""
+        """End the connection; a reason is logged."""
         self._owner.forget(self)
-        is_logged = reason is not None and self._owner.may_log_failure()
-        self._connection.close(reason if is_logged else None)
+        self._connection.close(reason)
 
 
 def describe_failure(error: Exception) -> str | None:

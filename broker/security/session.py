@@ -58,6 +58,11 @@ class Session:
         self.software: tuple[str, str] | None = None
         self.client_instance_id: bytes | None = None
 
+    @property
+    def client(self) -> tuple[Principal | None, str]:
+        """Who shares costly work fairly with others: a principal on one machine."""
+        return self.principal, self.peer_host
+
     def __str__(self) -> str:
         """The client's address, for log lines."""
         return f"{self.peer_host}:{self.peer_port}"

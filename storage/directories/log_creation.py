@@ -1,11 +1,14 @@
 """Creates the logs of new partitions: the files on any thread, then the entries in the table."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError
+from odradek.storage.filenames import partition_directory
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
@@ -41,12 +44,14 @@ class LogCreation:
 
     def __init__(
         self,
+        files: Files,
         opening: LogOpening,
         wanted: Sequence[tuple[NewLog, DataDirectory]],
         now_ms: int,
         record_result: Callable[[CreatedLog], None],
     ) -> None:
         """`finish` calls `record_result` with each log."""
+        self._files = files
         self._opening = opening
         self._wanted = wanted
         self._now_ms = now_ms
@@ -64,6 +69,21 @@ class LogCreation:
             self._created.append(CreatedLog(new, home, log))
 
     def _create(self, new: NewLog, home: DataDirectory) -> PartitionLog:
+        """Create a log. After a disk error nothing of it is left, as far as possible.
+
+        What is left would be taken for the log of a topic that is created later.
+        """
+        path = home.path / partition_directory(*new.key)
+        existed = self._files.is_directory(path)
+        try:
+            return self._open(new, home)
+        except OSError:
+            if not existed:
+                with suppress(OSError):
+                    self._files.remove_tree(path)
+            raise
+
+    def _open(self, new: NewLog, home: DataDirectory) -> PartitionLog:
         log = self._opening.open_new(home, new.key, new.config, self._now_ms)
         try:
             log.assign_topic_id(new.topic_id)

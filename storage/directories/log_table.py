@@ -4,7 +4,7 @@
     not_open      found in a directory; they wait for their recovery, unless they are unreadable
     unreadable    not served, with the reason: opening, recovery or creation failed, or the
                   directory is offline
-    lack_space    unreadable only because of a full disk; retried when there is space
+    postponed     unreadable only because of a full disk or too many open files; retried later
     elsewhere     served by another process of this node (log_share.py)
 
 The metadata log is in the table too, but requests cannot name it, and no checkpoint holds it.
@@ -20,7 +20,7 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
 from .data_directory import DataDirectory
-from .disk_errors import is_full_disk
+from .disk_errors import is_transient
 from .found_log import FoundLog
 
 _by_unflushed_bytes: Callable[[FoundLog], int] = attrgetter("unflushed_bytes")
@@ -34,7 +34,7 @@ class LogTable:
         self.by_topic: dict[str, dict[int, PartitionLog]] = {}
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
-        self.lack_space: set[TopicPartition] = set()
+        self.postponed: set[TopicPartition] = set()
         self.elsewhere: dict[TopicPartition, FoundLog] = {}
         self.futures: dict[TopicPartition, FutureLog] = {}  # logs that are being moved, see moving/
         self.locations: dict[TopicPartition, DataDirectory] = {}  # of the open ones
@@ -101,12 +101,12 @@ class LogTable:
     def forget_reasons(self, key: TopicPartition) -> None:
         """Forget why a log was not served: it is deleted."""
         self.unreadable.pop(key, None)
-        self.lack_space.discard(key)
+        self.postponed.discard(key)
 
-    def note_lack_of_space(self, key: TopicPartition, error: OSError) -> None:
-        """Have the log retried when there is space, if the error is a full disk."""
-        if is_full_disk(error):
-            self.lack_space.add(key)
+    def postpone_after(self, key: TopicPartition, error: OSError) -> None:
+        """Have the log retried later if the error is transient."""
+        if is_transient(error):
+            self.postponed.add(key)
 
     def is_waiting(self, found: FoundLog) -> bool:
         """Whether this log, as it was found, waits for recovery."""
@@ -121,17 +121,22 @@ class LogTable:
             (log for key, log in found if key not in self.unreadable), key=_by_unflushed_bytes
         )
 
-    def space_again(self, directory: DataDirectory) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """Take the logs that lacked space: those to recover, and the partitions to create.
+    def take_postponed(
+        self, directory: DataDirectory, at_most: int
+    ) -> tuple[list[FoundLog], list[TopicPartition]]:
+        """Take logs that were postponed: those to recover, and the partitions to create.
 
         Logs that were found in another directory are not included.
         """
-        found, missing = [], []
-        for key in list(self.lack_space):
+        found: list[FoundLog] = []
+        missing: list[TopicPartition] = []
+        for key in list(self.postponed):
             log = self.not_open.get(key)
             if log is not None and log.directory is not directory:
                 continue
-            self.lack_space.discard(key)
+            if len(found) + len(missing) == at_most:
+                break
+            self.postponed.discard(key)
             if self.unreadable.pop(key, None) is None:
                 continue  # it was deleted
             if log is None:
@@ -169,7 +174,7 @@ class LogTable:
             log.take_offline(reason)
         lost = self.not_open_in(directory)
         for found in lost:
-            self.lack_space.discard(found.key)
+            self.postponed.discard(found.key)
             self.unreadable[found.key] = reason
         for key, future in list(self.futures.items()):
             if directory in (future.home, self.locations.get(key)):

@@ -1,5 +1,6 @@
 """File access: short writes, lifetimes of open files, atomic replacement, locks."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -197,6 +198,31 @@ def test_times_and_free_space_are_returned(files: Files, tmp_path: Path) -> None
     os.utime(tmp_path / "log", ns=(0, 1_700_000_000_123_456_789))
     assert files.modified_ms(tmp_path / "log") == 1_700_000_000_123
     assert files.free_bytes(tmp_path) > 0
+
+
+def test_a_file_system_without_room_for_a_file_has_no_free_space(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = list(os.statvfs(tmp_path))
+    free_files = 7  # the place of f_favail
+    for files_in_all, left, expected in ((1000, 0, False), (1000, 1, True), (0, 0, True)):
+        real[5], real[free_files] = files_in_all, left
+        status = os.statvfs_result(real)
+        monkeypatch.setattr(os, "statvfs", lambda _, status=status: status)
+        assert (files.free_bytes(tmp_path) > 0) is expected
+
+
+def test_descriptors_are_left_to_connections(files: Files, tmp_path: Path) -> None:
+    kept = files.open(tmp_path / "log", create=True)
+    open_files = len(list(Path("/dev/fd").iterdir()))
+    files.descriptor_limit = kept.fd
+    assert files.free_descriptors() < open_files
+    with pytest.raises(OSError, match="Too many open files") as error:
+        files.open(tmp_path / "log")
+    assert error.value.errno == errno.EMFILE
+    assert len(list(Path("/dev/fd").iterdir())) == open_files
+    files.descriptor_limit = open_files + 100
+    assert files.open(tmp_path / "log").fd > kept.fd
 
 
 def test_what_was_just_written_is_cached(files: Files, tmp_path: Path) -> None:

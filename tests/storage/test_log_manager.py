@@ -425,6 +425,25 @@ def test_a_full_disk_is_not_a_broken_one(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
+def test_indexes_that_a_creation_has_left_are_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    left = node.paths[0] / "orders-0"
+    left.mkdir()
+    (left / f"{0:020d}.log").touch()
+    for kind in ("index", "timeindex"):
+        with (left / f"{0:020d}.{kind}").open("wb") as file:
+            file.truncate(12 * 10_000)  # zeros, which look like entries
+    log = node.create(manager, "orders")
+    put(log, b"0")
+    assert values_from(log) == [b"0"]
+    assert log.segments.active.time_index.entries <= 1
+    assert "rebuilding" not in caplog.text
+    manager.close(now_ms=NOW_MS)
+
+
 def test_a_deletion_that_fails_for_one_partition_goes_on_with_the_others(tmp_path: Path) -> None:
     class StubbornFiles(Disk):
         def rename(self, source: Path, target: Path) -> None:

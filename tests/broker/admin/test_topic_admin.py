@@ -35,6 +35,7 @@ from odradek.coordinator.metadata.topic_creation import (
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID
 from odradek.storage.files import Files
@@ -327,9 +328,11 @@ async def test_a_topic_that_is_named_again_and_again_is_paused_once(
     paused: list[TopicPartition] = []
     pause = rig.log_cleaner.paused
 
-    def noted(partitions: Iterable[TopicPartition]) -> AbstractAsyncContextManager[None]:
+    def noted(
+        partitions: Iterable[TopicPartition], step: Step
+    ) -> AbstractAsyncContextManager[None]:
         paused.extend(partitions)
-        return pause(paused)
+        return pause(paused, step)
 
     monkeypatch.setattr(rig.log_cleaner, "paused", noted)
     results = await rig.admin.delete([TopicRef("t")] * 1000)

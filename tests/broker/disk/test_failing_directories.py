@@ -65,9 +65,13 @@ class Disk(FaultyFiles):
     def __init__(self) -> None:
         super().__init__()
         self.free = GIB
+        self.free_files = 1000
 
     def free_bytes(self, directory: Path) -> int:
         return self.free
+
+    def free_descriptors(self) -> int:
+        return self.free_files
 
 
 @pytest.fixture
@@ -349,6 +353,40 @@ async def test_a_write_that_finds_no_space_refuses_the_next_until_there_is_some(
     await served.broker.disk_space.check_directories()
     assert await code_of_produce(served) == {ErrorCode.NONE}
     assert served.broker.log_manager.offline == {}
+
+
+@pytest.mark.parametrize("lack", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+async def test_logs_that_cannot_be_created_for_now_are_created_later(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path, lack: int
+) -> None:
+    broker = served.broker
+    disk.fail(lambda kind, path: "new-" in str(path) and kind == "create", error=lack)
+    await broker.topic_admin.create([NewTopic(name="new", partition_count=3)])
+    assert not any(broker.is_served("new", index) for index in range(3))
+    assert not list(tmp_path.glob("*/new-*"))  # noqa: ASYNC240 # nothing is left of them
+    await broker.disk_space.check_directories()  # as each second
+    assert not any(broker.is_served("new", index) for index in range(3))
+    disk.heal()
+    disk.free_files = 0
+    await broker.disk_space.check_directories()
+    assert not any(broker.is_served("new", index) for index in range(3))
+    disk.free_files = 1000
+    for _ in range(2):
+        await broker.disk_space.check_directories()
+    assert all(broker.is_served("new", index) for index in range(3))
+
+
+async def test_a_topic_whose_log_could_not_be_created_leaves_nothing_to_the_next_of_its_name(
+    served: BrokerInLoop, disk: Disk
+) -> None:
+    broker = served.broker
+    disk.fail(lambda _, path: "new-0/leader-epoch" in str(path), error=errno.ENOSPC)
+    await broker.topic_admin.create([NewTopic(name="new")])
+    assert not broker.is_served("new", 0)
+    await broker.topic_admin.delete([TopicRef("new")])
+    disk.heal()
+    await broker.topic_admin.create([NewTopic(name="new")])
+    assert broker.log_manager.get("new", 0).topic_id == broker.metadata.topics["new"].id
 
 
 # --- real producers

@@ -73,10 +73,12 @@ async def test_a_directory_that_goes_meanwhile_is_an_error_that_the_client_knows
     converter = served.broker.down_converter
     convert = converter._convert_slice
 
-    async def gives_nothing(records: Any, magic: int, first_offset: int) -> tuple[bytes, int]:
+    async def gives_nothing(
+        records: Any, magic: int, first_offset: int, client: object
+    ) -> tuple[bytes, int]:
         """As where there are only markers: then the log is read on."""
         log.take_offline("it fell off the table")
-        return b"", (await convert(records, magic, first_offset))[1] + 1
+        return b"", (await convert(records, magic, first_offset, client))[1] + 1
 
     monkeypatch.setattr(converter, "_convert_slice", gives_nothing)
     assert (await fetched(served))["u"] == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)

@@ -109,12 +109,12 @@ async def test_without_descriptors_new_clients_wait_and_are_accepted_later(
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
     rig.socket.failures = [errno.EMFILE, errno.ENFILE]
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.INFO):
         rig.connect(2)
         await rig.settled(2)
     assert [record.getMessage() for record in caplog.records] == [
-        "cannot accept connections for 0.01 s: EMFILE",
-        "cannot accept connections for 0.01 s: ENFILE",
+        "no connection is accepted until others are closed: EMFILE (raise ulimit -n, or "
+        "LimitNOFILE of the service)",
     ]
 
 

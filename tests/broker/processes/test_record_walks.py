@@ -36,6 +36,26 @@ ZSTD = CompressionType.ZSTD
 WITHOUT_KEYS = bytes(build_batch([Record(None, b"", NOW_MS)] * 1000))
 # Ends as soon as it is given something to do.
 DIES = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(1)")
+# In the second lane, it never ends with a batch that is called so.
+WAITS_FOR_EVER = (
+    sys.executable,
+    "-c",
+    """
+import time
+from odradek.broker.processes import walk_process
+from odradek.broker.processes.messages import TooLong, Walked
+from odradek.storage.record_walk import SHORT
+
+def work_on(task, batch):
+    if task.limits == SHORT:
+        return TooLong("the other lane")
+    time.sleep(3600 if batch == b"for ever" else 0)
+    return Walked(batch)
+
+walk_process.work_on = work_on
+walk_process.main()
+""",
+)
 # Answers with bytes that are no message.
 SAYS_NONSENSE = (sys.executable, "-c", "print(end='\\0\\0\\0\\1x', flush=True); input()")
 
@@ -61,7 +81,7 @@ class HeldWalks:
         self.asked: list[bytes] = []
         self.go_on = asyncio.Event()
 
-    async def run(self, walk: Callable[..., object], batch: bytes) -> object:
+    async def run(self, walk: Callable[..., object], batch: bytes, client: object) -> object:
         self.asked.append(batch)
         await self.go_on.wait()
         return WalkedRecords(NOW_MS)
@@ -282,7 +302,7 @@ async def test_a_process_that_dies_is_an_error_and_the_next_walk_has_another() -
     walks = made(command=DIES)
     for _ in range(2):
         with pytest.raises(ApiError, match="the walking process ended with code 0") as caught:
-            await walks.run(CONVERT, b"v")
+            await walks.run(CONVERT, b"v", "a")
         assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     await walks.close()
 
@@ -290,27 +310,27 @@ async def test_a_process_that_dies_is_an_error_and_the_next_walk_has_another() -
 async def test_a_process_that_cannot_be_started_is_an_error() -> None:
     walks = made(command=("/nowhere/python",))
     with pytest.raises(ApiError, match="No such file"):
-        await walks.run(CONVERT, b"v")
+        await walks.run(CONVERT, b"v", "a")
     await walks.close()
 
 
 async def test_what_nobody_foresaw_is_named() -> None:
     walks = made()
     with pytest.raises(ApiError, match="the batch was not checked: TypeError"):
-        await walks.run(int, b"v")
+        await walks.run(int, b"v", "a")
     await walks.close()
 
 
 async def test_a_walk_that_cannot_be_sent_or_an_answer_that_cannot_be_read_ends_no_other() -> None:
     walks = made()
     with pytest.raises(ApiError, match=r"the batch was not checked: .*pickle"):
-        await walks.run(lambda _: None, b"v")
-    assert await walks.run(CONVERT, b"") == b""
+        await walks.run(lambda _: None, b"v", "a")
+    assert await walks.run(CONVERT, b"", "a") == b""
     await walks.close()
     walks = made(command=SAYS_NONSENSE)
     for _ in range(2):
         with pytest.raises(ApiError, match="the batch was not checked: UnpicklingError"):
-            await walks.run(CONVERT, b"v")
+            await walks.run(CONVERT, b"v", "a")
     await walks.close()
 
 
@@ -318,7 +338,7 @@ async def test_an_idle_process_is_ended_and_started_again() -> None:
     walks = made(idle_seconds=0.01)
     for count in (0, 1, 2):
         batch = messages(34 * count)
-        assert await walks.run(CONVERT, batch) == convert_up(batch)
+        assert await walks.run(CONVERT, batch, "a") == convert_up(batch)
         (pid,) = walks.pids
         await until(lambda: not walks.pids)
         with pytest.raises(ProcessLookupError):
@@ -328,16 +348,55 @@ async def test_an_idle_process_is_ended_and_started_again() -> None:
 
 async def test_batches_that_wait_have_a_limit_in_memory() -> None:
     walks = made(command=(*WALK_COMMAND[:1], "-c", "import time; time.sleep(60)"))
-    first = asyncio.ensure_future(walks.run(CONVERT, bytes(60)))
+    first = asyncio.ensure_future(walks.run(CONVERT, bytes(60), "a"))
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as caught:
-        await walks.run(CONVERT, bytes(60))
+        await walks.run(CONVERT, bytes(60), "b")
     assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
-    second = asyncio.ensure_future(walks.run(CONVERT, bytes(40)))
+    second = asyncio.ensure_future(walks.run(CONVERT, bytes(40), "b"))
     await until(lambda: walks.pids)
     await walks.close()
-    late = asyncio.ensure_future(walks.run(CONVERT, b"v"))
+    late = asyncio.ensure_future(walks.run(CONVERT, b"v", "a"))
     for each in (first, second, late):
         with pytest.raises(ApiError) as caught:
             await each
         assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_clients_take_turns() -> None:
+    walks, done = made(), []
+
+    async def convert(client: str) -> None:
+        await walks.run(CONVERT, b"", client)
+        done.append(client)
+
+    clients = [*["many"] * 20, "few", "few", "one"]
+    await asyncio.gather(*map(convert, clients))
+    assert done[:6] == ["many", "few", "one", "many", "few", "many"]
+    await walks.close()
+
+
+async def test_a_client_whose_walks_take_long_does_not_hold_up_others() -> None:
+    walks = made(command=WAITS_FOR_EVER)
+    stuck = [asyncio.ensure_future(walks.run(CONVERT, b"for ever", "a")) for _ in range(3)]
+    for _ in range(2):
+        assert await asyncio.wait_for(walks.run(CONVERT, b"v", "b"), 30) == b"v"
+    assert len(walks.pids) == 3
+    assert not any(each.done() for each in stuck)
+    await walks.close()
+    await asyncio.wait(stuck)
+    for each in stuck:
+        each.exception()
+
+
+async def test_the_batches_of_one_client_get_half_of_the_memory() -> None:
+    walks = made(command=WAITS_FOR_EVER)
+    first = asyncio.ensure_future(walks.run(CONVERT, b"for ever", "a"))
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError, match="8 bytes of batches wait") as caught:
+        await walks.run(CONVERT, bytes(50), "a")
+    assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+    assert await walks.run(CONVERT, bytes(50), "b") == bytes(50)
+    await walks.close()
+    with pytest.raises(ApiError):
+        await first

@@ -1,7 +1,6 @@
 """Handshakes alone: they do not stop the event loop, and are limited in number and in time."""
 
 import asyncio
-import logging
 import socket
 import ssl
 import threading
@@ -162,14 +161,3 @@ async def test_a_client_that_may_not_connect_is_refused_with_the_reason(
     client = await rig.open()
     assert await asyncio.to_thread(client.recv, 1) == b""
     assert "TLS handshake failed: nobody knows it" in caplog.text
-
-
-async def test_many_failures_are_counted_instead_of_logged(
-    rig: Rig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(tls_handshakes, "LOGGED_PER_SECOND", 2)
-    for _ in range(LIMIT + 5):
-        await rig.half_open()
-    assert caplog.text.count("unfinished TLS handshakes") == 2
-    await until(lambda: "3 more TLS handshakes failed" in caplog.text)
