@@ -168,7 +168,7 @@ class TlsTransport(asyncio.Transport):
                 self.close()
             if received < len(view) and self._left_records:
                 return
-        if not self._is_closing and self._socket.pending():
+        if not (self._is_paused or self._is_closing) and self._socket.pending():
             self._loop.call_soon(self._read)
 
     def _receive_into(self, sock: ssl.SSLSocket, view: memoryview) -> int:
