@@ -9,7 +9,12 @@ from contextlib import suppress
 
 from odradek.broker.fetching.fetch_sessions import FINAL_EPOCH
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.share_requests import Acknowledged, acknowledge_all, check_member
+from odradek.broker.requests.share_requests import (
+    Acknowledged,
+    acknowledge_all,
+    check_member,
+    check_small,
+)
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgeLeaderIdAndEpoch,
@@ -22,6 +27,7 @@ from odradek.protocol.messages.share_acknowledge import (
 
 def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
     shares = context.broker.shares
+    check_small(context, request.group_id, request.topics)
     try:
         member = check_member(context, request.group_id, request.member_id)
         shares.sessions.check_acknowledgement(member, request.share_session_epoch)

@@ -27,6 +27,7 @@ from odradek.broker.requests.share_requests import (
     acknowledge_all,
     check_member,
     check_place,
+    check_small,
 )
 from odradek.broker.shares.sessions import Place, SessionKey, ShareSession
 from odradek.broker.shares.share_read import (
@@ -57,6 +58,7 @@ def handle(
     size = context.broker.shares.sessions.size_of(request.group_id, request.member_id)
     if context.slices is None and size > MAX_SMALL_ITEMS:
         raise NotSmallError
+    check_small(context, request.group_id, request.topics)
     is_renewal = context.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
     try:
         member = check_member(context, request.group_id, request.member_id)

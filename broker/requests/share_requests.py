@@ -15,12 +15,15 @@ from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.coordinator.share_groups.heartbeat import check_member_id
 from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
+from odradek.protocol.compiler import NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 
 from .context import RequestContext
 
 FIRST_VERSION_WITH_RENEWAL = 2
+# An acknowledgement may be about all records in flight. More are decided about in slices.
+MAX_SMALL_IN_FLIGHT = 500
 ALL_TYPES = frozenset(AcknowledgeType)
 TYPES_WITHOUT_RENEWAL = ALL_TYPES - {AcknowledgeType.RENEW}
 
@@ -72,6 +75,22 @@ def check_place(context: RequestContext, place: Place) -> None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
 
 
+def check_small(
+    context: RequestContext, group_id: str | None, topics: Iterable[AcknowledgedTopic]
+) -> None:
+    """Raise NotSmallError if a request may acknowledge many records and is served at once."""
+    if context.slices is not None:
+        return
+    shares = context.broker.shares
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.acknowledgement_batches:
+                place = topic.topic_id, partition.partition_index
+                key = SharePartitionKey(group_id or "", *place)
+                if shares.in_flight_count(key) > MAX_SMALL_IN_FLIGHT:
+                    raise NotSmallError
+
+
 def acknowledge_all(
     context: RequestContext,
     member: SessionKey,
@@ -83,7 +102,7 @@ def acknowledge_all(
 
     A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
     one was acknowledged. If a request names a partition again, its last entry counts. Between two
-    partitions, or two acknowledgements before they are decided about, others may be served.
+    partitions, or two decisions about acknowledgements, others may be served.
     """
     may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
@@ -107,7 +126,8 @@ def acknowledge_all(
             if acknowledgements:
                 has_acknowledged = True
                 key = SharePartitionKey(member.group_id, *place)
-                context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+                shares = context.broker.shares
+                shares.acknowledge(key, member.member_id, acknowledgements, context.step)
             else:
                 empty.add(place)
         except ApiError as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import SliceRunner, Slices
@@ -26,6 +26,7 @@ from odradek.coordinator.share_partitions.changes import (
     AcknowledgeCall,
     Acknowledgement,
     Changes,
+    StaleDecisionError,
     acknowledge,
     expire,
     next_lock_end_ms,
@@ -103,6 +104,11 @@ class Shares:
     def is_open(self, led: LedPartition) -> bool:
         """Whether a share-partition has not been closed."""
         return self._led.get(led.key) is led
+
+    def in_flight_count(self, key: SharePartitionKey) -> int:
+        """The number of records in flight; 0 if the share-partition is not open."""
+        led = self._led.get(key)
+        return 0 if led is None else led.partition.in_flight_count
 
     def _close(self, key: SharePartitionKey) -> None:
         led = self._led.pop(key, None)
@@ -185,24 +191,24 @@ class Shares:
     # -- acknowledgements --------------------------------------------------------------------------
 
     def acknowledge(
-        self, key: SharePartitionKey, member_id: str, acknowledgements: Iterable[Acknowledgement]
+        self,
+        key: SharePartitionKey,
+        member_id: str,
+        acknowledgements: Sequence[Acknowledgement],
+        step: Step = no_step,
     ) -> None:
-        """Acknowledge records of a member.
+        """Acknowledge records of a member. Nothing changes in a step.
 
         Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION if the share-partition is not open,
         INVALID_RECORD_STATE, INVALID_REQUEST, or that the changes could not be stored.
         """
-        led = self._led.get(key)
-        if led is None:
-            text = f"nothing of {key.text} is in flight"
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-        now = self._clock()
-        may_renew = self.configs.may_renew(key.group_id)
-        until_ms = now.timer_ms + self.lock_duration_ms(key.group_id)
-        call = AcknowledgeCall(member_id, led.max_delivery_count, until_ms if may_renew else None)
-        changes = acknowledge(led.partition, call, acknowledgements)
+        call = key, member_id, acknowledgements
+        decided = self._decide(*call, step) or self._decide(*call, step)
+        decided = decided or self._decide(*call, no_step)
+        assert decided is not None, "nothing comes in between"
+        led, changes, until_ms = decided
         try:
-            led.store(changes, now.wall_ms)
+            led.store(changes, self._clock().wall_ms)
         except ApiError as error:
             if error.code in STALE_STATE:
                 self._close(key)
@@ -211,6 +217,30 @@ class Shares:
             led.notify()
         if changes.renews:
             self.locked(key, until_ms)
+
+    def _decide(
+        self,
+        key: SharePartitionKey,
+        member_id: str,
+        acknowledgements: Sequence[Acknowledgement],
+        step: Step,
+    ) -> tuple[LedPartition, Changes, int] | None:
+        """Decide about acknowledgements. Returns None if something has changed in a step.
+
+        Returns also until when renewed locks last. Raises as `acknowledge`.
+        """
+        led = self._led.get(key)
+        if led is None:
+            text = f"nothing of {key.text} is in flight"
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        may_renew = self.configs.may_renew(key.group_id)
+        until_ms = self._clock().timer_ms + self.lock_duration_ms(key.group_id)
+        call = AcknowledgeCall(member_id, led.max_delivery_count, until_ms if may_renew else None)
+        try:
+            changes = acknowledge(led.partition, call, acknowledgements, step)
+        except StaleDecisionError:
+            return None
+        return (led, changes, until_ms) if self.is_open(led) else None
 
     # -- sessions ----------------------------------------------------------------------------------
 

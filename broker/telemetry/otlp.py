@@ -16,8 +16,8 @@ the numbers of the fields that are read:
 
 The bytes come from clients that nobody knows, and two bytes can be a message. Therefore the readers
 of repeated messages are generators that keep nothing: they yield after each field, and the caller
-can do other work. Resources and data points are read at once, and must be small. The fields of all
-messages are counted, and limited.
+can do other work. Resources and data points must be small; an attribute is read at once. The fields
+of all messages are counted, and limited.
 
 Source: opentelemetry/proto/metrics/v1/metrics.proto, and protobuf's encoding.
 """
@@ -99,7 +99,7 @@ class _Reader:
         attributes: Attributes = ()
         for number, wire_type, start, end in self._fields(span):
             if wire_type == _BYTES and number == 1:
-                attributes = self._resource(_small((start, end)))
+                attributes = yield from self._resource(_small((start, end)))
             elif wire_type == _BYTES and number == 2:
                 yield from self._scope_metrics((start, end), attributes)
             yield None
@@ -124,7 +124,7 @@ class _Reader:
     def _gauge(self, span: Span, name: str, attributes: Attributes) -> Steps:
         for number, wire_type, start, end in self._fields(span):
             if number == 1 and wire_type == _BYTES:
-                known, value = self._data_point(_small((start, end)), attributes)
+                known, value = yield from self._data_point(_small((start, end)), attributes)
                 yield Point(name, known, value, is_monotonic=False, is_delta=False)
             yield None
 
@@ -132,7 +132,7 @@ class _Reader:
         is_monotonic, is_delta = yield from self._kind_of_sum(span)
         for number, wire_type, start, end in self._fields(span):
             if number == 1 and wire_type == _BYTES:
-                known, value = self._data_point(_small((start, end)), attributes)
+                known, value = yield from self._data_point(_small((start, end)), attributes)
                 yield Point(name, known, value, is_monotonic, is_delta)
             yield None
 
@@ -147,7 +147,9 @@ class _Reader:
             yield None
         return is_monotonic, is_delta
 
-    def _data_point(self, span: Span, of_resource: Attributes) -> tuple[Attributes, float]:
+    def _data_point(
+        self, span: Span, of_resource: Attributes
+    ) -> Generator[None, None, tuple[Attributes, float]]:
         """Return the attributes of the resource and of the point, and its value."""
         self._fields_left -= FIELDS_OF_AN_ATTRIBUTE * len(of_resource)  # as if they were repeated
         attributes = list(of_resource)
@@ -160,14 +162,17 @@ class _Reader:
                 value = float(integer)
             elif number == 7 and wire_type == _BYTES:
                 attributes.append(self._key_value((start, end)))
+            yield None
         return tuple(attributes), value
 
-    def _resource(self, span: Span) -> Attributes:
-        return tuple(
-            self._key_value((start, end))
-            for number, wire_type, start, end in self._fields(span)
-            if number == 1 and wire_type == _BYTES
-        )
+    def _resource(self, span: Span) -> Generator[None, None, Attributes]:
+        """Return the attributes."""
+        attributes: list[tuple[str, str]] = []
+        for number, wire_type, start, end in self._fields(span):
+            if number == 1 and wire_type == _BYTES:
+                attributes.append(self._key_value((start, end)))
+            yield None
+        return tuple(attributes)
 
     def _key_value(self, span: Span) -> tuple[str, str]:
         key = value = ""

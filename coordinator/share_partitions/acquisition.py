@@ -1,10 +1,10 @@
 """One acquisition: which of the fetched records a member gets.
 
 Records in flight that are available come first, then new ones after the last in flight. New records
-are acquired by whole record batches, so a member may get more than it asked for, up to 10,000. In
-the mode `record limit` (KIP-1206) it gets no more. A record that was delivered often is delivered
-with fewer others, and at its last delivery alone, so that a record that kills its consumers does
-not take others with it (KIP-1206).
+are acquired by whole record batches, so a member may get more than it asked for, but no more than
+may be in flight. In the mode `record limit` (KIP-1206) it gets no more than it asked for. A record
+that was delivered often is delivered with fewer others, and at its last delivery alone, so that a
+record that kills its consumers does not take others with it (KIP-1206).
 
 Kafka: SharePartition.acquire, acquireNewBatchRecords, acquireSubsetBatchRecords.
 """
@@ -15,10 +15,6 @@ from typing import NamedTuple
 from .in_flight import Batch, InFlight, RecordState
 from .share_partition import Limits, SharePartition
 
-# A record batch with more records is acquired in parts. This bounds what the broker keeps of a
-# batch, whatever number of records its header announces. It is the highest number of records that
-# may be in flight by configuration (group.share.max.partition.max.record.locks).
-LARGEST_RANGE = 10_000
 # From this many deliveries on, a record is delivered with fewer others.
 LEAST_THROTTLE_COUNT = 2
 
@@ -69,6 +65,7 @@ def acquire(
     max_records, last_offset = _room(partition, call, limits, fetch_offset, fetched[-1].last_offset)
     if max_records <= 0:
         return []
+    partition.version += 1
     _archive_missing(partition, fetch_offset, fetched[0].base_offset)
     acquisition = _Acquisition(partition, call, limits, fetched, max_records)
     return acquisition.run(last_offset)
@@ -117,6 +114,9 @@ class _Acquisition:
         self._partition = partition
         self._call = call
         self._max_delivery_count = limits.max_delivery_count
+        # A record batch with more records is acquired in parts. This bounds what the broker keeps
+        # of a batch, whatever number of records its header announces, and the work for them.
+        self._largest_range = limits.max_in_flight
         self._throttle_count = max(LEAST_THROTTLE_COUNT, -(-limits.max_delivery_count // 2))
         self._fetched = fetched
         self._base_offset = fetched[0].base_offset
@@ -226,7 +226,7 @@ class _Acquisition:
         end = last
         if max_records < last - first + 1:
             end = self._end_of_batch(first + max_records - 1)
-            end = min(end, first + max(max_records, LARGEST_RANGE) - 1)
+            end = min(end, first + max(max_records, self._largest_range) - 1)
             if partition.has_gaps:
                 end = min(end, last)
         added = self._add_batches(first, end)

@@ -4,7 +4,9 @@
     store(changes.batches, changes.complete_count)
     changes.apply()                           # and the start offset moves
 
-If one record of a request cannot be acknowledged, none is. Kafka: SharePartition.acknowledge,
+If one record of a request cannot be acknowledged, none is. A decision about many records may be
+made in steps; it holds if `changes.is_current` afterwards, because nothing else was decided about
+the share-partition, or changed, between two steps. Kafka: SharePartition.acknowledge,
 releaseAcquiredRecords, releaseAcquisitionLockOnTimeout, rollbackOrProcessStateUpdates.
 """
 
@@ -13,6 +15,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -67,6 +70,10 @@ class AcknowledgeCall(NamedTuple):
     renewed_until_ms: int | None
 
 
+class StaleDecisionError(Exception):
+    """Something else has been decided, or has changed, while a decision was made in steps."""
+
+
 class Changes:
     """Decided changes of one share-partition, which are to be stored and then applied."""
 
@@ -75,6 +82,8 @@ class Changes:
         self.complete_count = partition.complete_count
         """How many records are done from the start offset on, after the changes."""
         self._partition = partition
+        partition.version += 1
+        self._version = partition.version
         self._settled: dict[int, tuple[InFlight, RecordState]] = {}
         self._changed: dict[int, Batch] = {}
         self._renewed: list[tuple[InFlight, int]] = []
@@ -92,6 +101,11 @@ class Changes:
         """Begin the lock of records again, as `settle`. It is not stored."""
         self._changed[batch.first_offset] = batch
         self._renewed.append((batch.take(first, last), until_ms))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the decision holds still."""
+        return self._partition.version == self._version
 
     @property
     def renews(self) -> bool:
@@ -123,21 +137,38 @@ class Changes:
 
 
 def acknowledge(
-    partition: SharePartition, call: AcknowledgeCall, acknowledgements: Iterable[Acknowledgement]
+    partition: SharePartition,
+    call: AcknowledgeCall,
+    acknowledgements: Iterable[Acknowledgement],
+    step: Step = no_step,
 ) -> Changes:
     """Decide about a member's acknowledgements, in order.
 
-    Records before the start offset are done: acknowledging them again changes nothing.
-    Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST.
+    Records before the start offset are done: acknowledging them again changes nothing. A lock may
+    be renewed again and again, which is done once.
+    Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST; StaleDecisionError in place of these if
+    something has changed in a step.
     """
     changes = Changes(partition)
-    for each in acknowledgements:
-        if each.last_offset < partition.start_offset:
-            continue
-        for batch in _batches_of(partition, each):
-            if batch.last_offset >= partition.start_offset:
-                _acknowledge_batch(partition, changes, call, each, batch)
+    try:
+        before: Acknowledgement | None = None
+        for each in stepping(acknowledgements, step):
+            if each.last_offset < partition.start_offset or (each == before and _renews(each)):
+                continue
+            before = each
+            for batch in stepping(_batches_of(partition, each), step):
+                if batch.last_offset >= partition.start_offset:
+                    _acknowledge_batch(partition, changes, call, each, batch, step)
+    except ApiError:
+        if changes.is_current:
+            raise
+    if not changes.is_current:
+        raise StaleDecisionError
     return changes
+
+
+def _renews(one: Acknowledgement) -> bool:
+    return set(one.types) == {AcknowledgeType.RENEW}
 
 
 def _batches_of(partition: SharePartition, wanted: Acknowledgement) -> list[Batch]:
@@ -159,6 +190,7 @@ def _acknowledge_batch(
     call: AcknowledgeCall,
     wanted: Acknowledgement,
     batch: Batch,
+    step: Step,
 ) -> None:
     whole = batch.whole
     if whole is not None:
@@ -167,7 +199,7 @@ def _acknowledge_batch(
     last = min(wanted.last_offset, batch.last_offset)
     if first > last:
         return  # only in a gap after the batch
-    for begin, end, kind in wanted.ranges(first, last):
+    for begin, end, kind in stepping(wanted.ranges(first, last), step):
         for run_first, run_last, state in batch.states_in(begin, end):
             _check_owner(changes, state, call.member_id, run_first)
             _decide(changes, call, batch, run_first, run_last, state.delivery_count, kind)

@@ -47,6 +47,8 @@ class SharePartition:
         """How many records from the start offset on are done."""
         self.may_have_available = False
         """Whether a record in flight may be available; else the next one to fetch is the end's."""
+        self.version = 0
+        """Grows when a decision begins, and with each change that is made without one."""
         self._gap_start = NO_OFFSET
         self._gap_end = NO_OFFSET
         self._restore(state)
@@ -188,6 +190,7 @@ class SharePartition:
         """The log has lost the records before an offset: those that are available are archived."""
         if log_start_offset <= self.start_offset:
             return
+        self.version += 1
         if self.has_gaps:
             self.close_gap_before(max(self._gap_start, log_start_offset))
         if not len(self.batches):

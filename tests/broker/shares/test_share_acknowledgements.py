@@ -1,16 +1,21 @@
 """The acknowledgements of one request, partition by partition."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from odradek.broker.shares.sessions import SessionKey
-from odradek.protocol.errors import ErrorCode
+from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgePartition,
     ShareAcknowledgeRequest,
     ShareAcknowledgeTopic,
 )
 from tests.support.contexts import broker_with_topic, handled, request_context
-from tests.support.log_box import NOW_MS
+from tests.support.log_box import NOW_MS, put
+from tests.support.share_rig import ShareRig
 
 
 async def test_a_partition_that_is_named_twice_without_records_is_no_error(tmp_path: Path) -> None:
@@ -28,3 +33,41 @@ async def test_a_partition_that_is_named_twice_without_records_is_no_error(tmp_p
         answer = handled(context, request)
         assert answer.error_code == ErrorCode.NONE, answer.error_message
         assert answer.responses == []
+
+
+def test_an_acknowledgement_that_another_decision_overtakes_is_decided_again(
+    tmp_path: Path,
+) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea", b"coffee", b"milk", b"water")
+    assert rig.acquire("m", max_records=2, has_record_limit=True) == [(0, 1, 1)]
+    others: list[Callable[[], object]] = [
+        lambda: rig.acquire("n", max_records=1, has_record_limit=True),
+        lambda: rig.acquire("o", max_records=1, has_record_limit=True),
+    ]
+
+    def step() -> None:
+        if others:
+            others.pop()()
+
+    wanted = [Acknowledgement(0, 1, [AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE])]
+    rig.shares.acknowledge(rig.key(), "m", wanted, step)
+    assert not others
+    assert rig.acquire("p") == [(1, 1, 2)]  # what was released, and nothing of the others
+
+
+def test_a_lock_that_ends_while_it_is_decided_about_is_not_acknowledged(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea", b"coffee")
+    assert rig.acquire("m") == [(0, 1, 1)]
+    ends = [lambda: rig.states.loop.advance(30_000)]
+
+    def step() -> None:
+        if ends:
+            ends.pop()()
+
+    wanted = [Acknowledgement(0, 1, [AcknowledgeType.ACCEPT] * 2)]
+    with pytest.raises(ApiError) as refused:
+        rig.shares.acknowledge(rig.key(), "m", wanted, step)
+    assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+    assert rig.acquire("n") == [(0, 1, 2)]

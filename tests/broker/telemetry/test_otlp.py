@@ -134,6 +134,18 @@ def test_the_attributes_of_a_resource_count_for_each_of_its_points() -> None:
     assert 1_000 < len(found) - found.count(None) < MAX_FIELDS / 300
 
 
+@pytest.mark.parametrize("holder", ["resource", "point"])
+def test_others_may_go_on_between_two_attributes(holder: str) -> None:
+    count = 5_000
+    point = message(1, message(7, b"") * count)
+    metric = message(1, b"m") + message(5, point)
+    metrics = {
+        "resource": message(1, message(1, message(1, b"") * count)),
+        "point": metrics_data(metric),
+    }[holder]
+    assert sum(1 for _ in read_points(metrics)) > count
+
+
 def test_very_many_empty_messages_take_no_memory() -> None:
     points_of_a_sum = message(7, b"\x0a\x00" * 100_000)  # they are looked at twice
     data = message(1, message(2, message(2, points_of_a_sum))) + message(1, b"") * 100_000

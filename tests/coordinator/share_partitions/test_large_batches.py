@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from odradek.coordinator.share_partitions.acquisition import (
-    LARGEST_RANGE,
     AcquireCall,
     FetchedBatch,
     acquire,
@@ -24,6 +23,7 @@ COUNT = 3_000_000
 WHOLE = FetchedBatch(0, COUNT - 1)
 LIMITS = Limits(max_delivery_count=5, max_in_flight=2_000)
 LOCK_END_MS = 100
+LARGEST = LIMITS.max_in_flight
 
 
 def fetch(partition: SharePartition, *, max_records: int = 500) -> list[tuple[int, int]]:
@@ -51,33 +51,33 @@ def runs(partition: SharePartition) -> int:
 def test_a_large_batch_is_acquired_in_parts() -> None:
     partition = SharePartition(ShareState(), 0)
     got = []
-    while (found := fetch(partition))[-1:] != [(COUNT - LARGEST_RANGE, COUNT - 1)]:
+    while (found := fetch(partition))[-1:] != [(COUNT - LARGEST, COUNT - 1)]:
         got += found
         assert fetch(partition) == []  # no more may be in flight
         accept(partition, *found)
     got += found
-    assert got == [(first, first + LARGEST_RANGE - 1) for first in range(0, COUNT, LARGEST_RANGE)]
+    assert got == [(first, first + LARGEST - 1) for first in range(0, COUNT, LARGEST)]
 
 
 def test_a_part_that_is_released_is_acquired_again() -> None:
     partition = SharePartition(ShareState(), 0)
-    assert fetch(partition) == [(0, LARGEST_RANGE - 1)]
+    assert fetch(partition) == [(0, LARGEST - 1)]
     accept(partition, (0, 9), (20, 29))
     expire(partition, LOCK_END_MS, LIMITS.max_delivery_count).apply()
-    assert fetch(partition) == [(10, 19), (30, LARGEST_RANGE - 1)]
+    assert fetch(partition) == [(10, 19), (30, LARGEST - 1)]
 
 
 def test_an_acknowledged_record_costs_a_run_and_not_its_neighbours() -> None:
     partition = SharePartition(ShareState(), 0)
     fetch(partition)
-    accept(partition, (5_000, 5_000))
+    accept(partition, (1_000, 1_000))
     assert runs(partition) == 3
-    for offset in range(5_001, 5_100):
+    for offset in range(1_001, 1_100):
         accept(partition, (offset, offset))
     assert runs(partition) == 3
-    accept(partition, (0, 4_999))
+    accept(partition, (0, 999))
     assert runs(partition) == 2
-    assert partition.start_offset == 5_100
+    assert partition.start_offset == 1_100
 
 
 def test_types_of_single_records_are_kept_by_runs() -> None:
@@ -91,7 +91,7 @@ def test_types_of_single_records_are_kept_by_runs() -> None:
         (1, 3, RecordState.ACKNOWLEDGED),
         (4, 6, RecordState.AVAILABLE),
         (7, 7, RecordState.ARCHIVED),
-        (8, LARGEST_RANGE - 1, RecordState.ACQUIRED),
+        (8, LARGEST - 1, RecordState.ACQUIRED),
     ]
 
 
