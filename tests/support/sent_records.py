@@ -144,8 +144,12 @@ class SentRecords:
                 continue
             if _within(offset, held.lost):
                 continue
-            was_cleaned = row.value is None or newest.get(row.key, offset + 1) > offset
-            if not (compacted and was_cleaned):
+            may_be_cleaned = (
+                row.value is None
+                or sent[row.content].fate is Fate.ABORTED
+                or newest.get(row.key, offset + 1) > offset
+            )
+            if not (compacted and may_be_cleaned):
                 yield f"{place}: offset {offset} is missing: {row}"
 
 

@@ -22,7 +22,12 @@ COMMITTED = {offset: SENT[offset] for offset in (0, 2, 3)}
 
 
 def faults(
-    rows: Mapping[int, Row], *, covered: int = 4, lost: int = 0, compacted: bool = False
+    rows: Mapping[int, Row],
+    *,
+    covered: int = 4,
+    lost: int = 0,
+    compacted: bool = False,
+    committed_only: bool = True,
 ) -> list[str]:
     sent = SentRecords()
     for offset, each in SENT.items():
@@ -31,7 +36,7 @@ def faults(
         fate = Fate.ABORTED if each.content == ABORTED else Fate.COMMITTED
         sent.settle([(PLACE, each.content)], fate)
     held = Held(rows, [Span(0, covered)], [Span(0, lost)])
-    return [*sent.faults(PLACE, held, committed_only=True, compacted=compacted)]
+    return [*sent.faults(PLACE, held, committed_only=committed_only, compacted=compacted)]
 
 
 def test_a_table_that_has_what_it_says_has_no_faults() -> None:
@@ -60,3 +65,9 @@ def test_each_fault_is_found(rows: Mapping[int, Row], fault: str) -> None:
 def test_the_newest_record_of_a_key_may_not_be_missing_from_a_compacted_topic() -> None:
     (fault,) = faults({2: SENT[2]}, compacted=True)
     assert "offset 3 is missing" in fault
+
+
+def test_an_aborted_record_may_be_missing_only_from_a_compacted_topic() -> None:
+    assert faults(COMMITTED, committed_only=False, compacted=True) == []
+    (fault,) = faults(COMMITTED, committed_only=False)
+    assert "offset 1 is missing" in fault
