@@ -13,12 +13,13 @@ MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts 
 ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
 	tests/conformance/test_spark_sink.py tests/conformance/test_spark_reads_kafkas_files.py
 
-.PHONY: help run check test long bench docs clean
+.PHONY: help run check test durations long bench docs clean
 
 help:
 	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
 	@echo "make test   check, then every other test at short length (12 minutes)"
+	@echo "make durations  measures how long the files of tests take; the longest begin first"
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make spark-4.0  the tests of the pipeline with another Spark, in .venv-spark-4.0"
 	@echo "make bench  odradek and Apache Kafka side by side (30 minutes)"
@@ -46,6 +47,10 @@ check: $(VENV)/.dev
 
 test: check
 	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 -m "slow or java"
+
+# Of the tests after `check`: how long each file takes, by which they begin in `make test`.
+durations: $(VENV)/.dev
+	$(BIN)/pytest -q -n 3 --dist loadfile --keep-durations -m "slow or java"
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra
