@@ -3,7 +3,7 @@
 Members fetch, acknowledge what they have or have not, and leave; records are written and deleted
 meanwhile.
 What a member does next follows from the answers so far. A difference is reported with the number
-of its conversation, which `ODRADEK_TEST_SEED` repeats.
+of its conversation, which `ODRADEK_TEST_SEED` repeats in a long run.
 """
 
 import time

@@ -2,7 +2,7 @@
 
 Members join, report what they have been told to own or something else, leave and come back; topics
 grow, and settings change. What a member does next follows from the answers so far. A difference is
-reported with the number of its conversation, which `ODRADEK_TEST_SEED` repeats.
+reported with the number of its conversation, which `ODRADEK_TEST_SEED` repeats in a long run.
 """
 
 import time

@@ -40,7 +40,10 @@ def kafka_answers(name: str, ask: Callable[[], Any]) -> Any:
     """
     file = ANSWERS / f"{name}.json"
     if not ASKS_KAFKA:
-        assert file.exists(), f"{name}.json is not in tests/golden/answers: run `make answers`"
+        assert file.exists(), (
+            f"{name}.json is not in tests/golden/answers: run `make answers`, or set "
+            "ODRADEK_TEST_LENGTH=long, and Kafka is asked"
+        )
         return json.loads(file.read_text())
     reason = why_no_java()
     if reason:
