@@ -14,12 +14,6 @@ SETTINGS = {
     # The members of consumer groups stay as long as the test runs.
     "group.consumer.max.session.timeout.ms": "3600000",
     "group.consumer.session.timeout.ms": "3600000",
-    # What a member is assigned does not depend on the time since the last assignment.
-    **{
-        f"group.{kind}.{word}assignment.interval.ms": "0"
-        for kind in ("consumer", "share", "streams")
-        for word in ("min.", "")
-    },
 }
 _LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -57,7 +57,6 @@ class Side:
     """One broker, with everything that the probes name."""
 
     def __init__(self, port: int, versions: Versions) -> None:
-        self.versions = versions
         self.client = Conversation(port, versions, own_host=CLIENT_HOST)
         self._admin = Conversation(port, versions, own_host=ADMINISTRATOR_HOST)
 
