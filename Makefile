@@ -13,12 +13,14 @@ MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts 
 ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
 	tests/conformance/test_spark_sink.py tests/conformance/test_spark_reads_kafkas_files.py
 
-.PHONY: help run check test long bench docs clean
+.PHONY: help run check test durations answers long bench docs clean
 
 help:
 	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
 	@echo "make test   check, then every other test at short length (12 minutes)"
+	@echo "make durations  measures how long the files of tests take; the longest begin first"
+	@echo "make answers  asks Apache Kafka again what tests compare odradek's answers with"
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make spark-4.0  the tests of the pipeline with another Spark, in .venv-spark-4.0"
 	@echo "make bench  odradek and Apache Kafka side by side (30 minutes)"
@@ -46,6 +48,14 @@ check: $(VENV)/.dev
 
 test: check
 	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 -m "slow or java"
+
+# Of the tests after `check`: how long each file takes, by which they begin in `make test`.
+durations: $(VENV)/.dev
+	$(BIN)/pytest -q -n 3 --dist loadfile --keep-durations -m "slow or java"
+
+# Into tests/golden/answers. A file that changes although Kafka has not is a fault of its test.
+answers: $(VENV)/.dev
+	ODRADEK_RECORD_ANSWERS=yes $(BIN)/pytest -q -ra -m recorded
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra

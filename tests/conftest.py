@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -27,9 +28,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """The scheduler of `--dist loadfile`; None leaves the choice to pytest-xdist."""
     if config.getoption("dist") != "loadfile":
         return None
-    from tests.support.worker_sharing import OneSparkWorker  # pytest runs without xdist, too
+    from tests.support.worker_sharing import LongestFirst  # pytest runs without xdist, too
 
-    return OneSparkWorker(config, log)
+    return LongestFirst(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--keep-durations", action="store_true", help="write tests/durations.json")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The durations are added up where the reports of all workers arrive."""
+    if config.getoption("keep_durations") and not hasattr(config, "workerinput"):
+        from tests.support.worker_sharing import DurationsOfParts
+
+        config.pluginmanager.register(DurationsOfParts())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that are shared by file begin with the longest parts, in every worker's list alike."""
+    if config.getoption("dist", "no") == "loadfile":
+        from tests.support.worker_sharing import DURATIONS, longest_first
+
+        longest_first(items, json.loads(DURATIONS.read_text()))
 
 
 def pytest_collection_finish() -> None:

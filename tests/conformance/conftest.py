@@ -1,6 +1,6 @@
 """Fixtures of the conformance tests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -32,6 +32,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProce
     process.start()
     yield process
     process.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_if_asked(request: pytest.FixtureRequest) -> Callable[[], ApacheKafkaProcess]:
+    """Gives the same, and starts it if nobody has yet."""
+    return lambda: request.getfixturevalue("kafka")
 
 
 @pytest.fixture

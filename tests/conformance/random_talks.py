@@ -1,12 +1,13 @@
-"""Random conversations that are held with Apache Kafka and with odradek, answer by answer."""
+"""Random conversations in which odradek's answers are compared with Apache Kafka's.
+
+What Kafka answered in those of `make test` is kept (tests/support/kafka_answers).
+"""
 
 from collections.abc import Callable
 from typing import Protocol
 
-import pytest
-
-from tests.conformance.conversation import Conversation, advertised_versions
-from tests.conformance.test_same_answers import report, transcript_of
+from tests.conformance.compared_conversations import Kafka, compare_with_kafka
+from tests.conformance.conversation import Conversation
 from tests.support.broker_process import BrokerProcess
 from tests.support.lengths import SEED
 
@@ -18,22 +19,16 @@ class RandomTalk(Protocol):
 
 
 def compare(
-    kafka: BrokerProcess,
+    kafka: Kafka,
     broker: BrokerProcess,
     talk_of: Callable[[Conversation, int], RandomTalk],
     conversations: int,
 ) -> None:
     """Hold conversations, numbered from SEED on, and fail with the first that differs."""
-    versions = advertised_versions(kafka.port)
     for number in range(SEED, SEED + conversations):
 
         def talk(conversation: Conversation, number: int = number) -> None:
             talk_of(conversation, number).hold()
 
-        expected = transcript_of(talk, kafka.port, versions)
-        found = transcript_of(talk, broker.port, versions)
-        count = min(len(expected.lines), len(found.lines))  # what follows a difference may differ
-        del expected.lines[count:], found.lines[count:]
-        lines = report(expected, found)
-        if lines:
-            pytest.fail("\n".join([f"conversation {number}", *lines]), pytrace=False)
+        name = f"random/{talk_of.__name__}-{number}"
+        compare_with_kafka(name, talk, kafka, broker.port, to_the_end=False)

@@ -22,7 +22,7 @@ from tests.support.connect_worker import (
     compile_connectors,
     why_no_connect,
 )
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -290,6 +290,7 @@ def test_each_line_is_copied_once_and_in_order_whoever_is_killed(cluster: Cluste
     cluster.wait_until(lambda: set(cluster.sunk.read_bytes().splitlines()) == once)
 
 
+@only_long("lines are copied above")
 def test_offsets_are_altered_and_reset_as_asked(cluster: Cluster) -> None:
     files, count = cluster.files, 100
     for number in range(FILES):

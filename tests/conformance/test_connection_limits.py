@@ -1,4 +1,4 @@
-"""Limits on connections beside Apache Kafka: what is served, what is closed, and what waits.
+"""Limits on connections as Apache Kafka has them: what is served, what is closed, and what waits.
 
 Clients have addresses of their own, because all of 127.0.0.0/8 is this machine.
 """
@@ -15,17 +15,13 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, running
 from tests.support.config_requests import alter_configs_request
-from tests.support.java_tools import why_no_java
+from tests.support.kafka_answers import BROKERS
 from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient, request_frame
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.slow,
-    pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java())),
-]
+pytestmark = pytest.mark.slow
 
 SETTINGS = {"quota.window.num": "2", "max.connections.per.ip.overrides": "127.0.0.7:3"}
 REQUEST = request_frame(ApiVersionsRequest(), 0, 1, "limited")
@@ -34,17 +30,13 @@ PATIENCE_S = 2.0
 BROKER = 4
 
 
-@pytest.fixture(
-    scope="module", params=[ApacheKafkaProcess, BrokerProcess], ids=["kafka", "odradek"]
-)
+@pytest.fixture(scope="module", params=BROKERS)
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
-    process: BrokerProcess = request.param(tmp_path_factory.mktemp("broker"), SETTINGS)
-    try:
-        yield process.start()
-    finally:
-        process.stop()
+    kind = {"kafka": ApacheKafkaProcess, "odradek": BrokerProcess}[request.param]
+    with running(kind(tmp_path_factory.mktemp("broker"), SETTINGS)) as process:
+        yield process
 
 
 @pytest.fixture

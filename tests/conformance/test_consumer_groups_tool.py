@@ -1,12 +1,11 @@
 """kafka-consumer-groups.sh in all its modes: what it says of odradek, it says of Apache Kafka.
 
-One script, run against both, with the tool in one JVM. Groups are made by raw requests, so that
+One script, with the tool in one JVM. Groups are made by raw requests, so that
 nothing moves while the tool looks.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from tests.conformance.requests import batch_of, produce
 from tests.conformance.tool_answers import differences, told
 from tests.conformance.wire_consumers import SETTINGS, WireConsumer, share_out
 from tests.conformance.wire_groups import WireMember, commit, stabilise
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_answers import kafka_answers, kafka_when_asked
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
 
 TOOL = "consumer.group.ConsumerGroupCommand"
 TWO_HOURS_MS = 7_200_000
@@ -250,19 +250,19 @@ def test_the_tool_says_the_same_of_both_brokers(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
-    kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
-    sides: list[GroupsOfEachKind] = []
-    try:
-        for broker in (kafka.start(), start_broker(**SETTINGS)):
-            sides.append(GroupsOfEachKind(broker, now_ms))
-            sides[-1].make_groups()
-        lines = list(script(now_ms, tmp_path))
-        with ThreadPoolExecutor() as pool:
-            expected, found = pool.map(lambda side: told(side.broker, lines), sides)
-    finally:
-        for side in sides:
+    lines = list(script(now_ms, tmp_path))
+
+    def told_of(broker: BrokerProcess) -> list[list[str]]:
+        side = GroupsOfEachKind(broker, now_ms)
+        try:
+            side.make_groups()
+            return told(broker, lines, tmp_path)
+        finally:
             side.close()
-        kafka.stop()
+
+    with kafka_when_asked(tmp_path / "kafka", SETTINGS) as kafka:
+        expected = kafka_answers("tools/consumer_groups", lambda: told_of(kafka()))
+    found = told_of(start_broker(**SETTINGS))
     differing = differences(lines, expected, found)
     assert not differing, "\n".join(differing)
     saying_something = [answer for answer in found if len(answer) > 1]

@@ -27,6 +27,7 @@ from odradek.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenResponse,
 )
 from tests.support.java_tools import JavaTools, ToolFailedError
+from tests.support.kafka_answers import BROKERS
 from tests.support.sasl import log_in_by_plain
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.waiting import wait_for
@@ -85,7 +86,7 @@ def logged_in(secured: SecuredBroker, user: str, password: str) -> Iterator[Wire
         yield client
 
 
-@pytest.fixture(scope="module", params=["odradek", "kafka"])
+@pytest.fixture(scope="module", params=BROKERS)
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:

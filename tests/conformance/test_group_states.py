@@ -1,4 +1,4 @@
-"""Every request to a classic group in every state, asked of Apache Kafka and of odradek.
+"""Every request to a classic group in every state, asked of odradek and in long runs of Kafka.
 
 The table of tests/support/group_states.py is what odradek's groups answer in memory; here it is
 held to the reference, and to odradek's whole broker.
@@ -30,7 +30,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 from odradek.protocol.primitives import random_uuid
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import Conversation, patiently, response_of
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, running
 from tests.support.group_states import (
     CALLS,
     FULL_AT,
@@ -41,7 +41,7 @@ from tests.support.group_states import (
     answers_of_a_full_group,
     cells,
 )
-from tests.support.java_tools import why_no_java
+from tests.support.kafka_answers import BROKERS
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
@@ -207,23 +207,17 @@ class WireStage:
         patiently(there)
 
 
-@pytest.fixture(params=["odradek", pytest.param("kafka", marks=pytest.mark.java)], scope="module")
+@pytest.fixture(params=BROKERS, scope="module")
 def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A broker with a topic to commit to."""
-    kafka = request.param == "kafka"
-    if kafka and (reason := why_no_java()):
-        pytest.skip(reason)
-    kind = ApacheKafkaProcess if kafka else BrokerProcess
-    process = kind(tmp_path_factory.mktemp(request.param), {"group.max.size": str(FULL_AT)})
-    try:
-        process.start()
+    kind = {"kafka": ApacheKafkaProcess, "odradek": BrokerProcess}[request.param]
+    settings = {"group.max.size": str(FULL_AT)}
+    with running(kind(tmp_path_factory.mktemp("broker"), settings)) as process:
         talk = Conversation(process.port, {})
         talk.create_topic(TOPIC)
         talk.wait_for_coordinator("states")
         talk.close()
         yield process.port
-    finally:
-        process.stop()
 
 
 @pytest.mark.parametrize("state", STATES)

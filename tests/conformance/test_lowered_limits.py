@@ -8,24 +8,19 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.wire_groups import WireMember, stabilise
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.java_tools import why_no_java
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, running
+from tests.support.kafka_answers import BROKERS
 
 pytestmark = pytest.mark.slow
 
 REBALANCE_MS = 4_000
 
 
-@pytest.fixture(params=["odradek", pytest.param("kafka", marks=pytest.mark.java)])
+@pytest.fixture(params=BROKERS)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
-    kafka = request.param == "kafka"
-    if kafka and (reason := why_no_java()):
-        pytest.skip(reason)
-    process = (ApacheKafkaProcess if kafka else BrokerProcess)(tmp_path)
-    try:
-        yield process.start()
-    finally:
-        process.stop()
+    kind = {"kafka": ApacheKafkaProcess, "odradek": BrokerProcess}[request.param]
+    with running(kind(tmp_path)) as process:
+        yield process
 
 
 def test_a_group_that_is_too_large_rebalances_and_the_last_to_come_back_is_out(

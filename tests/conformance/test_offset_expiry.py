@@ -6,8 +6,8 @@ brokers look for what has expired five times a second.
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,11 @@ from odradek.protocol.messages.offset_fetch import (
 from tests.conformance.conversation import Conversation, advertised_versions
 from tests.conformance.wire_consumers import SETTINGS, WireConsumer, share_out
 from tests.conformance.wire_groups import WireMember, commit, stabilise
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_answers import as_kept, kafka_answers, kafka_when_asked
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 # Long enough to make all groups in, on a busy machine.
 SOON_MS, LATER_MS = 6_000, 3_600_000
@@ -32,7 +33,7 @@ GROUPS = (
     *("simple", "spent", "stable", "connect", "waits", "left", "left-long", "left-bare"),
     *("modern", "modern-left", "modern-bare"),
 )
-Offsets = dict[tuple[str, int], int]
+Offsets = list[tuple[str, int, int]]  # topic, partition and offset
 
 
 class ExpiringGroups:
@@ -84,11 +85,11 @@ class ExpiringGroups:
         wanted = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in GROUPS]
         answer = self.client.ask(OffsetFetchRequest(groups=wanted), OffsetFetchResponse, 8)
         return {
-            group.group_id: {
-                (topic.name, one.partition_index): one.committed_offset
+            group.group_id: sorted(
+                (topic.name, one.partition_index, one.committed_offset)
                 for topic in group.topics
                 for one in topic.partitions
-            }
+            )
             for group in answer.groups
         }
 
@@ -102,26 +103,27 @@ class ExpiringGroups:
             client.close()
 
 
+def told_of(broker: BrokerProcess) -> dict[str, Any]:
+    """What is committed at first, and when the short times are over: what is left, and groups."""
+    side = ExpiringGroups(broker)
+    try:
+        side.make_groups()
+        before = side.offsets()["spent"]
+        time.sleep(SOON_MS / 1000 + 1)
+        return {"before": before, "offsets": side.offsets(), "groups": side.groups()}
+    finally:
+        side.close()
+
+
 def test_the_same_expires_and_the_same_stays(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
-    kafka = ApacheKafkaProcess(tmp_path / "kafka", QUICK)
-    sides: list[ExpiringGroups] = []
-    try:
-        sides = [ExpiringGroups(broker) for broker in (kafka.start(), start_broker(**QUICK))]
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(ExpiringGroups.make_groups, sides))
-        assert [side.offsets()["spent"] for side in sides] == 2 * [
-            {("orders", 0): 1, ("bills", 0): 2}
-        ]
-        time.sleep(SOON_MS / 1000 + 1)
-        theirs, ours = ((side.offsets(), side.groups()) for side in sides)
-        assert ours == theirs
-        offsets, groups = ours
-        assert offsets["stable"] == {("orders", 1): 4}, "members keep what they subscribe to"
-        assert offsets["simple"] == {("bills", 1): 3}
-        assert {name for name, _, _ in groups}.isdisjoint({"spent", "left", "left-bare"})
-    finally:
-        for side in sides:
-            side.close()
-        kafka.stop()
+    with kafka_when_asked(tmp_path / "kafka", QUICK) as kafka:
+        expected = kafka_answers("offset_expiry", lambda: told_of(kafka()))
+    found = told_of(start_broker(**QUICK))
+    assert found["before"] == [("bills", 0, 2), ("orders", 0, 1)]
+    assert as_kept(found) == expected
+    offsets, groups = found["offsets"], found["groups"]
+    assert offsets["stable"] == [("orders", 1, 4)], "members keep what they subscribe to"
+    assert offsets["simple"] == [("bills", 1, 3)]
+    assert {name for name, _, _ in groups}.isdisjoint({"spent", "left", "left-bare"})

@@ -3,7 +3,7 @@
 Members fetch, acknowledge what they have or have not, and leave; records are written and deleted
 meanwhile.
 What a member does next follows from the answers so far. A difference is reported with the number
-of its conversation, which `ODRADEK_TEST_SEED` repeats.
+of its conversation, which `ODRADEK_TEST_SEED` repeats in a long run.
 """
 
 import time
@@ -19,6 +19,7 @@ from odradek.protocol.messages.delete_records import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from tests.conformance.compared_conversations import Kafka
 from tests.conformance.conversation import Conversation
 from tests.conformance.random_talks import compare
 from tests.conformance.share_reader import (
@@ -36,7 +37,7 @@ from tests.support.bystander import produce_request
 from tests.support.config_requests import alter_configs_request
 from tests.support.lengths import by_length
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 CONVERSATIONS = by_length(10, 400)
 STEPS = 60
@@ -47,9 +48,9 @@ KAFKAS_LAG_S = 0.1
 
 
 def test_members_at_random_get_what_kafka_delivers(
-    kafka: BrokerProcess, broker: BrokerProcess
+    kafka_if_asked: Kafka, broker: BrokerProcess
 ) -> None:
-    compare(kafka, broker, RandomShares, CONVERSATIONS)
+    compare(kafka_if_asked, broker, RandomShares, CONVERSATIONS)
 
 
 class RandomShares:

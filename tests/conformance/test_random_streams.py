@@ -2,7 +2,7 @@
 
 Members join, report what they have been told to own or something else, leave and come back; topics
 grow, and settings change. What a member does next follows from the answers so far. A difference is
-reported with the number of its conversation, which `ODRADEK_TEST_SEED` repeats.
+reported with the number of its conversation, which `ODRADEK_TEST_SEED` repeats in a long run.
 """
 
 import time
@@ -24,6 +24,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatTaskOffset,
     StreamsGroupHeartbeatTopology,
 )
+from tests.conformance.compared_conversations import Kafka
 from tests.conformance.conversation import Conversation
 from tests.conformance.random_talks import compare
 from tests.conformance.streams_member import (
@@ -39,7 +40,7 @@ from tests.support.config_requests import alter_configs_request
 from tests.support.lengths import by_length
 from tests.support.streams_members import internal, subtopology, tasks_of, topology
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 CONVERSATIONS = by_length(8, 300)
 STEPS = 50
@@ -48,9 +49,9 @@ Tasks = dict[str, list[int]]
 
 
 def test_members_at_random_are_assigned_what_kafka_assigns(
-    kafka: BrokerProcess, broker: BrokerProcess
+    kafka_if_asked: Kafka, broker: BrokerProcess
 ) -> None:
-    compare(kafka, broker, RandomStreams, CONVERSATIONS)
+    compare(kafka_if_asked, broker, RandomStreams, CONVERSATIONS)
 
 
 class Member:

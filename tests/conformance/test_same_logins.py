@@ -1,11 +1,13 @@
 """The same frames of a login to Apache Kafka and to odradek must get the same bytes back.
 
+What Kafka sends is kept (tests/support/kafka_answers).
 The random parts are taken out: nonces, salts and signatures of SCRAM. The answer to a good
 ApiVersions is only its error code, and the order of the mechanisms is Kafka's hash table's.
 """
 
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,13 +20,13 @@ from odradek.protocol.messages.sasl_authenticate import (
     SaslAuthenticateResponse,
 )
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.java_tools import why_no_java
+from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, running
+from tests.support.kafka_answers import as_kept, kafka_answers
 from tests.support.sasl import ScramClient, add_scram_user, unsecured_token
 from tests.support.secured import PASSWORDS, secure, wait_until_open
 from tests.support.wire import ConnectionEndedError, WireClient, request_frame
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 CLOSED = "closed"
 FAR_S = 4_000_000_000
@@ -399,30 +401,23 @@ SHORT: dict[str, Callable[[Talk], None]] = {
 }
 
 
+@contextmanager
+def secured(broker: BrokerProcess) -> Iterator[Ports]:
+    """The ports of a broker with the users."""
+    ports = secure(broker)
+    with running(broker):
+        wait_until_open(ports)
+        with WireClient(broker.port) as admin:
+            add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-256")
+            add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-512")
+        yield ports
+        assert broker.crashes_in_log() == [], broker.log_text()
+
+
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ports, Ports]]:
-    """The ports of Apache Kafka and of odradek, with the same users."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    found = []
-    brokers = [
-        kind(tmp_path_factory.mktemp(kind.name)) for kind in (ApacheKafkaProcess, BrokerProcess)
-    ]
-    try:
-        for broker in brokers:
-            found.append(secure(broker))
-            broker.start()
-            wait_until_open(found[-1])
-            with WireClient(broker.port) as admin:
-                add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-256")
-                add_scram_user(admin, "carol", "pencil", "SCRAM-SHA-512")
-        kafka, odradek = found
-        yield kafka, odradek
-        assert brokers[1].crashes_in_log() == [], brokers[1].log_text()
-    finally:
-        for broker in brokers:
-            broker.stop()
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
+    with secured(BrokerProcess(tmp_path_factory.mktemp("odradek"))) as ports:
+        yield ports
 
 
 def heard(port: int, talks: Callable[[Talk], None]) -> list[object]:
@@ -434,26 +429,39 @@ def heard(port: int, talks: Callable[[Talk], None]) -> list[object]:
     return talk.heard
 
 
-@pytest.mark.parametrize(
-    ("listener", "talks"),
-    [
-        pytest.param(listener, talks, id=f"{listener}: {name}")
-        for listener, cases in (("IN", IN), ("OAUTH", OAUTH), ("SHORT", SHORT))
-        for name, talks in cases.items()
-    ],
-)
+UNKNOWN = scram_first(b"n,,n=nobody,r=x")
+CASES = {
+    f"{listener}: {name}": (listener, talks)
+    for listener, cases in (("IN", IN), ("OAUTH", OAUTH), ("SHORT", SHORT))
+    for name, talks in cases.items()
+}
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the reference sends, by case."""
+
+    def heard_of_kafka() -> dict[str, list[object]]:
+        with secured(ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))) as ports:
+            cases = {**CASES, "unknown": ("IN", UNKNOWN)}
+            return {case: heard(ports[where], talks) for case, (where, talks) in cases.items()}
+
+    return kafka_answers("logins", heard_of_kafka)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_a_login_is_answered_as_apache_kafka_answers_it(
-    both: tuple[Ports, Ports], listener: str, talks: Callable[[Talk], None]
+    kafka: dict[str, Any], odradek: Ports, case: str
 ) -> None:
-    kafka, odradek = both
-    assert heard(odradek[listener], talks) == heard(kafka[listener], talks)
+    listener, talks = CASES[case]
+    assert as_kept(heard(odradek[listener], talks)) == kafka[case]
 
 
-def test_only_odradek_hides_at_the_first_message_who_exists(both: tuple[Ports, Ports]) -> None:
-    kafka, odradek = both
-    unknown = scram_first(b"n,,n=nobody,r=x")
-    assert heard(kafka["IN"], unknown) != heard(odradek["IN"], unknown)
+def test_only_odradek_hides_at_the_first_message_who_exists(
+    kafka: dict[str, Any], odradek: Ports
+) -> None:
+    assert as_kept(heard(odradek["IN"], UNKNOWN)) != kafka["unknown"]
     known = scram_first(b"n,,n=carol,r=x")
     assert [type(one) for one in heard(odradek["IN"], known)] == [
-        type(one) for one in heard(odradek["IN"], unknown)
+        type(one) for one in heard(odradek["IN"], UNKNOWN)
     ]

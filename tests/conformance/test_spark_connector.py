@@ -19,6 +19,7 @@ from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.conformance.spark_jobs import Row, Written
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
+from tests.support.lengths import only_long
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.partition_logs import open_log
 from tests.support.quick_spark import quick_java_options
@@ -134,6 +135,7 @@ def test_every_field_of_a_record_is_read(
     assert {row.topic for row in rows} == {three_partitions}
 
 
+@only_long("every field is read above")
 def test_the_brokers_time_is_told_as_such(
     connector: SparkProcess, broker: BrokerProcess, topic: str
 ) -> None:
@@ -210,6 +212,7 @@ def test_a_range_can_be_chosen(
     }
 
 
+@only_long("ranges are chosen above")
 def test_a_time_behind_the_last_record_is_an_error_without_a_strategy(
     connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -227,6 +230,7 @@ def test_partitions_and_patterns_choose_too(
     assert places(matched) == {0: list(range(10)), 1: list(range(10))}
 
 
+@only_long("partitions are chosen above")
 def test_partitions_are_split_among_tasks(
     connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -236,6 +240,7 @@ def test_partitions_are_split_among_tasks(
     assert places(connector.do(jobs.read, split)) == {0: list(range(10)), 1: list(range(10))}
 
 
+@only_long("ranges are chosen above")
 def test_the_deprecated_way_to_ask_for_offsets_works(
     connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -325,6 +330,7 @@ def test_every_field_of_a_record_is_written(
     assert found == {(*each[:3], each.headers or ()) for each in records}
 
 
+@only_long("every field is written above")
 def test_rows_name_their_topics_and_options_reach_the_producer(
     connector: SparkProcess, broker: BrokerProcess, topic: str
 ) -> None:
@@ -413,6 +419,7 @@ def await_gone(broker: BrokerProcess, topic: str) -> None:
         time.sleep(0.05)
 
 
+@only_long("a stream goes on above, and rows are written above")
 def test_a_stream_writes_what_it_reads(
     connector: SparkProcess, broker: BrokerProcess, three_partitions: str, tmp_path: Path
 ) -> None:
@@ -435,6 +442,7 @@ def test_a_stream_writes_what_it_reads(
     )
 
 
+@only_long("a stream goes on above")
 def test_the_continuous_mode_copies_too(
     connector: SparkProcess, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 ROWS = 20_000
 # Of small rows a task has all when it begins its transaction, of large ones it has not.
-SIZES = pytest.mark.parametrize("size", [8, 1000])
+SIZES = [8, 1000]
 IN_SMALL_BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"}
 TWO_EXECUTORS = {
     "spark.driver.host": "127.0.0.1",
@@ -69,7 +69,7 @@ def groups(kafka: ApacheKafkaProcess) -> list[str]:
     return [each.group_id for each in answer.valid]
 
 
-@SIZES
+@pytest.mark.parametrize("size", SIZES)
 def test_tasks_that_fail_and_run_again_write_their_rows_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:
@@ -83,7 +83,7 @@ def test_tasks_that_fail_and_run_again_write_their_rows_once(
     assert left.count("-") == 5, "the group of a task, odradek-UUID-0, and not of the query"
 
 
-@SIZES
+@pytest.mark.parametrize("size", by_length(SIZES[1:], SIZES))
 def test_of_two_attempts_at_a_time_one_writes(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:

@@ -55,9 +55,7 @@ def test_words_are_counted_exactly_once_while_all_are_killed(
         return lambda number: standbys | {"group.instance.id": f"instance-{number}"}
 
     broker = start_broker(**QUICK_TRANSACTIONS)
-    _count_while_all_are_killed(
-        broker, tmp_path, rng, CLASSIC, by_length(10, 60), settings_of_round
-    )
+    _count_while_all_are_killed(broker, tmp_path, rng, CLASSIC, by_length(4, 60), settings_of_round)
 
 
 def test_words_are_counted_exactly_once_in_a_streams_group_while_all_are_killed(

@@ -1,17 +1,16 @@
 """kafka-streams-groups.sh: what it says of odradek, it says of Apache Kafka."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.streams_groups_made import SETTINGS, StreamsGroupsMade
 from tests.conformance.tool_answers import differences, told
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.java_tools import why_no_java
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_answers import kafka_answers, kafka_when_asked
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
 
 TOOL = "streams.StreamsGroupCommand"
 GROUPS = ("running", "left", "waits", "never")
@@ -54,17 +53,15 @@ def changes() -> Iterator[tuple[str, ...]]:
 def test_the_tool_says_the_same_of_streams_groups_of_both_brokers(
     tmp_path: Path, start_broker: Callable[..., BrokerProcess]
 ) -> None:
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
-    try:
-        sides = [StreamsGroupsMade(one) for one in (kafka.start(), start_broker(**SETTINGS))]
-        lines = list(script())
-        with ThreadPoolExecutor() as pool:
-            expected, found = pool.map(lambda side: told(side.broker, lines), sides)
-    finally:
-        kafka.stop()
+    lines = list(script())
+
+    def told_of(broker: BrokerProcess) -> list[list[str]]:
+        StreamsGroupsMade(broker)
+        return told(broker, lines, tmp_path)
+
+    with kafka_when_asked(tmp_path / "kafka", SETTINGS) as kafka:
+        expected = kafka_answers("tools/streams_groups", lambda: told_of(kafka()))
+    found = told_of(start_broker(**SETTINGS))
     differing = differences(lines, expected, found)
     assert not differing, "\n".join(differing)
     saying_something = [answer for answer in found if len(answer) > 1]

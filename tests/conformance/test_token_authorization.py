@@ -4,8 +4,9 @@ alice logs in and asks for tokens of bob and carol. What she may do with bob's i
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,13 +23,13 @@ from tests.conformance.authorization.grants import Way, entry, everything
 from tests.conformance.authorization.side import replace_entries
 from tests.conformance.conversation import patiently, response_of
 from tests.conformance.transcript import differences
-from tests.support.java_tools import why_no_java
+from tests.support.kafka_answers import as_kept, kafka_answers
 from tests.support.requests import build
 from tests.support.sasl import log_in_by_plain
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 OPERATIONS = {
     ResourceType.USER: (
@@ -178,36 +179,46 @@ def plain(value: Any) -> Any:
     }
 
 
+@contextmanager
+def side_of(name: str, directory: Path) -> Iterator[Side]:
+    """The side of `kafka` or `odradek`."""
+    with secured_broker(name, directory, tls=False) as secured:
+        side = Side(secured)
+        try:
+            yield side
+        finally:
+            side.close()
+
+
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """Kafka's and odradek's."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    directory = tmp_path_factory.mktemp("tokens")
-    with ExitStack() as stack:
-        sides = []
-        for name in ("kafka", "odradek"):
-            secured = stack.enter_context(secured_broker(name, directory / name, tls=False))
-            sides.append(Side(secured))
-            stack.callback(sides[-1].close)
-        yield sides[0], sides[1]
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    with side_of("odradek", tmp_path_factory.mktemp("odradek")) as side:
+        yield side
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What alice is answered by the reference, by row."""
+
+    def answers() -> dict[str, Any]:
+        with side_of("kafka", tmp_path_factory.mktemp("kafka")) as side:
+            return {str(row): answers_to(row, side) for row in ROWS}
+
+    return kafka_answers("token_authorization", answers)
+
+
+def answers_to(row: Row | None, side: Side) -> dict[str, Any]:
+    side.grant(row)
+    return side.answers()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_requests_for_the_tokens_of_others_are_answered_as_by_kafka(
-    row: Row | None, sides: tuple[Side, Side]
+    row: Row | None, kafka: dict[str, Any], odradek: Side
 ) -> None:
-    for side in sides:
-        side.grant(row)
-    expected, found = (side.answers() for side in sides)
-    assert not differences(expected, found)
+    assert not differences(kafka[str(row)], as_kept(answers_to(row, odradek)))
 
 
-def test_a_grant_shows_in_the_answers(sides: tuple[Side, Side]) -> None:
+def test_a_grant_shows_in_the_answers(kafka: dict[str, Any]) -> None:
     """Otherwise the comparison would say nothing."""
-    kinds = set()
-    for row in ROWS:
-        sides[1].grant(row)
-        kinds.add(repr(sides[1].answers()))
-    assert len(kinds) >= 6
+    assert len({repr(answers) for answers in kafka.values()}) >= 6

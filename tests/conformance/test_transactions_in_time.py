@@ -4,20 +4,21 @@ The brokers look for timeouts and expired ids several times a second.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesUpdate
-from tests.conformance.conversation import Conversation, advertised_versions
+from tests.conformance.compared_conversations import Kafka, compare_with_kafka
+from tests.conformance.conversation import Conversation
+from tests.conformance.conversations import Talk
 from tests.conformance.transactional_producer import TransactionalProducer, new_producer
-from tests.conformance.transcript import Transcript, differences
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
 from tests.support.config_requests import alter_configs_request
-from tests.support.java_tools import why_no_java
+from tests.support.kafka_answers import kafka_when_asked
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 TIMEOUT_MS = 3_000
 PATIENCE_S = 60.0
@@ -32,18 +33,19 @@ VERIFICATION = "transaction.partition.verification.enable"
 
 
 @pytest.fixture(scope="module")
-def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """Those of Apache Kafka and of odradek."""
-    reason = why_no_java()
-    if reason:
-        pytest.skip(reason)
-    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS)
-    odradek = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """The reference, if it is asked."""
+    with kafka_when_asked(tmp_path_factory.mktemp("kafka"), SETTINGS) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
     try:
-        yield kafka.start().port, odradek.start().port
+        yield process.start()
     finally:
-        kafka.stop()
-        odradek.stop()
+        process.stop()
 
 
 def wait_for(one: TransactionalProducer, state: str) -> None:
@@ -193,24 +195,6 @@ TALKS = (time_out_v1, time_out_v2, expire, trust_old_producers, change_versions)
 
 
 @pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.__name__)
-def test_both_brokers_answer_alike(
-    talk: Callable[[Conversation], None], ports: tuple[int, int]
-) -> None:
-    kafka, odradek = ports
-    versions = advertised_versions(kafka)
-    expected, found = (transcript_of(talk, port, versions) for port in (kafka, odradek))
-    lines = []
-    for (title, answer), (_, other) in zip(expected.lines, found.lines, strict=True):
-        if differs := differences(answer, other):
-            lines += [title, *(f"    {line}" for line in differs)]
-    if lines:
-        pytest.fail("\n".join(lines), pytrace=False)
-
-
-def transcript_of(talk: Callable[[Conversation], None], port: int, versions: object) -> Transcript:
-    conversation = Conversation(port, versions)  # type: ignore[arg-type] # see advertised_versions
-    try:
-        talk(conversation)
-    finally:
-        conversation.close()
-    return conversation.transcript
+def test_both_brokers_answer_alike(talk: Talk, kafka: Kafka, odradek: BrokerProcess) -> None:
+    name = f"transactions_in_time/{talk.__name__}"
+    compare_with_kafka(name, talk, kafka, odradek.port, to_the_end=True)

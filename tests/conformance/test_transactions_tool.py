@@ -9,7 +9,6 @@ tables.
 import re
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,12 +22,13 @@ from odradek.protocol.messages.list_transactions import (
 )
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.conformance.requests import batch_of, request_with
-from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_answers import kafka_answers, kafka_when_asked
 from tests.support.topics import create_topic
 from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
 
 SETTINGS = {
     "transaction.partition.verification.enable": "false",
@@ -187,13 +187,11 @@ def terminations() -> Iterator[tuple[str, ...]]:
 def told(broker: BrokerProcess, lines: list[tuple[str, ...]]) -> list[list[str]]:
     """What the tool says to each command line, with what must differ named away."""
     answers = []
-    with WarmTools() as tools:
-        broker.wait_until_ready()
-        with made_transactions(broker):
-            for words in lines:
-                server = ("--bootstrap-server", broker.bootstrap)
-                code, output = tools.run("TransactionsCommand", *server, *words)
-                answers.append([f"exit {code}", *sorted(plain(output, broker))])
+    with WarmTools() as tools, made_transactions(broker):
+        for words in lines:
+            server = ("--bootstrap-server", broker.bootstrap)
+            code, output = tools.run("TransactionsCommand", *server, *words)
+            answers.append([f"exit {code}", *sorted(plain(output, broker))])
     return answers
 
 
@@ -211,14 +209,9 @@ def test_the_tool_says_the_same_of_both_brokers(
     quick = tmp_path / "quick.properties"
     quick.write_text("request.timeout.ms=700\ndefault.api.timeout.ms=700\n")
     lines = list(script(quick))
-    kafka = ApacheKafkaProcess(tmp_path / "kafka", SETTINGS)
-    try:
-        kafka.start_without_waiting()
-        brokers = (kafka, start_broker(**SETTINGS))
-        with ThreadPoolExecutor() as pool:
-            expected, found = pool.map(lambda broker: told(broker, lines), brokers)
-    finally:
-        kafka.stop()
+    with kafka_when_asked(tmp_path / "kafka", SETTINGS) as kafka:
+        expected = kafka_answers("tools/transactions", lambda: told(kafka(), lines))
+    found = told(start_broker(**SETTINGS), lines)
     differing = [
         f"{' '.join(words)}\nKafka:   {theirs}\nodradek: {ours}"
         for words, theirs, ours in zip(lines, expected, found, strict=True)

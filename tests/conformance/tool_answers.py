@@ -7,6 +7,7 @@ timing. The order of lines is that of Java's hash tables in part, so they are co
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.warm_tools import WarmTools
@@ -19,14 +20,18 @@ DRAWN = re.compile(
 FRAME = re.compile(r"^\s+at |^\s+\.\.\. \d+ more")
 
 
-def told(broker: BrokerProcess, lines: Sequence[tuple[str, ...]]) -> list[list[str]]:
-    """What a broker's tools say to each line of a tool and its arguments."""
+def told(broker: BrokerProcess, lines: Sequence[tuple[str, ...]], scratch: Path) -> list[list[str]]:
+    """What a broker's tools say to each line of a tool and its arguments.
+
+    `scratch` is the directory of the files that the arguments name.
+    """
     answers = []
     with WarmTools() as tools:
         for words in lines:
             tool, *arguments = words
             code, output = tools.run(tool, "--bootstrap-server", broker.bootstrap, *arguments)
             plain = DRAWN.sub("DRAWN", output).replace(f":{broker.port}", ":PORT")
+            plain = plain.replace(str(scratch), "SCRATCH")
             kept = [in_order(one) for one in plain.splitlines() if not FRAME.match(one)]
             answers.append([f"exit {code}", *sorted(kept)])
     return answers

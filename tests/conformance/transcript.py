@@ -11,19 +11,29 @@ What may differ, and why, is all here; everything else of an answer must be equa
   must; where Kafka says nothing, odradek may;
 - the order of lists that Kafka gives in the order of its hash tables: they are sorted;
 - the end of fetched records: Kafka may cut the last batch in the middle, and a consumer then
-  fetches it again; here that piece is taken off.
+  fetches it again; here that piece is taken off;
+- the producer id in fetched records, and with it the checksum, which is checked here.
 
 An answer with UNKNOWN_SERVER_ERROR is an accident inside Kafka: nothing is learned from it.
 """
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
 
+from odradek.protocol.batch_header import (
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    NO_PRODUCER_ID,
+    check_crc,
+    read_header,
+)
 from odradek.protocol.primitives import ZERO_UUID
 
 # A member's id is what the client calls itself, a dash, and a random UUID.
@@ -45,6 +55,7 @@ FREE_TEXT = frozenset(
 WORDS = "words"
 NOTHING = "nothing"
 LONGEST_TEXT = 1000
+LENGTH_POSITION = 8  # in a batch
 NO_ID = (-1, 0, "", None, ZERO_UUID)
 
 # By the fields of an element: (struct, field) of the list.
@@ -170,10 +181,26 @@ class Transcript:
         if name in DISK_FIELDS:
             return value if value == -1 else "size"
         if name == "records":
-            return whole_batches(bytes(value or b""))
+            return self._plain_records(whole_batches(bytes(value or b"")))
         if name == "port":
             return "port" if value == self._port else value
         return self.plain(value)
+
+    def _plain_records(self, records: bytes) -> bytes | list[Any]:
+        """The records as they are; a list of batches if producers wrote some of them."""
+        batches = [*each_batch(records)]
+        if all(_producer_id(batch) == NO_PRODUCER_ID for batch in batches):
+            return records
+        return [self._plain_batch(batch) for batch in batches]
+
+    def _plain_batch(self, batch: bytes) -> dict[str, Any]:
+        header = read_header(batch)
+        check_crc(batch, header)
+        nobody = header._replace(producer_id=NO_PRODUCER_ID, crc=0)
+        return {
+            "producer_id": self._plain_field("producer_id", header.producer_id),
+            "batch": HEADER.pack(*nobody) + batch[HEADER.size :],
+        }
 
     def _name(self, kind: str, value: object) -> str:
         known = sum(1 for one, _ in self._names if one == kind)
@@ -182,13 +209,22 @@ class Transcript:
 
 def whole_batches(records: bytes) -> bytes:
     """The records up to the end of the last batch that is whole."""
+    return b"".join(each_batch(records))
+
+
+def each_batch(records: bytes) -> Iterator[bytes]:
+    """The batches that are whole."""
     end = 0
-    while end + 12 <= len(records):
-        (length,) = struct.unpack_from(">i", records, end + 8)
-        if end + 12 + length > len(records):
-            break
-        end += 12 + length
-    return records[:end]
+    while end + LOG_OVERHEAD <= len(records):
+        (length,) = struct.unpack_from(">i", records, end + LENGTH_POSITION)
+        start, end = end, end + LOG_OVERHEAD + length
+        if end <= len(records):
+            yield records[start:end]
+
+
+def _producer_id(batch: bytes) -> int:
+    is_v2 = len(batch) >= HEADER.size and batch[MAGIC_POSITION] == MAGIC_V2
+    return read_header(batch).producer_id if is_v2 else NO_PRODUCER_ID
 
 
 def is_accident(answer: Any) -> bool:

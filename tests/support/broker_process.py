@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from odradek.config.properties import parse_properties, render_properties
 from tests.support import process_tree
@@ -322,16 +323,26 @@ def make_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> 
     return kind(directory, overrides)
 
 
+Kind = TypeVar("Kind", bound=BrokerProcess)
+
+
+@contextlib.contextmanager
+def running(broker: Kind) -> Iterator[Kind]:
+    """The broker, which serves inside the `with`, and is ended behind it."""
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
 @contextlib.contextmanager
 def running_broker(
     directory: Path, overrides: Mapping[str, str] | None = None
 ) -> Iterator[BrokerProcess]:
     """A broker that serves inside the `with`, and is ended behind it."""
-    broker = make_broker(directory, overrides)
-    try:
-        yield broker.start()
-    finally:
-        broker.stop()
+    with running(make_broker(directory, overrides)) as broker:
+        yield broker
 
 
 def why_no_broker() -> str | None:

@@ -191,7 +191,7 @@ def strangers_are_told(talk: Conversation) -> None:
 
 
 def a_static_member_keeps_its_place(talk: Conversation) -> None:
-    group = "static"
+    group = "static-place"
     talk.wait_for_coordinator(group)
     first = _join_for_real(talk, group, 5, "instance-1")
     talk.ask(_sync(group, 1, first, [(first, b"mine")], instance="instance-1"), 3)
@@ -241,10 +241,10 @@ def groups_are_listed_described_and_deleted(talk: Conversation) -> None:
         )
 
     talk.wait_for_coordinator("listed")
-    talk.create_topic("listed-topic")
+    talk.create_topic("topic-of-listed")
     member = _join_for_real(talk, "listed", 5)
     talk.ask(_sync("listed", 1, member, [(member, b"x")]), 3)
-    talk.ask(_commit("listed-topic", group="listed-offsets"), 8)
+    talk.ask(_commit("topic-of-listed", group="listed-offsets"), 8)
     for version in talk.versions_of(ListGroupsRequest):
         talk.ask(ListGroupsRequest(), version, only_mine)
         if version >= 4:
@@ -259,7 +259,7 @@ def groups_are_listed_described_and_deleted(talk: Conversation) -> None:
         talk.ask(request, version)
     talk.ask(DescribeGroupsRequest(groups=[]), 5)
     for version in talk.versions_of(DeleteGroupsRequest):
-        talk.ask(_commit("listed-topic", group="listed-offsets"), 8)
+        talk.ask(_commit("topic-of-listed", group="listed-offsets"), 8)
         talk.ask(DeleteGroupsRequest(groups_names=names), version)
         talk.ask(DeleteGroupsRequest(groups_names=[]), version)
         talk.ask(DeleteGroupsRequest(groups_names=["listed", "listed"]), version)

@@ -78,8 +78,8 @@ PYTHON = (
 )
 # Not 3.9 with the consumer protocol, which was a preview there. It reads a partition from its first
 # offset if it was assigned while committed offsets were looked up (KAFKA-17674, mended in 4.0).
-_JAVA_FEW = ((NEW, "consumer"), (V39, "classic"), (V28, "classic"))
-_JAVA_ALL = (*_JAVA_FEW, (NEW, "classic"))
+_JAVA_FEW = ((NEW, "consumer"), (V28, "classic"))
+_JAVA_ALL = (*_JAVA_FEW, (V39, "classic"), (NEW, "classic"))
 # A JVM takes more than a second of a processor to start.
 JAVA = tuple(
     Client(f"java-{version}", protocol, _java(version), "ProducerFencedException")

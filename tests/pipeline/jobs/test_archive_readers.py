@@ -148,7 +148,7 @@ def kill_while_read(
 def test_readers_see_all_of_the_records_while_archives_are_killed(tmp_path: Path) -> None:
     archive = at(tmp_path / "archive")
     reads = [by_polars, by_duckdb]
-    kill_while_read(tmp_path, archive, archive, reads, kills=by_length(5, 50), within_seconds=2.0)
+    kill_while_read(tmp_path, archive, archive, reads, kills=by_length(2, 50), within_seconds=2.0)
 
 
 def test_readers_of_a_failing_object_store_see_all_of_the_records(tmp_path: Path) -> None:
