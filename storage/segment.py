@@ -381,11 +381,12 @@ class Segment:
 
     def _open_indexes_for_append(self) -> None:
         """Extend the index files to their full size and load what appends need."""
-        self.offset_index.become_active()
-        self.time_index.become_active()
-        # Load now, because no read may fail after a batch was written.
+        # Load now, because no read may fail after a batch was written. This comes before the
+        # extension, because it may rebuild the indexes.
         self._newest = self.newest
         self.aborted()
+        self.offset_index.become_active()
+        self.time_index.become_active()
         self._update_index_room()
 
     def seal(self) -> None:
