@@ -112,6 +112,11 @@ class BrokerProcess:
         self.wait_until_ready()
         return self
 
+    def format(self, *options: str) -> None:
+        """Format its directory, which is new."""
+        command, _, file = self._command()
+        subprocess.run([command, "format", file, *options], check=True, capture_output=True)
+
     def start_without_waiting(self) -> None:
         """Start it; it may be killed before it is ready."""
         assert self._process is None, f"{self.name} is running already"
