@@ -37,6 +37,7 @@ SHARE_VERSION = "share.version"
 # The first metadata.versions with log directories (3.7-IV2) and cordoned ones (4.3-IV0).
 FIRST_VERSION_WITH_DIRECTORIES = 17
 FIRST_VERSION_WITH_CORDONED = 30
+FIRST_VERSION_WITH_CONTROLLER_REMOVAL = 33  # 4.4-IV2
 
 
 class ServedFeature(Struct, frozen=True, kw_only=True):
