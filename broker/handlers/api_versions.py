@@ -5,7 +5,7 @@ are listed only if something becomes of what clients push, as in Kafka. A reques
 version is answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose
 minimum level is 0 are left out (KAFKA-17492).
 v3 adds the name and version of the client software · v5 adds the cluster and node that the client
-expects (KIP-1242)."""
+expects, which it gives both or neither (KIP-1242)."""
 
 import re
 
@@ -21,6 +21,7 @@ from odradek.protocol.messages.api_versions import (
     ApiVersionsSupportedFeature,
 )
 
+NO_NODE = -1  # the client expects no particular node
 MAX_SOFTWARE_LENGTH = 64  # of what metrics show and subscriptions match
 OF_TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -30,6 +31,8 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
     if request is None:
         return unsupported_version(context)
     if context.api_version >= 3 and not is_valid(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if (request.cluster_id is None) != (request.node_id == NO_NODE):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if is_for_another_broker(context, request):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
@@ -73,8 +76,8 @@ def is_valid(request: ApiVersionsRequest) -> bool:
 def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
     """Whether the client expects another cluster or node, and so must bootstrap again."""
     broker = context.broker
-    wrong_cluster = request.cluster_id not in (None, broker.cluster_id)
-    return wrong_cluster or request.node_id not in (-1, broker.node_id)
+    expected = (request.cluster_id, request.node_id)
+    return expected not in ((None, NO_NODE), (broker.cluster_id, broker.node_id))
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:

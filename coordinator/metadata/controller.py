@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
@@ -22,6 +22,7 @@ from odradek.protocol.records.cluster_metadata import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     DelegationTokenRecord,
+    UnregisterControllerRecord,
 )
 from odradek.storage.log import AppendOrigin, PartitionLog
 from odradek.storage.topic_partition import TopicPartition
@@ -40,7 +41,7 @@ from .elections import (
     without_needless,
 )
 from .feature_updates import FeatureUpdate, update_features
-from .features import ELR_VERSION
+from .features import ELR_VERSION, FIRST_VERSION_WITH_CONTROLLER_REMOVAL
 from .kraft_log import KraftLog
 from .log_directories import directories_cordoned, directories_offline
 from .min_insync_replicas import elr_safety_records
@@ -364,6 +365,26 @@ class Controller:
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
         text = f"Broker {broker_id} is the one that serves this cluster: it stays registered."
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
+
+    def unregister_controller(self, controller_id: int, now_ms: int) -> None:
+        """Remove the registration of a controller on another node, as Apache Kafka has left it.
+
+        Raises INVALID_REQUEST, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
+        """
+        if controller_id == self.node_id:
+            text = f"Controller {controller_id} is the one that serves this cluster."
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        if self.metadata.features.metadata_version < FIRST_VERSION_WITH_CONTROLLER_REMOVAL:
+            text = (
+                "Controllers can be unregistered from metadata.version "
+                f"{FIRST_VERSION_WITH_CONTROLLER_REMOVAL} on."
+            )
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
+        if controller_id not in self.metadata.kept.controllers:
+            text = f"Controller {controller_id} is not registered."
+            raise ApiError(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, text)
+        removal = JournalRecord(UnregisterControllerRecord(controller_id=controller_id))
+        self._journal.commit(Outcome(reply=None, records=(removal,)), now_ms)
 
     def _next_producer_ids(self, now_ms: int) -> range:
         return self._journal.commit(take_block(self.metadata, self.node_id), now_ms)

@@ -23,7 +23,7 @@ from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Feat
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23
-_NOT_SERVED = ServedFeature(lowest=0, highest=0, at_format=0)
+_NOT_SERVED = ServedFeature(lowest=0, highest=0)
 
 
 class UpgradeType(IntEnum):

@@ -9,6 +9,7 @@ and clients get the lower of both levels.
 MetadataVersion.
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import msgspec
@@ -36,32 +37,43 @@ SHARE_VERSION = "share.version"
 # The first metadata.versions with log directories (3.7-IV2) and cordoned ones (4.3-IV0).
 FIRST_VERSION_WITH_DIRECTORIES = 17
 FIRST_VERSION_WITH_CORDONED = 30
+FIRST_VERSION_WITH_CONTROLLER_REMOVAL = 33  # 4.4-IV2
 
 
 class ServedFeature(Struct, frozen=True, kw_only=True):
-    """The levels of a feature that odradek serves, and the level of a new directory."""
+    """The levels of a feature that odradek serves.
+
+    `at_format`: pairs of a metadata.version and the level that a directory is formatted with from
+    there on, highest first.
+    """
 
     lowest: int
     highest: int
-    at_format: int
+    at_format: tuple[tuple[int, int], ...] = ()
+
+    def level_at(self, metadata_version: int) -> int:
+        """The level of a directory that is formatted with a metadata.version."""
+        levels = (level for since, level in self.at_format if metadata_version >= since)
+        return next(levels, 0)
 
 
 SERVED = {
     # 7 is 3.3-IV3, the first level for production KRaft clusters; 30 is 4.3-IV0, 33 is 4.4-IV2.
-    METADATA_VERSION: ServedFeature(lowest=7, highest=33, at_format=30),
+    METADATA_VERSION: ServedFeature(lowest=7, highest=33),
     # Written as a control record, see kraft_log.py.
-    KRAFT_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    KRAFT_VERSION: ServedFeature(lowest=0, highest=1),
     # 1: the eligible leader replicas of a partition without a leader are recorded (KIP-966).
-    ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=((26, 1),)),
     # 1: the consumer protocol (KIP-848).
-    GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=((22, 1),)),
     # 1: share groups (KIP-932); 2: their dead-letter queues (KIP-1191), which are not served.
-    SHARE_VERSION: ServedFeature(lowest=0, highest=2, at_format=1),
+    SHARE_VERSION: ServedFeature(lowest=0, highest=2, at_format=((31, 2), (28, 1))),
     # 1: streams groups (KIP-1071).
-    STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=1),
+    STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=((29, 1),)),
     # 1: more fields in `__transaction_state`; 2: an epoch for each transaction (KIP-890).
-    TRANSACTION_VERSION: ServedFeature(lowest=0, highest=2, at_format=2),
+    TRANSACTION_VERSION: ServedFeature(lowest=0, highest=2, at_format=((24, 2),)),
 }
+NEWEST_METADATA_VERSION = SERVED[METADATA_VERSION].highest
 
 # By message: pairs of the first metadata.version and the record version written from it on,
 # highest first. Version 0 is written before the last of them.
@@ -75,12 +87,26 @@ _RECORD_VERSIONS: dict[type[Message], tuple[tuple[int, int], ...]] = {
 }
 
 
-def bootstrap_records() -> tuple[JournalRecord, ...]:
-    """Return the records of the levels of a new metadata log."""
-    return tuple(
-        JournalRecord(FeatureLevelRecord(name=name, feature_level=feature.at_format))
+def levels_at_format(metadata_version: int = NEWEST_METADATA_VERSION) -> dict[str, int]:
+    """Return the levels of a directory that is formatted with a metadata.version.
+
+    Without `kraft.version`. Kafka: Feature.defaultLevel.
+    """
+    others = (METADATA_VERSION, KRAFT_VERSION)
+    levels = {
+        name: feature.level_at(metadata_version)
         for name, feature in SERVED.items()
-        if name != KRAFT_VERSION and feature.at_format
+        if name not in others
+    }
+    return {METADATA_VERSION: metadata_version, **levels}
+
+
+def bootstrap_records(levels: Mapping[str, int] | None = None) -> tuple[JournalRecord, ...]:
+    """Return the records of the levels of a new metadata log; a level of 0 has none."""
+    return tuple(
+        JournalRecord(FeatureLevelRecord(name=name, feature_level=level))
+        for name, level in (levels or levels_at_format()).items()
+        if level
     )
 
 
@@ -127,7 +153,7 @@ class Features:
     @property
     def metadata_version(self) -> int:
         """The finalised metadata.version; that of a new directory if there is none yet."""
-        return self.in_log.get(METADATA_VERSION, SERVED[METADATA_VERSION].at_format)
+        return self.in_log.get(METADATA_VERSION, NEWEST_METADATA_VERSION)
 
     def versioned(self, message: Message) -> JournalRecord:
         """Make a record of a message, in the version that this metadata.version writes.

@@ -1,13 +1,17 @@
 """Formats the metadata of an empty data directory, as `kafka-storage format` does.
 
-It writes two snapshots, as `format --standalone` does: `bootstrap.checkpoint` with the feature
-levels, which become the log's first records when it is opened, and the snapshot of offset 0 with
-this node as the only voter. An existing `bootstrap.checkpoint` is kept: `kafka-storage format`
-wrote it for a quorum of static voters that has not started yet. The log manager writes
-meta.properties. Kafka: Formatter, DynamicVoters.
+As `format --standalone` of Kafka 4.4 it writes the snapshot of offset 0, which has this node as the
+only voter, and the feature levels, which become the log's first records when it is opened. Kafka
+4.3 reads these from `bootstrap.checkpoint` and does not look for them in the snapshot. So with a
+metadata.version that Kafka 4.3 knows, both files are written as that Kafka writes them, and 4.4
+reads them, too.
+
+An existing `bootstrap.checkpoint` is kept: `kafka-storage format` of Kafka 4.3 wrote it for a
+quorum of static voters that has not started yet. The log manager writes meta.properties. Kafka:
+Formatter, DynamicVoters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
@@ -23,10 +27,11 @@ from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .broker_registration import Endpoint
-from .features import bootstrap_records
+from .features import METADATA_VERSION, bootstrap_records, levels_at_format
 from .metadata_snapshot import snapshot_bytes
 from .quorum import QuorumMember, sole_voter_records
 
+_FIRST_VERSION_OF_44 = 31
 DEFAULT_ENDPOINT = Endpoint("CONTROLLER", "localhost", 9093)
 
 
@@ -62,20 +67,29 @@ def format_metadata(
     me: QuorumMember,
     now_ms: int,
     users: Sequence[JournalRecord] = (),
+    levels: Mapping[str, int] | None = None,
 ) -> None:
     """Format a data directory that has no metadata log yet. Safe to repeat after a crash.
 
-    `users` are the records of the first SCRAM users.
+    `users` are the records of the first SCRAM users. `levels` are those of the features, else those
+    of the newest metadata.version.
     """
+    levels = levels or levels_at_format()
+    first_records = (*bootstrap_records(levels), *users)
     codec = MetadataRecordCodec.of_cluster()
     log_directory = metadata_log_directory(data_directory)
     files.make_directory(log_directory)
     bootstrap = data_directory / BOOTSTRAP_CHECKPOINT
-    if not files.exists(bootstrap):
-        records = (*bootstrap_records(), *users)
-        content = snapshot_bytes([], records, codec, last_contained_ms=0, now_ms=now_ms)
+    has_bootstrap = files.exists(bootstrap)
+    if levels[METADATA_VERSION] < _FIRST_VERSION_OF_44 and not has_bootstrap:
+        content = snapshot_bytes([], first_records, codec, last_contained_ms=0, now_ms=now_ms)
         files.atomic_write(bootstrap, content)
-    voters = snapshot_bytes(
-        sole_voter_records(me), [], codec, last_contained_ms=now_ms, now_ms=now_ms
+        has_bootstrap = True
+    snapshot = snapshot_bytes(
+        sole_voter_records(me),
+        () if has_bootstrap else first_records,
+        codec,
+        last_contained_ms=now_ms,
+        now_ms=now_ms,
     )
-    files.atomic_write(log_directory / metadata_snapshot_file(0, 0), voters)
+    files.atomic_write(log_directory / metadata_snapshot_file(0, 0), snapshot)

@@ -108,7 +108,7 @@ def sole_quorum(me: QuorumMember) -> Quorum:
         ),
     )
     return Quorum(
-        kraft_version=supported.at_format,
+        kraft_version=supported.highest,
         voters=VotersRecord(version=CONTROL_VERSION, voters=[voter]),
     )
 

@@ -12,6 +12,7 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.protocol.api_keys import ApiKey
 from tests.conformance.authorization.acl_requests import acl_requests
 from tests.conformance.authorization.brokers import SETTINGS, AuthorizingKafkaProcess
 from tests.conformance.authorization.grants import Grant, Way, all_grants, entry
@@ -34,6 +35,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.java]
 IS_LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
 ROWS_OF_A_SAMPLE = 12
 PROBES = all_probes()
+# APIs of Kafka 4.4, with which these two probes were compared: all else is compared with 4.3 yet.
+NEWER = (ApiKey.UNREGISTER_CONTROLLER, ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE)
 
 
 def rows() -> list[Grant | None]:
@@ -71,6 +74,8 @@ def test_every_request_is_answered_as_by_kafka(
         side.grant([] if grant is None else list(grant.entries(NAMES)))
     lines = []
     for probe in PROBES:
+        if probe.key in NEWER:
+            continue
         (expected, their_refusals), (found, our_refusals) = (
             side.try_probe(probe) for side in sides
         )

@@ -32,6 +32,8 @@ from tests.conformance.exchange.history import History
 from tests.conformance.exchange.kafka_only import kept
 from tests.conformance.exchange.seen import seen
 from tests.conformance.exchange.shared_directory import SharedDirectory
+from tests.support.java_tools import java_tools_of
+from tests.support.kafka_jars import BROKER_VERSION, NEWEST_BROKER_VERSION
 from tests.support.lengths import by_length
 from tests.support.metadata_images import kafkas_images
 from tests.support.waiting import wait_until
@@ -51,6 +53,7 @@ ORDER = [
     UserScramCredentialRecord,
 ]
 CLEAN, KILLED = False, True
+VERSIONS = [BROKER_VERSION, NEWEST_BROKER_VERSION]
 KAFKA_FIRST = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", CLEAN)]
 ODRADEK_FIRST = [("odradek", CLEAN), ("kafka", CLEAN), ("odradek", KILLED)]
 MORE = [
@@ -64,11 +67,15 @@ MORE = [
 ]
 
 
+@pytest.mark.parametrize("kafka_version", VERSIONS)
 @pytest.mark.parametrize(
     "turns", [KAFKA_FIRST, ODRADEK_FIRST], ids=["kafka-first", "odradek-first"]
 )
-def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path: Path) -> None:
-    shared = SharedDirectory(tmp_path, **{"metadata.log.max.record.bytes.between.snapshots": "500"})
+def test_each_finds_what_the_other_left(
+    turns: list[tuple[str, bool]], kafka_version: str, tmp_path: Path
+) -> None:
+    settings = {"metadata.log.max.record.bytes.between.snapshots": "500"}
+    shared = SharedDirectory(tmp_path, kafka_version=kafka_version, **settings)
     history = History(shared.data)
     left: dict[str, Any] = {}
     told_by_kafka: dict[str, Any] = {}
@@ -85,7 +92,7 @@ def test_each_finds_what_the_other_left(turns: list[tuple[str, bool]], tmp_path:
             if name == "kafka":
                 told_by_kafka = kept(broker.port, *history.newer_groups)
             wait_until(lambda old=snapshots: set(shared.metadata.glob("*.checkpoint")) > old)
-    check_snapshots(shared.metadata)
+    check_snapshots(shared.metadata, kafka_version)
 
 
 def same(expected: Any, found: Any, where: str = "") -> None:
@@ -119,7 +126,7 @@ def committed_values(bootstrap: str) -> list[str]:
     return values
 
 
-def check_snapshots(directory: Path) -> None:
+def check_snapshots(directory: Path, kafka_version: str) -> None:
     """Each snapshot, whoever wrote it, says what Kafka reads in the log up to it."""
     log = directory / "00000000000000000000.log"
     jobs = []
@@ -129,7 +136,7 @@ def check_snapshots(directory: Path) -> None:
         if name.end_offset > 0:  # not that of the first voters
             jobs += [str(path), f"{log}@{name.end_offset}"]
             assert_kafkas_order(path)
-    images = kafkas_images(jobs)
+    images = kafkas_images(jobs, java_tools_of(kafka_version))
     for told, logged in zip(images[::2], images[1::2], strict=True):
         assert Counter(told) == Counter(logged)
 

@@ -9,7 +9,7 @@ from tests.docs.markdown import table
 INTRODUCTION = """\
 # APIs and versions
 
-The requests of Kafka 4.3 that odradek serves. *Announced* versions are in the answer to
+The requests of Kafka 4.4 that odradek serves. *Announced* versions are in the answer to
 ApiVersions; a few older ones are decoded, too, for [clients of Kafka 0.8 to
 0.10](differences.md#clients-and-requests). A request for any other API closes the connection, as
 in Kafka.
@@ -36,7 +36,7 @@ def api_page() -> str:
             table(("key", "API", "announced", "decoded"), rows),
             "## Not served\n",
             "Some of these pass between the nodes of a cluster, which odradek does not form.\n"
-            "The others are newer than Kafka 4.3, or only controllers of a cluster serve them.\n",
+            "The others are served by controllers of a cluster only.\n",
             f"{others}.\n",
         ]
     )

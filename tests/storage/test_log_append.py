@@ -249,6 +249,20 @@ def test_files_are_preallocated_while_active_and_cut_when_rolled(tmp_path: Path)
     assert box.names(".snapshot") == ["00000000000000000001.snapshot"]
 
 
+def test_a_segment_whose_indexes_were_not_cut_at_a_clean_end_goes_on(tmp_path: Path) -> None:
+    """As Kafka 4.4 leaves its metadata log."""
+    box = LogBox(tmp_path, segment_index_bytes=1000)
+    log = box.open()
+    put(log, b"v")
+    log.close(NOW_MS)
+    for kind, size in ((".index", 1000), (".timeindex", 996)):
+        box.path(0, kind).write_bytes(bytes(size))
+    log = box.open()
+    put(log, b"w")
+    assert bases(log) == [0]
+    assert values_from(log) == [b"v", b"w"]
+
+
 def test_new_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()

@@ -21,7 +21,8 @@ from typing import TypeVar
 
 from odradek.config.properties import parse_properties, render_properties
 from tests.support import process_tree
-from tests.support.java_tools import JAVA_TOOLS, why_no_java
+from tests.support.java_tools import java_tools_of, why_no_java
+from tests.support.kafka_jars import BROKER_VERSION
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -111,6 +112,11 @@ class BrokerProcess:
         self.start_without_waiting()
         self.wait_until_ready()
         return self
+
+    def format(self, *options: str) -> None:
+        """Format its directory, which is new."""
+        command, _, file = self._command()
+        subprocess.run([command, "format", file, *options], check=True, capture_output=True)
 
     def start_without_waiting(self) -> None:
         """Start it; it may be killed before it is ready."""
@@ -247,6 +253,16 @@ class ApacheKafkaProcess(BrokerProcess):
     name = "kafka"
     clean_exit_codes = (0, 143)  # a JVM that SIGTERM ended says 143
 
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        version: str = BROKER_VERSION,
+    ) -> None:
+        super().__init__(directory, overrides)
+        self._version = version
+        self._tools = java_tools_of(version)
+
     def crashes_in_log(self) -> list[str]:
         return []
 
@@ -273,37 +289,37 @@ class ApacheKafkaProcess(BrokerProcess):
         if not (self.data / "meta.properties").exists():
             storage_tool = ["kafka.tools.StorageTool", "format", "-t", "Y45AvnC3Rhqkz8Ak_NyCPA"]
             dynamic = [] if "controller.quorum.voters" in self.settings else ["--standalone"]
-            JAVA_TOOLS.run(*storage_tool, *dynamic, "-c", str(properties))
+            self._tools.run(*storage_tool, *dynamic, "-c", str(properties))
         return [*self._java(), "kafka.Kafka", str(properties)]
 
     def _java(self) -> list[str]:
-        return JAVA_TOOLS.java("-Xmx1G", *_class_archive())
+        return self._tools.java("-Xmx1G", *_class_archive(self._version))
 
 
 class ArchivingKafkaProcess(ApacheKafkaProcess):
     """Apache Kafka that writes an archive of its loaded classes when it ends."""
 
-    def __init__(self, directory: Path, option: str) -> None:
-        super().__init__(directory)
+    def __init__(self, directory: Path, option: str, version: str) -> None:
+        super().__init__(directory, version=version)
         self._option = option
 
     def _java(self) -> list[str]:
-        return JAVA_TOOLS.java("-Xmx1G", self._option)
+        return self._tools.java("-Xmx1G", self._option)
 
 
 @functools.cache
-def _class_archive() -> list[str]:
+def _class_archive(version: str) -> list[str]:
     """The option that names the archive; made at first use."""
 
     def make(option: str) -> None:
         with tempfile.TemporaryDirectory() as scratch:
-            broker = ArchivingKafkaProcess(Path(scratch), option)
+            broker = ArchivingKafkaProcess(Path(scratch), option, version)
             try:
                 broker.start()
             finally:
                 broker.stop()
 
-    return JAVA_TOOLS.class_archive("broker", make)
+    return java_tools_of(version).class_archive("broker", make)
 
 
 class WarmedKafkaProcess(ApacheKafkaProcess):
@@ -314,7 +330,7 @@ class WarmedKafkaProcess(ApacheKafkaProcess):
 
     def _java(self) -> list[str]:
         shipped = ["-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-        return JAVA_TOOLS.java(*shipped, "-XX:InitiatingHeapOccupancyPercent=35", lives_long=True)
+        return self._tools.java(*shipped, "-XX:InitiatingHeapOccupancyPercent=35", lives_long=True)
 
 
 def make_broker(directory: Path, overrides: Mapping[str, str] | None = None) -> BrokerProcess:

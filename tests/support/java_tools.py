@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support.kafka_jars import kafka_jars, why_no_jars
+from tests.support.kafka_jars import BROKER_VERSION, kafka_jars, why_no_jars
 
 LIMIT_SECONDS = 120.0
 TOOLS = "org.apache.kafka.tools"
@@ -128,10 +128,10 @@ def _settings(*lines: str) -> Iterator[Path]:
         yield Path(file.name)
 
 
-JAVA_TOOLS = JavaTools()
-
-
 @functools.cache
 def java_tools_of(version: str) -> JavaTools:
-    """The tools of another version of Apache Kafka."""
+    """The tools of a version of Apache Kafka."""
     return JavaTools(functools.partial(kafka_jars, version))
+
+
+JAVA_TOOLS = java_tools_of(BROKER_VERSION)

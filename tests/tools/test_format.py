@@ -1,5 +1,6 @@
 """`odradek format`: the first users exist before the first start."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,54 @@ def test_a_formatted_directory_stays_as_it_is(tmp_path: Path) -> None:
     )
     assert format_directory(tmp_path / "data", "--ignore-formatted").exit_code == 0
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def levels_of(data: Path) -> dict[str, int]:
+    with broker_in_thread(data, SETTINGS) as broker:
+        return dict(broker.broker.metadata.features.in_log)
+
+
+@pytest.mark.parametrize(
+    ("options", "levels"),
+    [
+        ([], {"metadata.version": 33, "share.version": 2, "transaction.version": 2}),
+        (["--release-version=4.3"], {"metadata.version": 30, "share.version": 1}),
+        (["-r", "4.0.1"], {"metadata.version": 25, "share.version": None, "group.version": 1}),
+        (["-r", "4.4-IV0"], {"metadata.version": 31, "share.version": 2}),
+        (["-f", "metadata.version=29"], {"metadata.version": 29, "streams.version": 1}),
+        (["-f", "share.version=0", "-f", "transaction.version=1"], {"transaction.version": 1}),
+    ],
+)
+def test_the_levels_of_features_are_chosen(
+    options: list[str], levels: dict[str, int | None], tmp_path: Path
+) -> None:
+    done = format_directory(tmp_path / "data", *options)
+    assert done.exit_code == 0, done.output
+    found = levels_of(tmp_path / "data")
+    assert {name: found.get(name) for name in levels} == levels
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-r", "4.5"], "'4.5' is not known: give a release, such as 4.3, or .* to 4.4-IV2"),
+        (["-r", "4.3", "-f", "metadata.version=30"], "give --release-version or metadata.version"),
+        (["-f", "share.version"], "'share.version' must be NAME=LEVEL"),
+        (["-f", "x=1"], "the feature x cannot be chosen, but these: metadata.version, elig"),
+        (["-f", "kraft.version=0"], "the feature kraft.version cannot be chosen"),
+        (["-f", "share.version=3"], "share.version. This broker only supports versions 0-2"),
+        (["-f", "metadata.version=34"], "This broker only supports versions 7-33"),
+        (["-r", "3.9", "-f", "eligible.leader.replicas.version=1"], "It needs metadata.version 23"),
+    ],
+)
+def test_levels_that_are_not_known_are_refused_in_one_line(
+    options: list[str], message: str, tmp_path: Path
+) -> None:
+    done = format_directory(tmp_path / "data", *options)
+    assert done.exit_code == 1
+    assert re.search(message, done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_credential_may_have_its_salted_password() -> None:

@@ -15,6 +15,7 @@ from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 
+from .feature_levels import FeatureLevelError, chosen_levels
 from .scram_credential import CredentialError, parse_credential
 
 
@@ -28,6 +29,8 @@ def run(
     *,
     cluster_id: str | None,
     credentials: Sequence[str],
+    release_version: str | None,
+    features: Sequence[str],
     ignore_formatted: bool,
 ) -> int:
     """Format the directories that the configuration names. Returns the exit code."""
@@ -35,17 +38,22 @@ def run(
         overrides = [*overrides, f"odradek.cluster.id={cluster_id}"]
     try:
         users = [JournalRecord(parse_credential(text)) for text in credentials]
-        _format(file, overrides, users)
+        _format(file, overrides, users, chosen_levels(release_version, features))
     except AlreadyFormattedError as error:
         sys.stderr.write(f"odradek: {error}\n")
         return 0 if ignore_formatted else 1
-    except (ConfigError, CredentialError, DirectoryError) as error:
+    except (ConfigError, CredentialError, FeatureLevelError, DirectoryError) as error:
         sys.stderr.write(f"odradek: {error}\n")
         return 1
     return 0
 
 
-def _format(file: Path | None, overrides: Sequence[str], users: Sequence[JournalRecord]) -> None:
+def _format(
+    file: Path | None,
+    overrides: Sequence[str],
+    users: Sequence[JournalRecord],
+    levels: Mapping[str, int],
+) -> None:
     config = load_config(file, overrides).config
     files = Files()
     manager = LogManager.open(
@@ -64,7 +72,7 @@ def _format(file: Path | None, overrides: Sequence[str], users: Sequence[Journal
             directory_id=metadata_directory.directory_id,
             endpoint=controller_endpoint(config),
         )
-        format_metadata(files, path, member, time.time_ns() // 1_000_000, users)
+        format_metadata(files, path, member, time.time_ns() // 1_000_000, users, levels)
     finally:
         for directory in manager.directories:
             directory.unlock()

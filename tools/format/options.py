@@ -38,6 +38,25 @@ def format_directories(
             help="A file with one such credential per line; - is the standard input.",
         ),
     ] = None,
+    release_version: Annotated[
+        str | None,
+        typer.Option(
+            "--release-version",
+            "-r",
+            metavar="VERSION",
+            help="The release of Kafka whose records and features are used, as in 4.3;"
+            " default: the newest that odradek knows.",
+        ),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature",
+            "-f",
+            metavar="NAME=LEVEL",
+            help="A feature's level, as in share.version=1.",
+        ),
+    ] = None,
     ignore_formatted: Annotated[
         bool,
         typer.Option("--ignore-formatted", "-g", help="Do nothing if they are formatted already."),
@@ -46,7 +65,8 @@ def format_directories(
     """Format the empty data directories of a broker, with its first SCRAM users.
 
     A broker formats empty directories at its start by itself. This command is for a user that must
-    exist before that, because every listener needs a login.
+    exist before that, because every listener needs a login, and for a directory that an older
+    Apache Kafka shall serve, too (--release-version).
     """
     from .command import run
 
@@ -57,6 +77,8 @@ def format_directories(
             override or [],
             cluster_id=cluster_id,
             credentials=[*(add_scram or []), *filter(None, lines)],
+            release_version=release_version,
+            features=feature or [],
             ignore_formatted=ignore_formatted,
         )
     )

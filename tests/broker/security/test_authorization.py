@@ -563,6 +563,14 @@ CASES = [
         TOPICS,
     ),
     group(
+        "KafkaApis.handleStreamsGroupTopologyDescriptionUpdate (of 4.4)",
+        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        0,
+        "READ",
+        [GROUP_REFUSED],
+        group_id="g",
+    ),
+    group(
         "KafkaApis.handleStreamsGroupDescribe",
         ApiKey.STREAMS_GROUP_DESCRIBE,
         1,
@@ -954,6 +962,13 @@ CASES = [
     cluster(
         "ControllerApis.handleUnregisterBroker",
         ApiKey.UNREGISTER_BROKER,
+        0,
+        "ALTER",
+        [CLUSTER_REFUSED],
+    ),
+    cluster(
+        "ControllerApis.handleUnregisterController (of 4.4)",
+        ApiKey.UNREGISTER_CONTROLLER,
         0,
         "ALTER",
         [CLUSTER_REFUSED],

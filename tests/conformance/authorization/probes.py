@@ -480,6 +480,7 @@ def _streams_groups() -> Iterable[Probe]:
             _without("member_epoch"),
             **streams_member(STREAMING, names),
         )
+    yield probe(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, 0, group_id=STREAMS)
     yield probe(
         ApiKey.STREAMS_GROUP_DESCRIBE,
         0,
@@ -607,6 +608,7 @@ def _cluster() -> Iterable[Probe]:
     yield probe(ApiKey.DESCRIBE_QUORUM, 2, "", _without("topics", "nodes"))
     yield probe(ApiKey.UPDATE_FEATURES, 1, validate_only=True)
     yield probe(ApiKey.UNREGISTER_BROKER, 0, broker_id=99)
+    yield probe(ApiKey.UNREGISTER_CONTROLLER, 0, controller_id=99)
     yield probe(ApiKey.ADD_RAFT_VOTER, 0, cluster_id="another")
     yield probe(ApiKey.REMOVE_RAFT_VOTER, 0, cluster_id="another")
     yield probe(ApiKey.DESCRIBE_ACLS, 3, **_OF_NOBODY)

@@ -176,14 +176,14 @@ def features_are_finalised_within_what_is_served(talk: Conversation) -> None:
 
     for version in talk.versions_of(UpdateFeaturesRequest):
         for kind in (UPGRADE, SAFE, UNSAFE, 0, 7) if version else (UPGRADE,):
-            for level in (30, 31, 29, 7, 6, 0, -1):
+            for level in (7, 6, 0, -1):  # the steps that are allowed: test_feature_levels.py
                 update(("metadata.version", level), kind=kind, version=version)
             for level in (0, 1, -1):
                 update(("no.such.feature", level), kind=kind, version=version)
             update(("kraft.version", 2), kind=kind, version=version)
             update(("kraft.version", -1), kind=kind, version=version)
-        update(("metadata.version", 30), version=version, dry=False)
-        update(("metadata.version", 30), ("no.such.feature", 1), version=version)
+        update(("group.version", 1), version=version, dry=False)
+        update(("group.version", 1), ("no.such.feature", 1), version=version)
         update(version=version)
 
 

@@ -51,7 +51,6 @@ from tests.conformance.exchange.kafka_only import (
     ask_until_ready,
     batch_of_now,
     consumer_group,
-    finalise_all_features,
     find_coordinator,
     protect,
     share_group,
@@ -114,8 +113,6 @@ class History:
     # -- at Kafka's first turn --------------------------------------------------------------------
 
     def _write_what_only_kafka_can(self, client: WireClient) -> None:
-        if self.turns > 1:
-            finalise_all_features(client)  # of odradek's own it finalises what it serves
         protect(client)
         consumer_group(client, "newer", "plain", 1)
         share_group(client, "sharing", "plain")

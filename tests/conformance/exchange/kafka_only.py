@@ -87,11 +87,6 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from odradek.protocol.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-    UpdateFeaturesUpdate,
-)
 from odradek.protocol.primitives import random_uuid, uuid_text
 from odradek.protocol.schema import Message
 from tests.conformance.requests import batch_of, request_with
@@ -331,20 +326,6 @@ def streams_group(client: WireClient, group: str, topic: str) -> None:
 
 
 # -- security and quotas --------------------------------------------------------------------------
-
-
-FEATURES = {"group.version": 1, "share.version": 1, "transaction.version": 2, "streams.version": 1}
-
-
-def finalise_all_features(client: WireClient) -> None:
-    """What a directory that Kafka formatted has from the beginning."""
-    updates = [
-        UpdateFeaturesUpdate(feature=name, max_version_level=level)
-        for name, level in FEATURES.items()
-    ]
-    request = UpdateFeaturesRequest(feature_updates=updates)
-    answer = client.ask(request, UpdateFeaturesResponse, 1)
-    assert answer.error_code == ErrorCode.NONE, answer
 
 
 def protect(client: WireClient) -> None:

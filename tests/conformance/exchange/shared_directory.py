@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from odradek.coordinator.metadata.metadata_snapshot import control_records, read_snapshot
+from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.files import Files
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 # Both brokers are given these. Segments are small, so that every topic has several.
 SETTINGS = {
@@ -30,11 +34,23 @@ ONLY_KAFKA = {
 VOTERS = "00000000000000000000-0000000000.checkpoint"
 
 
+def names_voters(snapshot: Path) -> bool:
+    """Whether the snapshot is there, and has the voters of a dynamic quorum."""
+    if not snapshot.exists():
+        return False
+    kinds = [kind for kind, _ in control_records(read_snapshot(Files(), snapshot))]
+    return ControlRecordType.KRAFT_VOTERS in kinds
+
+
 class SharedDirectory:
     """A directory with a data directory in it; only one broker lives there at a time."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
+    def __init__(
+        self, directory: Path, *, kafka_version: str = NEWEST_BROKER_VERSION, **settings: str
+    ) -> None:
+        """`kafka_version` is that of `kafka`; `served_by` may be given another."""
         self.directory = directory
+        self._kafka_version = kafka_version
         self._settings = {**SETTINGS, **settings}
 
     @property
@@ -46,23 +62,29 @@ class SharedDirectory:
         """The directory of the metadata log."""
         return self.data / "__cluster_metadata-0"
 
-    def kafka(self) -> BrokerProcess:
+    def kafka(self, version: str | None = None) -> BrokerProcess:
         """Apache Kafka, not started yet; its quorum has the form that the directory has."""
-        process = ApacheKafkaProcess(self.directory, {**self._settings, **ONLY_KAFKA})
+        settings = {**self._settings, **ONLY_KAFKA}
+        version = version or self._kafka_version
+        process = ApacheKafkaProcess(self.directory, settings, version)
         voters = process.settings["controller.quorum.voters"]
-        if (self.metadata / VOTERS).exists():
+        if names_voters(self.metadata / VOTERS):
             del process.settings["controller.quorum.voters"]
             process.settings["controller.quorum.bootstrap.servers"] = voters.partition("@")[2]
         return process
 
     def odradek(self) -> BrokerProcess:
-        """odradek, not started yet."""
-        return BrokerProcess(self.directory, self._settings)
+        """odradek, not started yet; a new directory is formatted for this Kafka."""
+        process = BrokerProcess(self.directory, self._settings)
+        if not self.data.exists() and self._kafka_version != NEWEST_BROKER_VERSION:
+            process.format("--release-version", self._kafka_version)
+        return process
 
     @contextmanager
     def served_by(self, name: str, *, killed: bool) -> Iterator[BrokerProcess]:
-        """A life of `kafka` or `odradek`, which ends cleanly or by SIGKILL."""
-        broker = self.kafka() if name == "kafka" else self.odradek()
+        """A life of `kafka`, of a version of it, or of `odradek`; it ends cleanly or by SIGKILL."""
+        version = None if name == "kafka" else name
+        broker = self.odradek() if name == "odradek" else self.kafka(version)
         try:
             yield broker.start()
             if killed:

@@ -8,6 +8,7 @@ import pytest
 
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.features import levels_at_format
 from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata.metadata_format import (
     format_metadata,
@@ -49,7 +50,11 @@ from odradek.protocol.records.cluster_metadata import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from odradek.protocol.records.control import ControlRecordType
+from odradek.protocol.records.control import (
+    ControlRecordType,
+    VotersRecord,
+    decode_quorum_record,
+)
 from odradek.protocol.schema import Message
 from odradek.storage.log import AppendOrigin, PartitionLog
 from tests.support.metadata_logs import (
@@ -78,7 +83,7 @@ USER = UserScramCredentialRecord(
     name="a", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
 )
 # What a directory that is formatted today begins with.
-NEW_LEVELS = LEVELS_OF_43
+NEW_LEVELS = LEVELS_OF_44
 
 
 def golden(form: str, tmp_path: Path) -> tuple[Path, QuorumMember]:
@@ -158,8 +163,8 @@ def test_formatting_twice_after_a_crash_is_harmless(data: Path) -> None:
     assert opened(data).metadata.is_bootstrapped
 
 
-def test_without_bootstrap_checkpoint_a_new_log_gets_our_own_levels(data: Path) -> None:
-    (data / "bootstrap.checkpoint").unlink()
+def test_without_first_records_a_new_log_gets_our_own_levels(data: Path) -> None:
+    written_into_the_first_snapshot(data)
     assert opened(data).metadata.features.in_log == NEW_LEVELS
 
 
@@ -168,12 +173,8 @@ def test_a_directory_formatted_without_eligible_leader_replicas_stays_without(
     was_started: bool, data: Path
 ) -> None:
     levels = {"metadata.version": 30, "group.version": 1}
-    records = [
-        JournalRecord(FeatureLevelRecord(name=name, feature_level=level))
-        for name, level in levels.items()
-    ]
-    bootstrap = snapshot_bytes([], records, CODEC, last_contained_ms=0, now_ms=0)
-    (data / "bootstrap.checkpoint").write_bytes(bootstrap)
+    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    written_into_the_first_snapshot(data, *records)
     if was_started:
         opened(data)
         format_metadata(FILES, data, ME, now_ms=0)
@@ -213,6 +214,7 @@ def test_a_formatted_directory_from_the_future_is_refused_as_it_is(form: str, da
     if form == "4.4":
         written_into_the_first_snapshot(data, future)
     else:
+        written_into_the_first_snapshot(data)
         content = snapshot_bytes([], [JournalRecord(future)], CODEC, last_contained_ms=0, now_ms=0)
         (data / "bootstrap.checkpoint").write_bytes(content)
     log = metadata_log(data)
@@ -417,19 +419,33 @@ def records_in(log: PartitionLog) -> list[JournalRecord]:
     return [record for record, _ in stored if isinstance(record, JournalRecord)]
 
 
-def test_formatting_leaves_what_kafkas_own_formatting_leaves(tmp_path: Path) -> None:
-    kafkas, me = golden("formatted", tmp_path)
+@pytest.mark.parametrize(
+    ("form", "level", "file"),
+    [
+        ("formatted", 30, "bootstrap.checkpoint"),
+        ("4.4/formatted-dynamic", 33, f"__cluster_metadata-0/{FIRST_SNAPSHOT}"),
+    ],
+)
+def test_formatting_leaves_what_kafkas_own_formatting_leaves(
+    form: str, level: int, file: str, tmp_path: Path
+) -> None:
+    kafkas, me = golden(form, tmp_path)
     ours = tmp_path / "ours"
-    endpoint = Endpoint("CONTROLLER", "127.0.0.1", 29317)
-    format_metadata(
-        FILES,
-        ours,
-        QuorumMember(node_id=1, directory_id=me.directory_id, endpoint=endpoint),
-        now_ms=0,
-    )
-    name = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-    assert shape(ours / name)[1:] == shape(kafkas / name)[1:]
-    assert levels_in(ours) == [one for one in levels_in(kafkas) if one[0] in NEW_LEVELS]
+    first = f"__cluster_metadata-0/{FIRST_SNAPSHOT}"
+    [voter] = voters_in(kafkas / first).voters
+    endpoint = Endpoint("CONTROLLER", "127.0.0.1", voter.endpoints[0].port)
+    member = QuorumMember(node_id=1, directory_id=me.directory_id, endpoint=endpoint)
+    format_metadata(FILES, ours, member, now_ms=0, levels=levels_at_format(level))
+    assert shape(ours / first)[1:] == shape(kafkas / first)[1:]
+    assert levels_in(ours / file) == levels_in(kafkas / file)
+    assert (ours / "bootstrap.checkpoint").exists() == (kafkas / "bootstrap.checkpoint").exists()
+
+
+def voters_in(path: Path) -> VotersRecord:
+    [value] = [value for kind, value in shape(path) if kind is ControlRecordType.KRAFT_VOTERS]
+    voters = decode_quorum_record(ControlRecordType.KRAFT_VOTERS, value)
+    assert isinstance(voters, VotersRecord)
+    return voters
 
 
 def test_a_bootstrap_checkpoint_that_kafka_made_is_not_overwritten(tmp_path: Path) -> None:
@@ -446,17 +462,16 @@ def test_a_crash_while_formatting_leaves_a_directory_that_is_not_formatted(data:
     assert not is_formatted(FILES, data)
 
 
-def shape(path: Path) -> Sequence[object]:
+def shape(path: Path) -> Sequence[tuple[ControlRecordType | None, bytes]]:
     """The control records of a snapshot, without their times (which the first one repeats)."""
     batch = memoryview(path.read_bytes())
     first = batch[: read_header(batch).size_bytes]
-    return [(kind, record.value) for kind, record in control_records([first])]
+    return [(kind, record.value or b"") for kind, record in control_records([first])]
 
 
-def levels_in(data: Path) -> list[tuple[str, int]]:
-    """The feature levels of bootstrap.checkpoint, in its order."""
-    batches = read_snapshot(FILES, data / "bootstrap.checkpoint")
-    stored = stored_records(batches, CODEC, "bootstrap.checkpoint")
+def levels_in(path: Path) -> list[tuple[str, int]]:
+    """The feature levels in a snapshot, in its order."""
+    stored = stored_records(read_snapshot(FILES, path), CODEC, path.name)
     values = [record.value for record, _ in stored if isinstance(record, JournalRecord)]
     return [
         (value.name, value.feature_level)
