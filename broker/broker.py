@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from odradek.broker.admin.subscriptions import Subscriptions
 from odradek.broker.admin.topic_admin import TopicAdmin
 from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.common.background_tasks import BackgroundTasks
+from odradek.broker.common.clock import Clock, timer_clock_ms, wall_clock_ms
 from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.broker.common.nodes import Nodes, Ports
 from odradek.broker.common.traffic import Traffic
@@ -90,7 +90,6 @@ from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -109,16 +108,6 @@ if TYPE_CHECKING:
     from odradek.broker.processes.remote_transactions import RemoteTransactions  # likewise
 
 logger = logging.getLogger("odradek")
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def timer_clock_ms() -> int:
-    """Milliseconds on a clock that never jumps."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class Broker:
@@ -146,9 +135,7 @@ class Broker:
         """
         self.config = config
         self.loop = loop
-        self.now_ms = now_ms
-        self.timer_ms = timer_ms
-        self.clock = lambda: Now(now_ms(), timer_ms())
+        self.clock = Clock(now_ms, timer_ms)
         self.files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.is_closing = False
@@ -162,7 +149,7 @@ class Broker:
         self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
-        self.tls = open_tls(self.effective_config, self.disk, now_ms)
+        self.tls = open_tls(self.effective_config, self.disk, self.clock.now_ms)
         self._open_logs()
         self._register()
         self._create_request_services()
@@ -188,7 +175,7 @@ class Broker:
             lambda mechanism, number: self.metadata.scram_credentials.iterations_like_a_user(
                 mechanism, number
             ),
-            self.clock,
+            self.clock.now,
         )
 
     def _open_directories(self) -> MetadataReading | None:
@@ -200,7 +187,7 @@ class Broker:
         self.log_manager = LogManager.open(
             self.config,
             files=self.files,
-            timer_ms=self.timer_ms,
+            timer_ms=self.clock.timer_ms,
             inspect=preflight.check,
             workers=self.config.odradek_workers,
         )
@@ -214,7 +201,7 @@ class Broker:
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.read_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.cold_reads = ColdReads(self.files, self.disk, self.read_walks.run)
-        self.log_syncs = LogSyncs(self.log_manager, self.disk, self.timer_ms)
+        self.log_syncs = LogSyncs(self.log_manager, self.disk, self.clock.timer_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
             self.log_manager,
@@ -233,7 +220,7 @@ class Broker:
 
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         """Replay the metadata log; the first start creates it."""
-        now_ms = self.now_ms()
+        now_ms = self.clock.now_ms()
         kraft_log = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
         self.metadata = kraft_log.metadata
         self.controller = Controller(
@@ -255,10 +242,10 @@ class Broker:
             self.files,
             self.log_manager.deletions,
             SnapshotRules.of(self.config),
-            now_ms=self.timer_ms(),
+            now_ms=self.clock.timer_ms(),
         )
         self.metadata_snapshots = MetadataSnapshots(
-            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.clock
+            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.clock.now
         )
 
     def _apply_stored_settings(self) -> None:
@@ -271,7 +258,7 @@ class Broker:
 
     def _open_logs(self) -> None:
         """Open the partition logs, and decide on interrupted moves between directories."""
-        now_ms = self.now_ms()
+        now_ms = self.clock.now_ms()
         load_logs(
             self._topic_config,
             self.log_manager,
@@ -295,7 +282,7 @@ class Broker:
             self.log_manager,
             [self._endpoint(listener) for listener in self.config.open_listeners],
             self.registered_directories,
-            self.now_ms(),
+            self.clock.now_ms(),
         )
 
     def _create_request_services(self) -> None:
@@ -309,7 +296,9 @@ class Broker:
             Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)
         )
         self.host_addresses = HostAddresses()
-        self.quotas = Quotas(self.config, self.metadata.quotas, self.host_addresses, self.timer_ms)
+        self.quotas = Quotas(
+            self.config, self.metadata.quotas, self.host_addresses, self.clock.timer_ms
+        )
         tokens, secret_key = (
             self.metadata.delegation_tokens,
             self.config.delegation_token_secret_key,
@@ -320,7 +309,7 @@ class Broker:
             max_lifetime_ms=self.config.delegation_token_max_lifetime_ms,
             expiry_time_ms=self.config.delegation_token_expiry_time_ms,
         )
-        self.token_credentials = TokenCredentials(tokens, hmacs, self.now_ms)
+        self.token_credentials = TokenCredentials(tokens, hmacs, self.clock.now_ms)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),
@@ -358,7 +347,7 @@ class Broker:
             payloads=Payloads(self.disk, config.telemetry_max_bytes),
             background=self.background,
             max_bytes=config.telemetry_max_bytes,
-            timer_ms=self.timer_ms,
+            timer_ms=self.clock.timer_ms,
         )
 
     def _create_maintenance(self) -> None:
@@ -367,17 +356,19 @@ class Broker:
             self.log_manager,
             topic_config=self._topic_config,
             on_ready=self._log_recovered,
-            now_ms=self.now_ms,
+            now_ms=self.clock.now_ms,
         )
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
-            retention=RetentionCheck(self.log_manager, self.cold_reads, self.disk, self.now_ms),
+            retention=RetentionCheck(
+                self.log_manager, self.cold_reads, self.disk, self.clock.now_ms
+            ),
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),
             pool=CleanerPool(lambda: self.config),
             disk=self.disk,
             config=lambda: self.config,
-            now_ms=self.now_ms,
-            timer_ms=self.timer_ms,
+            now_ms=self.clock.now_ms,
+            timer_ms=self.clock.timer_ms,
         )
         self.topic_logs = TopicLogs(
             log_manager=self.log_manager,
@@ -394,7 +385,7 @@ class Broker:
         """Create what decides on changes of metadata, groups and transactions."""
         self._create_log_mover(
             lambda partition, directory_id: self.controller.assign_directory(
-                *partition, directory_id, self.now_ms()
+                *partition, directory_id, self.clock.now_ms()
             ),
             lambda _: self.log_syncs.flush(self.metadata_log),
         )
@@ -439,8 +430,8 @@ class Broker:
             log_cleaner=self.log_cleaner,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
             on_enlarged=lambda *added: self.coordinator_logs.partitions_created(*added),
-            now_ms=self.now_ms,
-            timer_ms=self.timer_ms,
+            now_ms=self.clock.now_ms,
+            timer_ms=self.clock.timer_ms,
         )
         self.quota_admin = QuotaAdmin(
             operations=self.operations,
@@ -448,7 +439,7 @@ class Broker:
             metadata_sync=self.metadata_sync,
             quotas=self.quotas,
             addresses=self.host_addresses,
-            now_ms=self.now_ms,
+            now_ms=self.clock.now_ms,
         )
         self.config_admin = ConfigAdmin(
             applied_config=self.applied_config,
@@ -457,7 +448,7 @@ class Broker:
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             worker_ids=self.nodes.worker_ids,
-            now_ms=self.now_ms,
+            now_ms=self.clock.now_ms,
         )
 
     def _create_pushed_records(self) -> None:
@@ -473,7 +464,7 @@ class Broker:
             disk=self.disk,
             disk_space=self.disk_space,
             cold_reads=self.cold_reads,
-            now_ms=self.now_ms,
+            now_ms=self.clock.now_ms,
         )
 
     def _load_coordinators(self) -> None:
@@ -481,12 +472,12 @@ class Broker:
         self.group_configs = load_group_configs(self.config, self.metadata.configs)
         topics = ClusterTopics(self.metadata)
         self.share_coordinator = create_share_coordinator(
-            self.config, self.loop, self.clock, turns=self.group_turns, topics=topics
+            self.config, self.loop, self.clock.now, turns=self.group_turns, topics=topics
         )
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
-            self.clock,
+            self.clock.now,
             turns=self.group_turns,
             metadata=self.metadata,
             topics=topics,
@@ -504,7 +495,7 @@ class Broker:
         self.transactions = create_transaction_coordinator(
             self.config,
             self.loop,
-            self.clock,
+            self.clock.now,
             turns=self.group_turns,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
@@ -514,7 +505,7 @@ class Broker:
             self.remote_markers.on_written = self.transactions.marker_written
         self.shares = Shares(
             loop=self.loop,
-            clock=self.clock,
+            clock=self.clock.now,
             after_arrivals=self.group_turns.after_arrivals,
             states=self.share_coordinator,
             configs=self.group_configs.share,
@@ -568,11 +559,11 @@ class Broker:
         self.shares.close()
         await self._end_background_work()
         try:
-            self.controller.fence_broker(self.now_ms())
+            self.controller.fence_broker(self.clock.now_ms())
         except ApiError as error:
             logger.error("the metadata log does not record that the broker stopped: %s", error)
         await self.disk.run(
-            self.log_manager.close, now_ms=self.timer_ms(), broker_epoch=self.broker_epoch
+            self.log_manager.close, now_ms=self.clock.timer_ms(), broker_epoch=self.broker_epoch
         )
         self.disk.close()
 
@@ -669,7 +660,7 @@ class Broker:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
         if self.token_rules.hmacs is None:
             return
-        for token in self.controller.remove_expired_tokens(self.now_ms()):
+        for token in self.controller.remove_expired_tokens(self.clock.now_ms()):
             logger.info("the delegation token %s of %s has expired", token.token_id, token.owner)
 
     # -- reactions to changed topics, settings and logs -------------------------------------------
@@ -706,7 +697,7 @@ class Broker:
     def _cordon(self, _config: BrokerConfig) -> None:
         try:
             cordoned = cordoned_ids(self.config, self.log_manager)
-            self.controller.cordon_directories(cordoned, self.now_ms())
+            self.controller.cordon_directories(cordoned, self.clock.now_ms())
         except ApiError as error:
             logger.error("the metadata log does not name the cordoned directories: %s", error)
 
@@ -727,7 +718,7 @@ class Broker:
         if topic is None:
             return  # it has just been deleted, and its logs will be
         partition = topic.partitions[index]
-        lead_log(self.config, self.log_manager, topic, partition, config, self.now_ms())
+        lead_log(self.config, self.log_manager, topic, partition, config, self.clock.now_ms())
         log = self.log_manager.find(name, index)
         if log is not None:
             self.coordinator_logs.log_found(log)

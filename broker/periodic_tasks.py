@@ -124,9 +124,9 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
     async def expire_producers() -> None:
         for log in manager.logs():
             # Their last batch is compared with the wall clock.
-            for _ in log.producers.remove_expired_in_parts(broker.now_ms()):
+            for _ in log.producers.remove_expired_in_parts(broker.clock.now_ms()):
                 await asyncio.sleep(0)
-            log.producers.remove_expired_verifications(broker.timer_ms())
+            log.producers.remove_expired_verifications(broker.clock.timer_ms())
             await asyncio.sleep(0)
 
     tasks: list[_Task] = [

@@ -227,7 +227,7 @@ async def append_late(
             name = topic_name(context, late.topic)  # raises if the topic was deleted meanwhile
         except ApiError as error:
             return partition_with_error(index, error)
-        context.now_ms = context.broker.now_ms()
+        context.now_ms = context.broker.clock.now_ms()
         partition = ProducePartitionData(index=index, records=batch)
         try:
             verified: Verified = {}

@@ -57,7 +57,7 @@ async def answer_later(
     """Commit the offsets when the transaction's record is synced."""
     while True:
         await unsynced.wait(context.broker)
-        context.now_ms = context.broker.now_ms()
+        context.now_ms = context.broker.clock.now_ms()
         try:
             return answer(context, request)
         except UnsyncedTransactionError as error:
@@ -139,7 +139,7 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
     log = shards.of(request.group_id).journal.log
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    now_ms = context.broker.timer_ms()
+    now_ms = context.broker.clock.timer_ms()
     if not log.begin_verification(producer, -1, now_ms, is_v2=support is Support.ADDS):
         return
     found = add_or_verify(context.broker, request.transactional_id, producer, {partition}, support)

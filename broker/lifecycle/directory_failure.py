@@ -53,7 +53,7 @@ async def _record_failure(broker: Broker, directory: DataDirectory) -> None:
     """Record in the metadata log that the directory is offline and its partitions leaderless."""
     try:
         leaderless = broker.controller.directories_offline(
-            [directory.directory_id], directories_of(broker.log_manager), broker.now_ms()
+            [directory.directory_id], directories_of(broker.log_manager), broker.clock.now_ms()
         )
         await broker.metadata_sync.sync()
     except ApiError as error:

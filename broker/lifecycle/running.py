@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
+from odradek.broker.broker import Broker
+from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.network.listeners import BoundListener, bind_process
 from odradek.broker.network.server import Server

@@ -134,7 +134,7 @@ def _oldest_transaction_seconds(observed: Observed) -> float:
         for transaction in shard.state.all()
         if transaction.state not in IDLE
     ]
-    return max(0, observed.broker.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
+    return max(0, observed.broker.clock.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
 
 
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager"

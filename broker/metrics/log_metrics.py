@@ -47,7 +47,7 @@ def _uncleanable(observed: Observed) -> Iterator[Sample]:
 
 def _ms_since_check(observed: Observed) -> float:
     checked_at_ms = observed.broker.log_cleaner.status().checked_at_ms
-    return -1 if checked_at_ms is None else observed.broker.timer_ms() - checked_at_ms
+    return -1 if checked_at_ms is None else observed.broker.clock.timer_ms() - checked_at_ms
 
 
 def _recopy_percent(observed: Observed) -> float:

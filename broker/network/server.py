@@ -53,7 +53,7 @@ class Server:
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
             loop=self._loop,
-            timer_ms=broker.timer_ms,
+            timer_ms=broker.clock.timer_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
             dispatcher=dispatcher,
             frame_memory=self._frame_memory,
@@ -153,7 +153,7 @@ class Server:
         """Close the connections that have stalled or have been idle too long."""
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
         self._frame_memory.check_progress()
-        timer_ms = self._broker.timer_ms()
+        timer_ms = self._broker.clock.timer_ms()
         shortest_ms = STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
@@ -167,7 +167,7 @@ class Server:
     def _close_if_stalled(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
         if connection.is_unread:
             connection.note_reading()
-            idle_ms = self._broker.timer_ms() - connection.last_active_ms
+            idle_ms = self._broker.clock.timer_ms() - connection.last_active_ms
         partial = connection.partial_frame
         if partial is not None and self._has_stalled(connection, idle_ms):
             have, announced = partial

@@ -107,7 +107,7 @@ async def verify_when_ended(
     give_up_s += broker.config.add_partitions_to_txn_retry_backoff_max_ms / 1000
     while True:
         await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
-        context.now_ms = broker.now_ms()
+        context.now_ms = broker.clock.now_ms()
         verified = verify_all(context, request)
         if not is_ending(context, verified) or broker.loop.time() >= give_up_s:
             return verified

@@ -101,7 +101,7 @@ def verify_batches(
     answers: dict[TopicPartition, Obstacle | None] = {}
     unknown: set[TopicPartition] = set()
     is_trusted, adds = may_skip(broker, support), support is Support.ADDS
-    now_ms = broker.timer_ms()
+    now_ms = broker.clock.timer_ms()
     for log, header in batches:
         sender = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
         if producer not in (None, sender):

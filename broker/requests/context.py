@@ -114,7 +114,7 @@ class RequestContext(Struct, eq=False):
             return True
         if is_logged:
             question = Question(principal, host, operation, resource_type, name)
-            authorizer.log_denial(question, self.api_key, self.broker.timer_ms())
+            authorizer.log_denial(question, self.api_key, self.broker.clock.timer_ms())
         return False
 
     def authorize_cluster(self, operation: AclOperation, *, is_logged: bool = True) -> bool:

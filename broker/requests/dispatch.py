@@ -240,7 +240,7 @@ class Dispatcher:
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
         self._known = known
-        self._now_ms = broker.now_ms
+        self._now_ms = broker.clock.now_ms
         self._quotas = broker.quotas
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:

@@ -23,7 +23,7 @@ def add_user(broker: Broker, name: str, password: str) -> None:
             salt,
             salted(mechanism, password, salt, MIN_ITERATIONS),
         )
-        results = broker.controller.alter_scram_credentials([], [wanted], broker.now_ms())
+        results = broker.controller.alter_scram_credentials([], [wanted], broker.clock.now_ms())
         for error in results.values():
             if error is not None:
                 raise error
@@ -31,7 +31,7 @@ def add_user(broker: Broker, name: str, password: str) -> None:
 
 def remove_access(broker: Broker, *, kept_user: str) -> None:
     """Remove all ACLs, delegation tokens, and users except one."""
-    controller, metadata, now_ms = broker.controller, broker.metadata, broker.now_ms()
+    controller, metadata, now_ms = broker.controller, broker.metadata, broker.clock.now_ms()
     for mechanism in ScramMechanism:
         users = [name for number, name in metadata.scram_credentials.by_user if number == mechanism]
         deletions = [ScramDeletion(name, mechanism) for name in users if name != kept_user]

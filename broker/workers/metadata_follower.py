@@ -72,7 +72,7 @@ class MetadataFollower:
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]
-            await broker.topic_logs.create(wanted, broker.now_ms())
+            await broker.topic_logs.create(wanted, broker.clock.now_ms())
 
     def _configure(self, changes: Iterable[ConfigRecord]) -> None:
         resources = {ConfigResource(each.resource_type, each.resource_name) for each in changes}

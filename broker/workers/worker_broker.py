@@ -65,7 +65,7 @@ class WorkerBroker(Broker):
             self.config,
             self.files,
             opened,
-            self.timer_ms,
+            self.clock.timer_ms,
             share=LogShare(self._start.process, self.config.odradek_workers),
             save_checkpoint=self._save_checkpoint,
             is_restarted=self._start.is_restarted,
@@ -83,7 +83,7 @@ class WorkerBroker(Broker):
         return True
 
     def _register(self) -> None:
-        lead_logs(self.config, self.log_manager, self.metadata, self.now_ms())
+        lead_logs(self.config, self.log_manager, self.metadata, self.clock.now_ms())
 
     def _create_control(self) -> None:
         self.group_configs = load_group_configs(self.config, self.metadata.configs)
@@ -118,7 +118,7 @@ class WorkerBroker(Broker):
     async def close_logs(self) -> list[Path]:
         """Flush and close the logs. Returns the directories in which all were closed cleanly."""
         await self._end_background_work()
-        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.timer_ms())
+        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.clock.timer_ms())
         self.disk.close()
         return [directory.path for directory in clean]
 

@@ -239,7 +239,7 @@ class WorkerLink:
 
     async def _kill_if_silent(self) -> None:
         """End the process if it hangs."""
-        config, timer_ms = self._broker.config, self._broker.timer_ms
+        config, timer_ms = self._broker.config, self._broker.clock.timer_ms
         interval_ms, timeout_ms = (
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
@@ -261,7 +261,9 @@ class WorkerLink:
     async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
         broker, partition = self._broker, asked.partition
         try:
-            broker.controller.assign_directory(*partition, asked.directory_id, broker.now_ms())
+            broker.controller.assign_directory(
+                *partition, asked.directory_id, broker.clock.now_ms()
+            )
             await broker.log_syncs.flush(broker.metadata_log)
         except ApiError as error:
             return DirectoryAssigned(asked.number, partition, error.code, error.message)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 import uvloop
 
 from odradek.broker.admin.log_levels import change_levels
-from odradek.broker.broker import timer_clock_ms
+from odradek.broker.common.clock import timer_clock_ms
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
@@ -213,7 +213,7 @@ class Worker:
         try:
             self._transactions.transaction_ended(ending.marker.producer_id)
             log = self._broker.log_manager.get(*ending.where)
-            written = log.append_marker(ending.marker, self._broker.now_ms())
+            written = log.append_marker(ending.marker, self._broker.clock.now_ms())
             if log.high_watermark <= written.base_offset:  # it must be synced (flush.messages)
                 await self._broker.log_syncs.flush(log)
         except ApiError as error:

@@ -92,7 +92,7 @@ class Transactions:
     async def ask(self, request: Message, version: int) -> Any:
         """Serve a request, like the dispatcher, but do not wait for syncs of coordinators."""
         self.broker.log_syncs.due.clear()
-        context = request_context(self.broker, version, self.broker.now_ms())
+        context = request_context(self.broker, version, self.broker.clock.now_ms())
         assert request.SPEC.key is not None
         answer = handled(context, request)
         return await answer if inspect.isawaitable(answer) else answer

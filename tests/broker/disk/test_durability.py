@@ -282,7 +282,7 @@ async def test_nobody_waits_for_the_sync_of_what_no_request_has_written(
 ) -> None:
     (log,) = await topic(served)
     files.close_gate(log)
-    log.append(batch_of(b"v"), now_ms=served.broker.now_ms())
+    log.append(batch_of(b"v"), now_ms=served.broker.clock.now_ms())
     await until(lambda: files.begun)
     answer = served.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
     await asyncio.wait_for(answer, 10)

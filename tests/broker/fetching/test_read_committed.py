@@ -48,7 +48,7 @@ class Rig:
         self.log.append(batch_of(value), now_ms=NOW_MS)
 
     def context(self, version: int) -> RequestContext:
-        return request_context(self.broker, version, self.broker.now_ms())
+        return request_context(self.broker, version, self.broker.clock.now_ms())
 
     async def fetch(self, offset: int, level: int, *, max_wait_ms: int, min_bytes: int = 1) -> Any:
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)

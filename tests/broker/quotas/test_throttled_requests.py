@@ -54,7 +54,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """A broker with a topic. The clock of its quotas stands still."""
     async with broker_in_loop([tmp_path], Files()) as broker:
         await broker.broker.topic_admin.create([NewTopic(name="t")])
-        now_ms = broker.broker.timer_ms()
+        now_ms = broker.broker.clock.timer_ms()
         broker.broker.quotas.timer_ms = lambda: now_ms
         yield broker
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.common.clock import Clock
 from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic, Traffic
 from odradek.broker.handlers import fetch
 from odradek.broker.producing.single_batch import SingleBatches
@@ -32,7 +33,7 @@ class Rig:
         self._now_ms = NOW_MS
         broker: Any = SimpleNamespace(
             traffic=Traffic(Topics()),
-            now_ms=lambda: self._now_ms,
+            clock=Clock(lambda: self._now_ms),
             quotas=SimpleNamespace(is_active=False),
             log_syncs=SimpleNamespace(due={}),
         )
