@@ -73,9 +73,8 @@ from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
 from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
 from odradek.broker.turns.group_slices import GroupSlices
-from odradek.broker.turns.group_turns import GroupTurns
-from odradek.broker.turns.large_turns import LargeTurns
-from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.broker.turns.slices import Surroundings
+from odradek.broker.turns.turns import Turns
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
@@ -318,11 +317,7 @@ class Broker:
         )
         self.fetch_waiters = FetchWaiters(self.loop)
         self.waiting_share_fetches: set[WaitingRead | SlicedRead] = set()
-        self.group_turns = GroupTurns(self.loop)
-        self.large_turns = LargeTurns(self.loop)
-        self.slices = SliceRunner(
-            self.large_turns, Surroundings(self._begin_slice, self._end_slice)
-        )
+        self.turns = Turns(self.loop, Surroundings(self._begin_slice, self._end_slice))
         self.down_converter = DownConverter(self.files, self.disk, self.read_walks)
 
     def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:
@@ -420,7 +415,7 @@ class Broker:
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""
-        self.operations = Operations(self.loop, self.slices)
+        self.operations = Operations(self.loop, self.turns.slices)
         self.topic_admin = TopicAdmin(
             config=self.config,
             operations=self.operations,
@@ -472,18 +467,18 @@ class Broker:
         self.group_configs = load_group_configs(self.config, self.metadata.configs)
         topics = ClusterTopics(self.metadata)
         self.share_coordinator = create_share_coordinator(
-            self.config, self.loop, self.clock.now, turns=self.group_turns, topics=topics
+            self.config, self.loop, self.clock.now, turns=self.turns.group, topics=topics
         )
         self.groups = create_group_coordinator(
             self.config,
             self.loop,
             self.clock.now,
-            turns=self.group_turns,
+            turns=self.turns.group,
             metadata=self.metadata,
             topics=topics,
             modern=ModernGroupParts(
                 self.group_configs,
-                GroupSlices(self.slices),
+                GroupSlices(self.turns.slices),
                 self.share_coordinator,
                 self._when_share_states_exist,
             ),
@@ -496,7 +491,7 @@ class Broker:
             self.config,
             self.loop,
             self.clock.now,
-            turns=self.group_turns,
+            turns=self.turns.group,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             markers=self.markers,
@@ -506,13 +501,13 @@ class Broker:
         self.shares = Shares(
             loop=self.loop,
             clock=self.clock.now,
-            after_arrivals=self.group_turns.after_arrivals,
+            after_arrivals=self.turns.group.after_arrivals,
             states=self.share_coordinator,
             configs=self.group_configs.share,
             find_log=lambda topic_id, partition: self.log_manager.get(
                 self.topic_name(topic_id), partition
             ),
-            slices=self.slices,
+            slices=self.turns.slices,
         )
         # The groups first: transactions that are completed at start write markers to their logs.
         self.coordinator_logs = CoordinatorLogs(

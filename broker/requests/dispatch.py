@@ -267,7 +267,7 @@ class Dispatcher:
             return self._serve(session, route, header.client_id, number, request, len(frame))
         except NotSmallError:
             serve = partial(self._serve_in_slices, session, route, header, position)
-            return SlicedAnswer(self._broker.slices, serve)
+            return SlicedAnswer(self._broker.turns.slices, serve)
 
     def _serve(
         self,

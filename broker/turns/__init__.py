@@ -6,5 +6,5 @@ All clients share one loop, so a turn of it must be short, whatever a client has
 - large_turns: each turn of the loop serves one request of many bytes, or one slice.
 - group_turns: each turn serves the requests of group members for a millisecond.
 
-Reading order: group_turns, large_turns, slices (with full_collections).
+Reading order: group_turns, large_turns, slices (with full_collections), turns.
 """

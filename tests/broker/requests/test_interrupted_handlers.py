@@ -54,7 +54,7 @@ async def answer_while_a_topic_is_deleted(
         context.slices = slices
         return serve(context)
 
-    answer = broker.slices.run(in_slices)
+    answer = broker.turns.slices.run(in_slices)
     for _ in range(20):
         await asyncio.sleep(0)
     assert not answer.done(), "the topic is deleted too late"
@@ -142,7 +142,7 @@ def begin_fetch(broker: Broker, request: FetchRequest) -> asyncio.Task[FetchResp
         answer = fetch.handle(context, request)
         return answer if isinstance(answer, FetchResponse) else await answer
 
-    return broker.slices.run(in_slices)
+    return broker.turns.slices.run(in_slices)
 
 
 async def turns(count: int) -> None:
