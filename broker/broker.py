@@ -43,10 +43,10 @@ from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.record_walks import RecordWalks
 from odradek.broker.quotas.host_addresses import HostAddresses
 from odradek.broker.quotas.quotas import Quotas
+from odradek.broker.security.authentication import Authentication
 from odradek.broker.security.authorizer import AclAuthorizer, Authorizer
 from odradek.broker.security.sasl.login_listeners import LoginListeners
 from odradek.broker.security.sasl.scram_credentials import credential_of
-from odradek.broker.security.sasl.token_credentials import TokenCredentials
 from odradek.broker.security.session import Session
 from odradek.broker.shares.shares import Shares
 from odradek.broker.shares.waiting import SlicedRead, WaitingRead
@@ -84,8 +84,6 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
-from odradek.coordinator.metadata.token_changes import TokenRules
-from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -141,14 +139,20 @@ class Broker:
         self.background = BackgroundTasks(loop)
         self.remote_transactions: RemoteTransactions | None = None  # set in a worker
         self._check_topic_of_telemetry()
-        self._create_logins()
+        logins = self._create_logins()
         reading = self._open_directories()
         self._create_disk_services()
         self.nodes = Nodes(config, self.log_manager.share, [ports, *worker_ports])
         self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
-        self.tls = open_tls(self.effective_config, self.disk, self.clock.now_ms)
+        self.authentication = Authentication.of(
+            config,
+            logins,
+            open_tls(self.effective_config, self.disk, self.clock.now_ms),
+            self.metadata.delegation_tokens,
+            self.clock.now_ms,
+        )
         self._open_logs()
         self._register()
         self._create_request_services()
@@ -164,12 +168,16 @@ class Broker:
         if self.config.odradek_telemetry_topic is not None:
             check_topic(self.config.odradek_telemetry_topic)
 
-    def _create_logins(self) -> None:
+    def _create_logins(self) -> LoginListeners:
         """Create what authenticates clients; it may refuse the configuration."""
-        self.logins = LoginListeners(
+        return LoginListeners(
             self.config,
             lambda mechanism, name, is_token: credential_of(
-                self.metadata, self.token_credentials, mechanism, name, is_token
+                self.metadata,
+                self.authentication.token_credentials,
+                mechanism,
+                name,
+                is_token,
             ),
             lambda mechanism, number: self.metadata.scram_credentials.iterations_like_a_user(
                 mechanism, number
@@ -298,17 +306,6 @@ class Broker:
         self.quotas = Quotas(
             self.config, self.metadata.quotas, self.host_addresses, self.clock.timer_ms
         )
-        tokens, secret_key = (
-            self.metadata.delegation_tokens,
-            self.config.delegation_token_secret_key,
-        )
-        hmacs = TokenHmacs(secret_key, tokens) if secret_key else None
-        self.token_rules = TokenRules(
-            hmacs=hmacs,
-            max_lifetime_ms=self.config.delegation_token_max_lifetime_ms,
-            expiry_time_ms=self.config.delegation_token_expiry_time_ms,
-        )
-        self.token_credentials = TokenCredentials(tokens, hmacs, self.clock.now_ms)
         self.fetch_sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots,
             new_id=lambda: random.randrange(1, 2**31),
@@ -527,10 +524,10 @@ class Broker:
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
-        self.logins.update_config(self.config)
+        self.authentication.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
-            self.logins.update_config,
+            self.authentication.logins.update_config,
         ]
 
     # -- stopping ---------------------------------------------------------------------------------
@@ -653,7 +650,7 @@ class Broker:
 
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
-        if self.token_rules.hmacs is None:
+        if self.authentication.token_rules.hmacs is None:
             return
         for token in self.controller.remove_expired_tokens(self.clock.now_ms()):
             logger.info("the delegation token %s of %s has expired", token.token_id, token.owner)

@@ -436,7 +436,7 @@ class Dispatcher:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
                 refused = RawToken(b"")
-                refused.pending = self._broker.logins.delayed(session, None)
+                refused.pending = self._broker.authentication.logins.delayed(session, None)
                 return refused
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
         if not guard.admits(session, api_key):
