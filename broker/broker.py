@@ -26,14 +26,12 @@ from odradek.broker.common.clock import Clock, timer_clock_ms, wall_clock_ms
 from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.broker.common.nodes import Nodes, Ports
 from odradek.broker.common.traffic import Traffic
-from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.disk_space import DiskSpace
 from odradek.broker.disk.log_sync import Due, LogSyncs
 from odradek.broker.disk.progress import SyncWithWorkers, WorkerProgress
-from odradek.broker.fetching.down_conversion import DownConverter
 from odradek.broker.fetching.fetch_sessions import FetchSessions
-from odradek.broker.fetching.fetch_waiters import FetchWaiters
+from odradek.broker.fetching.fetching import Fetching
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.broker.maintenance.log_mover import LogMover
@@ -204,10 +202,20 @@ class Broker:
         """Create what reads and syncs the logs beside the event loop."""
         self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
-        # Two, so that clients that read never hold up those that write.
+        # Those of `fetching` are others, so that clients that read never hold up those that write.
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
-        self.read_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
-        self.cold_reads = ColdReads(self.files, self.disk, self.read_walks.run)
+        self.fetching = Fetching(
+            loop=self.loop,
+            files=self.files,
+            disk=self.disk,
+            sessions=FetchSessions(
+                self.config.max_incremental_fetch_session_cache_slots,
+                new_id=lambda: random.randrange(1, 2**31),
+                partition_count=lambda: self.metadata.topics.partition_count(),
+                find_topic_name=self.find_topic_name,
+            ),
+            max_waiting_bytes=lambda: self.config.queued_bytes_limit,
+        )
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.clock.timer_ms)
         self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
@@ -252,7 +260,12 @@ class Broker:
             now_ms=self.clock.timer_ms(),
         )
         self.metadata_snapshots = MetadataSnapshots(
-            self.controller, keeper, self.metadata_sync, self.disk, self.cold_reads, self.clock.now
+            self.controller,
+            keeper,
+            self.metadata_sync,
+            self.disk,
+            self.fetching.cold_reads,
+            self.clock.now,
         )
 
     def _apply_stored_settings(self) -> None:
@@ -306,16 +319,8 @@ class Broker:
         self.quotas = Quotas(
             self.config, self.metadata.quotas, self.host_addresses, self.clock.timer_ms
         )
-        self.fetch_sessions = FetchSessions(
-            self.config.max_incremental_fetch_session_cache_slots,
-            new_id=lambda: random.randrange(1, 2**31),
-            partition_count=self.metadata.topics.partition_count,
-            find_topic_name=self.find_topic_name,
-        )
-        self.fetch_waiters = FetchWaiters(self.loop)
         self.waiting_share_fetches: set[WaitingRead | SlicedRead] = set()
         self.turns = Turns(self.loop, Surroundings(self._begin_slice, self._end_slice))
-        self.down_converter = DownConverter(self.files, self.disk, self.read_walks)
 
     def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:
         """Set what the code of a request finds in the broker: its fsyncs, and its attempt."""
@@ -353,7 +358,7 @@ class Broker:
         self.log_cleaner = LogCleaner(
             manager=self.log_manager,
             retention=RetentionCheck(
-                self.log_manager, self.cold_reads, self.disk, self.clock.now_ms
+                self.log_manager, self.fetching.cold_reads, self.disk, self.clock.now_ms
             ),
             checkpoints=CleanerCheckpoints(self.log_manager, self.files),
             pool=CleanerPool(lambda: self.config),
@@ -406,7 +411,7 @@ class Broker:
             log_syncs=self.log_syncs,
             log_cleaner=self.log_cleaner,
             disk=self.disk,
-            cold_reads=self.cold_reads,
+            cold_reads=self.fetching.cold_reads,
             in_background=self.background.start,
         )
 
@@ -455,7 +460,7 @@ class Broker:
             log_manager=self.log_manager,
             disk=self.disk,
             disk_space=self.disk_space,
-            cold_reads=self.cold_reads,
+            cold_reads=self.fetching.cold_reads,
             now_ms=self.clock.now_ms,
         )
 
@@ -534,10 +539,9 @@ class Broker:
 
     def answer_parked_requests(self) -> None:
         """Answer all waiting requests, with the available data or an error, because of a stop."""
-        self.fetch_waiters.release_all()
+        self.fetching.release_all()
         self._release_share_fetches()
-        for walks in (self.record_walks, self.read_walks):
-            walks.release_all()
+        self.record_walks.release_all()
         self.coordinator_logs.close()
 
     def _release_share_fetches(self) -> None:
@@ -564,7 +568,7 @@ class Broker:
         self.log_mover.close()
         await self.log_recovery.close()
         await self.log_cleaner.close()
-        for walks in (self.record_walks, self.read_walks):
+        for walks in (self.record_walks, self.fetching.walks):
             await walks.close()
         await self.background.wait()
         self.is_closing = True

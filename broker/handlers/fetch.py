@@ -71,7 +71,8 @@ Answers = dict[PartitionKey, FetchPartitionData]
 def handle(
     context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    broker, sessions = context.broker, context.broker.fetch_sessions
+    broker = context.broker
+    sessions = broker.fetching.sessions
     if (
         context.slices is None
         and request.session_id
@@ -100,7 +101,7 @@ def handle(
         if logs is not None:
             return WaitingFetch(context, request, plan, request.min_bytes, logs)
     try:
-        with context.broker.cold_reads.first_attempt:
+        with broker.fetching.cold_reads.first_attempt:
             answers, readable_bytes = read_all(context, request, plan, plan.wanted)
     except WouldWaitError as missing:
         return read_cold_and_respond(context, request, plan, missing)
@@ -160,7 +161,7 @@ async def read_cold_and_respond(
     context: RequestContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
 ) -> FetchResponse:
     read = partial(read_all, context, request, plan, plan.wanted)
-    answers, readable_bytes = await context.broker.cold_reads.look_up(read, missing)
+    answers, readable_bytes = await context.broker.fetching.cold_reads.look_up(read, missing)
     response = respond_or_wait(context, request, plan, answers, readable_bytes)
     return response if isinstance(response, FetchResponse) else await response
 
@@ -233,7 +234,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         self._wait(logs, missing_bytes, request.max_wait_ms)
 
     def _wait(self, logs: list[PartitionLog], missing_bytes: int, left_ms: float) -> None:
-        self._work = self._context.broker.fetch_waiters.wait(
+        self._work = self._context.broker.fetching.waiters.wait(
             logs, missing_bytes, left_ms, committed=reads_committed(self._request)
         )
         self._work.add_done_callback(self._released)
@@ -251,7 +252,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         if meter is not None:
             meter.resume()
         try:
-            with self._context.broker.cold_reads.first_attempt:
+            with self._context.broker.fetching.cold_reads.first_attempt:
                 answers, readable_bytes = self._read_all()
             self._respond_or_wait(waiting.result(), answers, readable_bytes)
         except WouldWaitError as missing:
@@ -290,7 +291,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
             self.set_exception(error)
 
     async def _read_cold(self, has_news: bool, missing: WouldWaitError) -> None:
-        answers, readable_bytes = await self._context.broker.cold_reads.look_up(
+        answers, readable_bytes = await self._context.broker.fetching.cold_reads.look_up(
             self._read_all, missing
         )
         self._respond_or_wait(has_news, answers, readable_bytes)
@@ -310,7 +311,7 @@ async def fetch_in_slices(
     broker = context.broker
     may_wait = request.min_bytes > 0 and request.max_wait_ms > 0
     until_s = broker.loop.time() + request.max_wait_ms / 1000
-    watch = broker.fetch_waiters.watch(committed=reads_committed(request))
+    watch = broker.fetching.waiters.watch(committed=reads_committed(request))
     keys: Collection[PartitionKey] = plan.wanted
     has_waited = has_news = False
     try:
@@ -324,7 +325,7 @@ async def fetch_in_slices(
                 has_waited=has_waited,
                 watch=watch if may_wait else None,
             )
-            answers, readable_bytes = await broker.cold_reads.look_up(read)
+            answers, readable_bytes = await broker.fetching.cold_reads.look_up(read)
             missing_bytes = request.min_bytes - readable_bytes
             left_ms = (until_s - broker.loop.time()) * 1000
             if has_waited:
@@ -361,7 +362,7 @@ def reads_committed(request: FetchRequest) -> bool:
 async def convert_and_respond(
     context: RequestContext, plan: FetchPlan, answers: Answers
 ) -> FetchResponse:
-    convert = context.broker.down_converter.convert
+    convert = context.broker.fetching.down_converter.convert
     for key in context.sliced(list(answers)):
         answer, wanted = answers[key], plan.wanted[key]
         if not answer.records:

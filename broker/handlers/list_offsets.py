@@ -54,10 +54,12 @@ def handle(
     if request.isolation_level not in ISOLATION_LEVELS:
         return unknown_isolation_level(context, request)
     try:
-        with context.broker.cold_reads.first_attempt:
+        with context.broker.fetching.cold_reads.first_attempt:
             return look_up_all(context, request)
     except WouldWaitError as missing:
-        return context.broker.cold_reads.look_up(partial(look_up_all, context, request), missing)
+        return context.broker.fetching.cold_reads.look_up(
+            partial(look_up_all, context, request), missing
+        )
 
 
 def unknown_isolation_level(

@@ -256,7 +256,7 @@ async def make_ready(
         return reason.batch, None
     if isinstance(reason, ColdLogError):
         name = topic_name(context, topic)
-        await broker.cold_reads.look_up(
+        await broker.fetching.cold_reads.look_up(
             lambda: broker.log_manager.get(name, index).prepare_append()
         )
         return reason.batch, None

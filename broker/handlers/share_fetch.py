@@ -173,10 +173,12 @@ class Fetch:
         if self._context.slices is not None:
             read = ShareRead(broker.shares, broker.files, self._call(), self._context.step)
             return self._respond_later(
-                SlicedRead(read, broker.loop, broker.clock.now, broker.cold_reads, wait_ms)
+                SlicedRead(read, broker.loop, broker.clock.now, broker.fetching.cold_reads, wait_ms)
             )
         read = ShareRead(broker.shares, broker.files, self._call())
-        answers = read_or_wait(read, wait_ms, broker.loop, broker.clock.now, broker.cold_reads)
+        answers = read_or_wait(
+            read, wait_ms, broker.loop, broker.clock.now, broker.fetching.cold_reads
+        )
         if isinstance(answers, WaitingRead):
             return self._respond_later(answers)
         return self.respond(answers)

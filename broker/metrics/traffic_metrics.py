@@ -117,7 +117,7 @@ TRAFFIC_METRICS = [
         Kind.GAUGE,
         ("delayedOperation",),
         "Fetch requests that wait for records.",
-        lambda observed: [(("Fetch",), observed.broker.fetch_waiters.count)],
+        lambda observed: [(("Fetch",), observed.broker.fetching.waiters.count)],
     ),
     Metric(
         "odradek_loop_delay_ms",

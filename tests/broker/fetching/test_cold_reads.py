@@ -105,13 +105,13 @@ async def test_a_fetch_whose_client_is_gone_waits_no_more(rig: Rig) -> None:
     await rig.fetch()
     for is_released in (False, True):
         answer = rig.fetch(rig.log().log_end_offset, LONG_MS)
-        assert rig.broker.fetch_waiters.count == 1
+        assert rig.broker.fetching.waiters.count == 1
         if is_released:
             rig.log().append(batch_of(b"new"), now_ms=NOW_MS)
         answer.cancel()
         with pytest.raises(asyncio.CancelledError):
             await answer
-        await until(lambda: rig.broker.fetch_waiters.count == 0)
+        await until(lambda: rig.broker.fetching.waiters.count == 0)
         assert not rig.log().on_append
 
 

@@ -100,7 +100,7 @@ async def test_a_woken_fetch_waits_for_the_rest_of_its_time(
     began = time.monotonic()
     request = fetch_request("t", 0, 1, 1 << 20, max_wait_ms=MAX_WAIT_MS)
     client = await served.send(request, FETCH_VERSION)
-    await until(lambda: served.broker.fetch_waiters.count == 1)
+    await until(lambda: served.broker.fetching.waiters.count == 1)
     served.step(step_ms)
     log = served.broker.log_manager.get("t", 0)
     log.roll(0)

@@ -208,7 +208,7 @@ async def test_a_metered_request_that_waits_ends_with_its_client(served: BrokerI
     await alter(served, WIRE, request_percentage=100)
     request = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=20_000)
     waiting = await served.send(request, FETCH_VERSION)
-    waiters = served.broker.fetch_waiters
+    waiters = served.broker.fetching.waiters
     await until(lambda: waiters.count == 1)
     waiting.close()
     await until(lambda: waiters.count == 0)
