@@ -14,6 +14,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.admin.admin import Admin
 from odradek.broker.admin.applied_config import AppliedConfig
 from odradek.broker.admin.config_admin import ConfigAdmin
 from odradek.broker.admin.operations import Operations
@@ -315,9 +316,8 @@ class Broker:
         self.authorizer = (
             Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)
         )
-        self.host_addresses = HostAddresses()
         self.quotas = Quotas(
-            self.config, self.metadata.quotas, self.host_addresses, self.clock.timer_ms
+            self.config, self.metadata.quotas, HostAddresses(), self.clock.timer_ms
         )
         self.waiting_share_fetches: set[WaitingRead | SlicedRead] = set()
         self.turns = Turns(self.loop, Surroundings(self._begin_slice, self._end_slice))
@@ -374,9 +374,6 @@ class Broker:
             config_of=self._topic_config,
             on_deleted=self._topics_deleted,
         )
-        self.applied_config = AppliedConfig(
-            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
-        )
 
     def _create_control(self) -> None:
         """Create what decides on changes of metadata, groups and transactions."""
@@ -391,7 +388,7 @@ class Broker:
         self._create_pushed_records()
         self.log_mover.resume()
         self.effective_config.on_change += [
-            self.topic_admin.update_config,
+            self.admin.topics.update_config,
             self._cordon,
             self.group_configs.update,
         ]
@@ -417,10 +414,10 @@ class Broker:
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""
-        self.operations = Operations(self.loop, self.turns.slices)
-        self.topic_admin = TopicAdmin(
+        operations = Operations(self.loop, self.turns.slices)
+        topics = TopicAdmin(
             config=self.config,
-            operations=self.operations,
+            operations=operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             topic_logs=self.topic_logs,
@@ -430,22 +427,32 @@ class Broker:
             now_ms=self.clock.now_ms,
             timer_ms=self.clock.timer_ms,
         )
-        self.quota_admin = QuotaAdmin(
-            operations=self.operations,
+        quotas = QuotaAdmin(
+            operations=operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             quotas=self.quotas,
-            addresses=self.host_addresses,
+            addresses=self.quotas.addresses,
             now_ms=self.clock.now_ms,
         )
-        self.config_admin = ConfigAdmin(
-            applied_config=self.applied_config,
+        applied_config = AppliedConfig(
+            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
+        )
+        configs = ConfigAdmin(
+            applied_config=applied_config,
             effective_config=self.effective_config,
-            operations=self.operations,
+            operations=operations,
             controller=self.controller,
             metadata_sync=self.metadata_sync,
             worker_ids=self.nodes.worker_ids,
             now_ms=self.clock.now_ms,
+        )
+        self.admin = Admin(
+            operations=operations,
+            topics=topics,
+            quotas=quotas,
+            configs=configs,
+            applied_config=applied_config,
         )
 
     def _create_pushed_records(self) -> None:
@@ -456,7 +463,7 @@ class Broker:
         self.telemetry.records = PushedRecords(
             topic,
             topics=self.metadata.topics,
-            topic_admin=self.topic_admin,
+            topic_admin=self.admin.topics,
             log_manager=self.log_manager,
             disk=self.disk,
             disk_space=self.disk_space,
@@ -551,7 +558,7 @@ class Broker:
 
     async def close(self) -> None:
         """Flush and close everything, and mark the stop as clean."""
-        await self.operations.wait()
+        await self.admin.operations.wait()
         self.shares.close()
         await self._end_background_work()
         try:
@@ -680,7 +687,7 @@ class Broker:
 
         async def create_and_call() -> None:
             try:
-                await self.topic_admin.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
+                await self.admin.topics.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
             except ApiError as error:
                 logger.error("%s cannot be created: %s", SHARE_GROUP_STATE_TOPIC, error.message)
             then()

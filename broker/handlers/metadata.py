@@ -76,7 +76,7 @@ async def create_and_respond(
         if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
     ]
     not_creatable = set(missing).difference(creatable)
-    admin = context.broker.topic_admin
+    admin = context.broker.admin.topics
     errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
     topics = [
         topic_with_error(context, request, name, creation_code(errors[name].code))

@@ -123,7 +123,7 @@ async def create(context: RequestContext, topics: Mapping[str, InternalTopic]) -
         for topic in topics.values()
     ]
     try:
-        results = await context.broker.topic_admin.create(new, permits=context.permits)
+        results = await context.broker.admin.topics.create(new, permits=context.permits)
     except ApiError as error:
         return [f"{name} ({error.message})" for name in topics]
     return [

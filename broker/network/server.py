@@ -66,7 +66,7 @@ class Server:
             closed=self._closed,
         )
         self._handshakes = Handshakes(self._loop)
-        self._limits = ConnectionLimits(broker.config, broker.quotas, broker.host_addresses)
+        self._limits = ConnectionLimits(broker.config, broker.quotas, broker.quotas.addresses)
         broker.effective_config.on_change.append(self._update_limits)
         self._all_closed = asyncio.Event()
         self._acceptors = [

@@ -88,7 +88,7 @@ class Service:
         """Create a topic."""
         count = DEFAULT if call.partitions is None else call.partitions
         new = NewTopic(name=call.name, partition_count=count, configs=dict(call.configs))
-        for result in (await self._broker.topic_admin.create([new])).values():
+        for result in (await self._broker.admin.topics.create([new])).values():
             if isinstance(result, ApiError):
                 raise result
 
@@ -173,15 +173,15 @@ class Service:
             QuotaAlteration(entity=dict(entity), changes=tuple((key, None) for key in of_entity))
             for entity, of_entity in broker.metadata.quotas.by_entity.items()
         ]
-        await broker.quota_admin.alter(removals, validate_only=False)
+        await broker.admin.quotas.alter(removals, validate_only=False)
         refs = [TopicRef(name) for name in broker.metadata.topics]
-        await broker.topic_admin.delete(refs)
-        broker.topic_admin.recent_deletions.forget()
+        await broker.admin.topics.delete(refs)
+        broker.admin.topics.recent_deletions.forget()
         overridden = {
             ConfigResource(record.resource_type, record.resource_name)
             for record in broker.metadata.configs.records()
         }
-        await broker.config_admin.alter(
+        await broker.admin.configs.alter(
             [Alteration(resource=each, changes=[], replaces=True) for each in overridden],
             check_authorized=lambda *_: None,
             validate_only=False,

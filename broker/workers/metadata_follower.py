@@ -83,5 +83,5 @@ class MetadataFollower:
         quotas = [each for each in records if isinstance(each, ClientQuotaRecord)]
         entities = [entity for each in quotas for entity in each.entity]
         hosts = {each.entity_name for each in entities if each.entity_type == IP}
-        await self._broker.host_addresses.look_up(host for host in hosts if host is not None)
+        await self._broker.quotas.addresses.look_up(host for host in hosts if host is not None)
         self._broker.quotas.refresh()

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from odradek.broker.admin.applied_config import AppliedConfig
 from odradek.broker.broker import Broker
 from odradek.broker.processes.worker_messages import SharedDirectory, StartWorker
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
-from odradek.broker.startup.coordinators import load_group_configs
 from odradek.broker.startup.startup import lead_logs
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
@@ -86,7 +86,9 @@ class WorkerBroker(Broker):
         lead_logs(self.config, self.log_manager, self.metadata, self.clock.now_ms())
 
     def _create_control(self) -> None:
-        self.group_configs = load_group_configs(self.config, self.metadata.configs)
+        self.applied_config = AppliedConfig(
+            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
+        )
         self.markers = MarkerWriter(
             partition_exists=lambda *_: True,
             find_log=self.log_manager.get,

@@ -61,7 +61,7 @@ class WorkerPool:
         self._sockets = sockets
         assert broker.remote_markers is not None
         broker.remote_markers.send = self._send_marker
-        broker.config_admin.change_worker_levels = self._change_levels
+        broker.admin.configs.change_worker_levels = self._change_levels
         self._workers = [
             WorkerLink(broker, process, each, dispatcher, broker.remote_markers)
             for process, each in enumerate(sockets, 1)

@@ -280,9 +280,9 @@ async def transactions_in(
     config = BrokerConfig.from_texts(texts)
     broker = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092}, files=files)
     for name in INTERNAL_TOPICS:
-        await broker.topic_admin.ensure_internal_topic(name)
+        await broker.admin.topics.ensure_internal_topic(name)
     if TOPIC not in broker.metadata.topics:
-        await broker.topic_admin.create([NewTopic(name=TOPIC, partition_count=3)])
+        await broker.admin.topics.create([NewTopic(name=TOPIC, partition_count=3)])
     rig = Transactions(broker, now)
     try:
         yield rig

@@ -101,7 +101,7 @@ class Rig:
 
     async def fill(self) -> None:
         small = {"internal.segment.bytes": str(SEGMENT_BYTES)}
-        admin = self.broker.topic_admin
+        admin = self.broker.admin.topics
         await admin.create([NewTopic(name="t", partition_count=1, configs=small)])
         await admin.create(
             [NewTopic(name="c", partition_count=1, configs=small | {"cleanup.policy": "compact"})]

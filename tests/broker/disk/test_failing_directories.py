@@ -80,7 +80,7 @@ async def served(tmp_path: Path, disk: Disk) -> AsyncIterator[BrokerInLoop]:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, disk, odradek_min_free_bytes=str(1 << 20)) as broker:
         wish = NewTopic(name="t", partition_count=PARTITIONS)
-        await broker.broker.topic_admin.create([wish])
+        await broker.broker.admin.topics.create([wish])
         await broker.produce("t", batch_of(b"v"), range(PARTITIONS))
         yield broker
         disk.heal()
@@ -168,7 +168,7 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
         wish = NewTopic(name="t", partition_count=PARTITIONS)
-        await before.broker.topic_admin.create([wish])
+        await before.broker.admin.topics.create([wish])
         await before.produce("t", batch_of(b"v"), range(PARTITIONS))
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     disk = FaultyFiles()
@@ -191,7 +191,7 @@ async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         await before.produce("t", batch_of(b"v"), range(PARTITIONS))
         away = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     for _ in range(2):
@@ -217,7 +217,7 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, disk) as served:
         broker = served.broker
-        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = [log.partition for log in logs_of(served) if log.directory.parent == directories[1]]
         both = registered(served)
         disk.fail(below(directories[1], "write"), error=errno.EIO)
@@ -242,7 +242,7 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
 async def test_a_start_with_a_broken_directory_is_recorded(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     disk = FaultyFiles()
     disk.fail(below(directories[1]))
@@ -258,7 +258,7 @@ async def test_a_directory_that_fails_while_the_broker_starts_is_handled_too(
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
         missing = min(hurt)
     shutil.rmtree(directories[1] / f"t-{missing}")  # so that it must be made again
@@ -283,7 +283,7 @@ async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
             change = ConfigChange("cordoned.log.dirs", AlterOperation.SET, text)
             resource = ConfigResource(ConfigResourceType.BROKER, "0")
             alteration = Alteration(resource=resource, changes=(change,))
-            assert await served.broker.config_admin.alter(
+            assert await served.broker.admin.configs.alter(
                 [alteration], check_authorized=lambda *_: None, validate_only=False
             ) == [None]
             registration = served.broker.metadata.brokers[0]
@@ -296,7 +296,7 @@ async def test_a_directory_for_the_metadata_log_alone_gets_no_partitions(tmp_pat
     directories = [tmp_path / "a", tmp_path / "b"]
     settings = {"metadata_log_dir": str(tmp_path / "m")}
     async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
-        await served.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await served.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         assert {log.directory.parent for log in logs_of(served)} == set(directories)
         assert len(registered(served)) == len(directories)
     # What is there all the same is served.
@@ -326,8 +326,8 @@ async def test_below_the_minimum_of_free_space_only_produce_is_refused(
     assert len(lines) == 2  # one for each directory
     assert await fetch_code(served, 0) == ErrorCode.NONE
     assert served.broker.is_served("t", 0)
-    await served.broker.topic_admin.create([NewTopic(name="other")])
-    await served.broker.topic_admin.delete([TopicRef(name="other")])
+    await served.broker.admin.topics.create([NewTopic(name="other")])
+    await served.broker.admin.topics.delete([TopicRef(name="other")])
     assert "other" not in served.broker.metadata.topics
     disk.free = GIB
     await served.broker.disk_space.check_directories()

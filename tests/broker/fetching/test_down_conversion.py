@@ -32,7 +32,7 @@ TOPICS = ("t", "u")
 async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     async with broker_in_loop([tmp_path], Files()) as broker:
         for name in TOPICS:
-            await broker.broker.topic_admin.create([NewTopic(name=name, partition_count=1)])
+            await broker.broker.admin.topics.create([NewTopic(name=name, partition_count=1)])
             await broker.produce(name, batch_of(b"v"))
         yield broker
 
@@ -56,7 +56,7 @@ async def test_a_topic_that_goes_while_another_is_converted_is_unknown(
     convert = served.broker.fetching.down_converter.convert
 
     async def goes_meanwhile(*args: Any) -> Any:
-        await served.broker.topic_admin.delete([TopicRef(name="u")])
+        await served.broker.admin.topics.delete([TopicRef(name="u")])
         return await convert(*args)
 
     monkeypatch.setattr(served.broker.fetching.down_converter, "convert", goes_meanwhile)

@@ -78,7 +78,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     texts = {"log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://localhost:9092"}
     config = BrokerConfig.from_texts(texts)
     broker = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
-    await broker.topic_admin.create([NewTopic(name="t")])
+    await broker.admin.topics.create([NewTopic(name="t")])
     rig = Rig(broker)
     rig.write()
     yield rig

@@ -77,7 +77,7 @@ class Rig:
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(tmp_path)
     wish = NewTopic(name="t", partition_count=1, configs={"segment.bytes": "1048576"})
-    await made.broker.topic_admin.create([wish])
+    await made.broker.admin.topics.create([wish])
     for _ in range(7):
         made.log.append(batch_of(VALUE), now_ms=NOW_MS)
     yield made

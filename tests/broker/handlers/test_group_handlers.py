@@ -68,7 +68,9 @@ class Broker:
             topics.replay_partition(partition_record(index))
         self.broker: Any = SimpleNamespace(
             groups=self.clients.coordinator,
-            topic_admin=SimpleNamespace(ensure_internal_topic=self._create_topic),
+            admin=SimpleNamespace(
+                topics=SimpleNamespace(ensure_internal_topic=self._create_topic)
+            ),
             metadata=SimpleNamespace(topics=topics),
             node_id=7,
             authorizer=Authorizer(),
@@ -179,7 +181,7 @@ async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
     groups = Groups()
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
-    rig.broker.topic_admin.ensure_internal_topic = refuse
+    rig.broker.admin.topics.ensure_internal_topic = refuse
     request = FindCoordinatorRequest(key=GROUP)
     found = await find_coordinator.handle(rig.context(3), request)
     assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -195,7 +197,7 @@ async def test_clients_of_08_are_answered_when_the_offsets_topic_cannot_be_made(
     groups = Groups()
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
-    rig.broker.topic_admin.ensure_internal_topic = refuse
+    rig.broker.admin.topics.ensure_internal_topic = refuse
     answers = [
         await offset_commit.handle(rig.context(0), commit_request((*TOPIC, (0,)))),
         await offset_fetch.handle(rig.context(0), fetch_request(0)),
@@ -215,7 +217,7 @@ async def test_find_coordinator_waits_for_the_topic_where_making_it_takes_time()
         await created.wait()
         groups.open()
 
-    broker.broker.topic_admin.ensure_internal_topic = create
+    broker.broker.admin.topics.ensure_internal_topic = create
     context = broker.context(4)
     request = FindCoordinatorRequest(coordinator_keys=[GROUP])
     waiting = asyncio.ensure_future(find_coordinator.handle(context, request))  # type: ignore[arg-type] # it waits

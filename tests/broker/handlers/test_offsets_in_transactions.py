@@ -193,7 +193,7 @@ async def test_offsets_after_the_deletion_of_the_group_belong_to_a_new_one(
 
 async def test_offsets_in_a_deleted_topic_are_gone(rig: Transactions) -> None:
     one = await pending(rig, 50)
-    await rig.broker.topic_admin.delete([TopicRef(TOPIC)])
+    await rig.broker.admin.topics.delete([TopicRef(TOPIC)])
     await one.end()
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert await rig.committed(0) == [NO_OFFSET]

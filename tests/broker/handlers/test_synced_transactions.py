@@ -117,7 +117,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     }
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, files, **settings) as served:
-        admin = served.broker.topic_admin
+        admin = served.broker.admin.topics
         await admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         await admin.ensure_internal_topic(TRANSACTION_STATE_TOPIC)
         await admin.create([NewTopic(name="t", partition_count=2)])
@@ -155,7 +155,7 @@ async def test_a_transaction_is_completed_whose_topic_is_deleted_before_the_mark
     rig.files.close_gate(log)
     ending = asyncio.create_task(rig.commit())
     await until(lambda: log.log_end_offset == 2)
-    deleting = asyncio.create_task(rig.served.broker.topic_admin.delete([TopicRef(name="t")]))
+    deleting = asyncio.create_task(rig.served.broker.admin.topics.delete([TopicRef(name="t")]))
     await until(lambda: not log.is_online)
     await until(lambda: rig.state is TransactionState.COMPLETE_COMMIT)
     rig.files.gate.set()

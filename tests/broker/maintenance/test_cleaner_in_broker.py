@@ -27,7 +27,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     config = BrokerConfig.from_texts(settings)
     made = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
     topic_settings = {"cleanup.policy": "compact", "internal.segment.bytes": "4096"}
-    await made.topic_admin.create([NewTopic(name="t", partition_count=1, configs=topic_settings)])
+    await made.admin.topics.create([NewTopic(name="t", partition_count=1, configs=topic_settings)])
     yield made
     await made.close()
 
@@ -49,7 +49,7 @@ async def test_a_cleaned_log_moves_with_its_checkpoint_and_is_deleted_with_it(
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})
     assert checkpoint(here.path) == {}
     assert left_in(log) == newest()
-    await broker.topic_admin.delete([TopicRef("t")])
+    await broker.admin.topics.delete([TopicRef("t")])
     assert checkpoint(there.path) == {}
 
 

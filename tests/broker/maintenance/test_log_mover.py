@@ -84,7 +84,7 @@ class Rig:
             resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.node_id)),
             changes=(ConfigChange(MOVE_RATE, operation, rate),),
         )
-        assert await self.broker.config_admin.alter(
+        assert await self.broker.admin.configs.alter(
             [alteration], check_authorized=lambda *_: None, validate_only=False
         ) == [None]
 
@@ -97,7 +97,7 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(tmp_path)
-    await made.broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+    await made.broker.admin.topics.create([NewTopic(name="t", partition_count=1)])
     yield made
     await made.broker.close()
 
@@ -145,7 +145,7 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
 
 async def test_a_deleted_topic_does_not_move_on(rig: Rig) -> None:
     rig.alter(rig.elsewhere)
-    await rig.broker.topic_admin.delete([TopicRef("t")])
+    await rig.broker.admin.topics.delete([TopicRef("t")])
     await rig.settled()
     assert rig.directories() == ["one-delete", "two-delete"]
 
@@ -304,7 +304,7 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
 
 async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
     rig = Rig(tmp_path, **{"cordoned.log.dirs": f"{tmp_path}/one"})
-    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=5)])
+    await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=5)])
     logs = rig.broker.log_manager.logs()
     assert {rig.broker.log_manager.directory_of(log).path.name for log in logs} == {"two"}
     with pytest.raises(ApiError) as caught:
@@ -317,7 +317,7 @@ async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
 async def test_where_all_is_cordoned_only_named_replicas_are_made(tmp_path: Path) -> None:
     rig = Rig(tmp_path, **{"cordoned.log.dirs": "*"})
     named = NewTopic(name="named", assignments=[(0, [rig.broker.node_id])])
-    results = await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=1), named])
+    results = await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=1), named])
     refused = results["t"]
     assert isinstance(refused, ApiError)
     assert refused.code is ErrorCode.INVALID_REPLICATION_FACTOR

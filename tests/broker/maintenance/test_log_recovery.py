@@ -77,7 +77,7 @@ async def restarted(root: Path, **settings: str) -> AsyncIterator[Broker]:
 async def root(tmp_path: Path) -> Path:
     """The directory of a broker that was killed: a topic `t`, a record in each partition."""
     broker = open_broker(tmp_path)
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
     for index in range(PARTITIONS):
         log = broker.log_manager.get("t", index)
         log.append(batch_of(b"%d" % index, producer=(3, 0, 0)), now_ms=NOW_MS)
@@ -126,7 +126,7 @@ async def test_a_waiting_partition_is_refused_so_that_clients_retry(
         with pytest.raises(ApiError) as refusal:
             broker.log_manager.get("t", 0)
         assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        await broker.topic_admin.create([NewTopic(name="other", partition_count=1)])
+        await broker.admin.topics.create([NewTopic(name="other", partition_count=1)])
         assert broker.is_served("other", 0), "the others are served"
 
 
@@ -153,10 +153,10 @@ async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
     async with asyncio.timeout(8), restarted(root) as broker:
         await at_work(broker)
         pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
-        [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+        [deleted] = await broker.admin.topics.delete([TopicRef(name="t")])
         assert deleted.error is None
         assert all(map(has_ended, pids))
-        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         for index in range(PARTITIONS):
             log = broker.log_manager.get("t", index)
             assert log.append(batch_of(b"new"), now_ms=NOW_MS).base_offset == 0
@@ -177,7 +177,7 @@ async def test_a_process_that_a_hung_disk_keeps_from_ending_stops_neither_a_dele
         async with asyncio.timeout(10), restarted(root) as broker:
             await at_work(broker)
             workers = list(broker.log_recovery.at_work.values())
-            [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+            [deleted] = await broker.admin.topics.delete([TopicRef(name="t")])
             assert deleted.error is None
     assert all(worker.is_alive for worker in workers)
     for worker in workers:
@@ -279,7 +279,7 @@ async def test_a_log_that_another_error_kept_is_not_tried_again(root: Path) -> N
     damaged, full, *_ = broker.log_manager.waiting()
     broker.log_manager.give_up(damaged, CorruptRecordError("it is not a log"))
     broker.log_manager.give_up(full, OSError(errno.ENOSPC, "no space left"))
-    await broker.topic_admin.delete([TopicRef(name="t")])
+    await broker.admin.topics.delete([TopicRef(name="t")])
     await broker.disk_space.check_directories()
     assert broker.log_manager.waiting() == []
     await broker.close()
@@ -289,7 +289,7 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = open_broker(tmp_path, **{"offsets.topic.num.partitions": "1"})
-    await broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+    await broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     await broker.close()
     opened = LogOpening.open_found
 
@@ -315,7 +315,7 @@ async def test_a_log_that_could_not_be_made_is_made_when_there_is_room(tmp_path:
     loop = asyncio.get_running_loop()
     broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
     files.fail(below(tmp_path / "data" / "t-0"), error=errno.ENOSPC)
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=2)])
     files.heal()
     assert [broker.is_served("t", index) for index in range(2)] == [False, True]
     await broker.disk_space.check_directories()

@@ -24,11 +24,11 @@ def opened(data: Path, settings: dict[str, str]) -> Broker:
 async def test_a_snapshot_tells_what_was_there_when_it_was_begun(tmp_path: Path) -> None:
     broker = opened(tmp_path, EAGER)
     names = [f"before-{number}" for number in range(120)]  # more records than one piece
-    await broker.topic_admin.create([NewTopic(name=name) for name in names])
+    await broker.admin.topics.create([NewTopic(name=name) for name in names])
     end_offset = broker.metadata_log.log_end_offset
     writing = asyncio.ensure_future(broker.metadata_snapshots.write_if_due())
     await asyncio.sleep(0)
-    await broker.topic_admin.create([NewTopic(name="meanwhile")])
+    await broker.admin.topics.create([NewTopic(name="meanwhile")])
     await writing
     newest = snapshots_in(Files(), broker.metadata_log.directory)[-1]
     assert newest == (end_offset, broker.metadata_log.leader_epoch)
@@ -49,7 +49,7 @@ async def test_without_anything_new_no_other_snapshot_is_written(tmp_path: Path)
 async def test_old_snapshots_go_by_the_configuration(tmp_path: Path) -> None:
     broker = opened(tmp_path, {**EAGER, "metadata.max.retention.bytes": "1"})
     for name in ("a", "b"):
-        await broker.topic_admin.create([NewTopic(name=name)])
+        await broker.admin.topics.create([NewTopic(name=name)])
         await broker.metadata_snapshots.write_if_due()
     await broker.metadata_snapshots.clean()
     [kept] = snapshots_in(Files(), broker.metadata_log.directory)

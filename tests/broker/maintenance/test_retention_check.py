@@ -53,7 +53,7 @@ class Rig:
 
     async def create(self) -> None:
         settings = {"internal.segment.bytes": "1000"}
-        await self.broker.topic_admin.create(
+        await self.broker.admin.topics.create(
             [NewTopic(name="t", partition_count=1, configs=settings)]
         )
 
@@ -110,7 +110,7 @@ async def test_a_topic_that_is_deleted_meanwhile_and_made_again_keeps_its_new_fi
     rig: Rig,
 ) -> None:
     check = await rig.begin()
-    deletion = asyncio.ensure_future(rig.broker.topic_admin.delete([TopicRef("t")]))
+    deletion = asyncio.ensure_future(rig.broker.admin.topics.delete([TopicRef("t")]))
     await asyncio.sleep(0)
     assert not deletion.done()
     rig.files.may_go_on.set()

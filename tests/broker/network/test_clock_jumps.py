@@ -85,7 +85,7 @@ async def served(tmp_path: Path) -> AsyncIterator[JumpingBroker]:
     clock = AdjustableClock()
     running = open_broker(config, bound, now_ms=clock.wall_ms, timer_ms=clock.timer_ms)
     broker = JumpingBroker(running, port, clock)
-    await broker.broker.topic_admin.create([NewTopic(name="t")])
+    await broker.broker.admin.topics.create([NewTopic(name="t")])
     try:
         yield broker
     finally:
@@ -161,7 +161,7 @@ def deleted_in(directory: Path) -> list[Path]:
 async def test_deleted_files_are_removed_after_their_delay(
     served: JumpingBroker, step_ms: int, tmp_path: Path
 ) -> None:
-    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.broker.admin.topics.delete([TopicRef(name="t")])
     served.step(step_ms)
     await served.run_tasks()
     assert len(deleted_in(tmp_path)) == 1

@@ -165,7 +165,7 @@ class Side:
             NewTopic(name=name, partition_count=PARTITIONS, configs=each | SMALL_INDEXES)
             for name, each in configs.items()
         ]
-        for result in (await self.broker.topic_admin.create(new)).values():
+        for result in (await self.broker.admin.topics.create(new)).values():
             assert not isinstance(result, ApiError), result.message
 
     def topic_id(self, name: str) -> bytes:
@@ -237,7 +237,7 @@ class Pair:
                 assert self.quick.state(name, partition) == self.careful.state(name, partition)
         finally:
             for side in (self.quick, self.careful):
-                await side.broker.topic_admin.delete([TopicRef(name) for name in names])
+                await side.broker.admin.topics.delete([TopicRef(name) for name in names])
 
     def _name(self, topic: str) -> str:
         return topic if topic.startswith("__") else f"{topic}-{self._examples}"

@@ -53,7 +53,7 @@ PRODUCE_VERSION, TOPICS_VERSION, PARTITIONS_VERSION, DELETE_VERSION = 9, 7, 3, 5
 async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """A broker with a topic. The clock of its quotas stands still."""
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         now_ms = broker.broker.clock.timer_ms()
         broker.broker.quotas.timer_ms = lambda: now_ms
         yield broker
@@ -287,7 +287,7 @@ async def test_topics_are_not_created_automatically_beyond_the_quota(served: Bro
 
 async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         await alter(broker, WIRE, producer_byte_rate=1)
     async with broker_in_loop([tmp_path], Files()) as broker:
         assert await produced(broker) > 0
@@ -295,7 +295,7 @@ async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
 
 async def test_a_broker_stops_without_waiting_for_throttled_clients(tmp_path: Path) -> None:
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         await alter(broker, WIRE, producer_byte_rate=1)
         assert await produced(broker) > 600_000
         began = asyncio.get_running_loop().time()

@@ -84,7 +84,7 @@ async def test_a_topic_is_deleted_while_all_are_listed(broker: Broker) -> None:
 
 
 async def test_a_topic_is_deleted_before_its_turn_in_a_list_of_all(broker: Broker) -> None:
-    await broker.topic_admin.create([NewTopic(name="u")])
+    await broker.admin.topics.create([NewTopic(name="u")])
     response = await answer_while_a_topic_is_deleted(
         broker, lambda context: metadata.handle(context, MetadataRequest(topics=None)), 9, "u"
     )

@@ -112,7 +112,7 @@ async def test_the_entries_of_one_producer_are_added_to_its_transaction_together
     broker: Broker,
 ) -> None:
     """Each addition writes all partitions of the transaction again."""
-    await broker.topic_admin.create([NewTopic(name="two", partition_count=2)])
+    await broker.admin.topics.create([NewTopic(name="two", partition_count=2)])
     init = request_of(ApiKey.INIT_PRODUCER_ID, transactional_id="x", transaction_timeout_ms=1000)
     producer = await ask(broker, ApiKey.INIT_PRODUCER_ID, init)
     log = broker.transactions.shards.of("x").journal.log

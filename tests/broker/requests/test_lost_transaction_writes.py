@@ -234,9 +234,9 @@ async def served(tmp_path: Path, files: FaultyFiles) -> AsyncIterator[Served]:
     }
     directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         for name in ("__consumer_offsets", TRANSACTION_STATE_TOPIC):
-            await broker.broker.topic_admin.ensure_internal_topic(name)
+            await broker.broker.admin.topics.ensure_internal_topic(name)
         yield Served(broker, files, directories[1])
         files.heal()
 

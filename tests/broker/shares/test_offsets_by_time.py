@@ -31,7 +31,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """A broker with one of the batches in each partition of the topic t."""
     async with broker_in_loop([tmp_path], Files()) as broker:
         topic = NewTopic(name="t", partition_count=len(BATCHES))
-        await broker.broker.topic_admin.create([topic])
+        await broker.broker.admin.topics.create([topic])
         for index, batch in enumerate(BATCHES):
             broker.broker.log_manager.get("t", index).append(batch, now_ms=NOW_MS)
         yield broker

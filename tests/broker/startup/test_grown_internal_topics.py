@@ -19,7 +19,7 @@ COUNT = 5
 
 async def grow(rig: Transactions) -> None:
     added = [MorePartitions(name=name, count=COUNT) for name in INTERNAL_TOPICS]
-    results = await rig.broker.topic_admin.create_partitions(added)
+    results = await rig.broker.admin.topics.create_partitions(added)
     assert set(results.values()) == {None}
     await asyncio.sleep(0)  # a new log is loaded in the loop's next turn
     await asyncio.sleep(0)

@@ -48,7 +48,7 @@ async def data(tmp_path: Path) -> Path:
     """A directory that a broker has served and closed."""
     data = tmp_path / "data"
     broker = open_broker(config_of(data))
-    await broker.topic_admin.create([NewTopic(name="orders")])
+    await broker.admin.topics.create([NewTopic(name="orders")])
     await broker.close()
     return data
 
