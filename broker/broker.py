@@ -30,14 +30,13 @@ from odradek.broker.common.traffic import Traffic
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.disk_space import DiskSpace
 from odradek.broker.disk.log_sync import Due, LogSyncs
-from odradek.broker.disk.progress import SyncWithWorkers, WorkerProgress
 from odradek.broker.fetching.fetch_sessions import FetchSessions
 from odradek.broker.fetching.fetching import Fetching
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.broker.maintenance.log_mover import LogMover
 from odradek.broker.maintenance.log_recovery import LogRecovery
-from odradek.broker.maintenance.metadata_snapshots import MetadataSnapshots
+from odradek.broker.maintenance.metadata_log import MetadataLog
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.record_walks import RecordWalks
 from odradek.broker.quotas.host_addresses import HostAddresses
@@ -248,25 +247,21 @@ class Broker:
                 cordoned_ids(self.config, self.log_manager),
             ),
         )
-        self.metadata_log = self.controller.log
-        self.worker_progress = WorkerProgress(self.config.odradek_workers)
-        self.metadata_sync = SyncWithWorkers(
-            self.metadata_log, self.log_syncs, self.worker_progress
-        )
         keeper = SnapshotKeeper(
-            self.metadata_log,
+            self.controller.log,
             self.files,
             self.log_manager.deletions,
             SnapshotRules.of(self.config),
             now_ms=self.clock.timer_ms(),
         )
-        self.metadata_snapshots = MetadataSnapshots(
+        self.metadata_log = MetadataLog(
             self.controller,
             keeper,
-            self.metadata_sync,
-            self.disk,
-            self.fetching.cold_reads,
-            self.clock.now,
+            log_syncs=self.log_syncs,
+            disk=self.disk,
+            cold_reads=self.fetching.cold_reads,
+            workers=self.config.odradek_workers,
+            clock=self.clock.now,
         )
 
     def _apply_stored_settings(self) -> None:
@@ -381,7 +376,7 @@ class Broker:
             lambda partition, directory_id: self.controller.assign_directory(
                 *partition, directory_id, self.clock.now_ms()
             ),
-            lambda _: self.log_syncs.flush(self.metadata_log),
+            lambda _: self.log_syncs.flush(self.controller.log),
         )
         self._create_admin()
         self._load_coordinators()
@@ -419,7 +414,7 @@ class Broker:
             config=self.config,
             operations=operations,
             controller=self.controller,
-            metadata_sync=self.metadata_sync,
+            metadata_sync=self.metadata_log.log_sync,
             topic_logs=self.topic_logs,
             log_cleaner=self.log_cleaner,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
@@ -430,7 +425,7 @@ class Broker:
         quotas = QuotaAdmin(
             operations=operations,
             controller=self.controller,
-            metadata_sync=self.metadata_sync,
+            metadata_sync=self.metadata_log.log_sync,
             quotas=self.quotas,
             addresses=self.quotas.addresses,
             now_ms=self.clock.now_ms,
@@ -443,7 +438,7 @@ class Broker:
             effective_config=self.effective_config,
             operations=operations,
             controller=self.controller,
-            metadata_sync=self.metadata_sync,
+            metadata_sync=self.metadata_log.log_sync,
             worker_ids=self.nodes.worker_ids,
             now_ms=self.clock.now_ms,
         )
@@ -502,7 +497,7 @@ class Broker:
             self.clock.now,
             turns=self.turns.group,
             controller=self.controller,
-            metadata_sync=self.metadata_sync,
+            metadata_sync=self.metadata_log.log_sync,
             markers=self.markers,
         )
         if self.remote_markers is not None:
@@ -621,12 +616,12 @@ class Broker:
         process = self.log_manager.share.owner(topic, partition)
         known = self.metadata.topics.get(topic)
         has_leader = known is not None and known.partitions[partition].leader != NO_LEADER
-        return has_leader and self.worker_progress.is_serving(process)
+        return has_leader and self.metadata_log.worker_progress.is_serving(process)
 
     @property
     def metadata_end_offset(self) -> int:
         """The end of the metadata log."""
-        return self.metadata_log.log_end_offset
+        return self.controller.log.log_end_offset
 
     @property
     def kraft_version(self) -> int:

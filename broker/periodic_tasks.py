@@ -101,8 +101,9 @@ def _periodic(tasks: list[_Task]) -> list[PeriodicTask]:
 def _tasks_of_metadata(broker: Broker) -> list[_Task]:
     return [
         ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,
-         broker.metadata_snapshots.write_if_due),
-        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
+         broker.metadata_log.snapshots.write_if_due),
+        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0,
+         broker.metadata_log.snapshots.clean),
         ("removing expired delegation tokens",
          broker.config.delegation_token_expiry_check_interval_ms, 0, broker.remove_expired_tokens),
         ("forgetting clients of telemetry", EXPIRE_TELEMETRY_EVERY_MS, 0,

@@ -37,7 +37,7 @@ async def handle(
         users |= {item.user for item in context.sliced(upsertions)}
         results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     answers = [result_of(user, results[user]) for user in context.sliced(results)]
     free(context.step, deletions, upsertions, results)
     return AlterUserScramCredentialsResponse(results=answers)

@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     except ApiError as error:
         results = [error.with_traceback(None)] * len(request.creations)
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     return CreateAclsResponse(results=[answer(error) for error in context.sliced(results)])
 
 

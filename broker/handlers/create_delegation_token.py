@@ -45,7 +45,7 @@ async def handle(
             wanted, broker.authentication.token_rules, context.now_ms
         )
         await broker.disk.run(broker.authentication.token_credentials.prepare, token.token_id)
-        await broker.metadata_sync.sync()
+        await broker.metadata_log.sync()
     except ApiError as error:
         return response_with_error(context, owner, error.code, 0)
     assert broker.authentication.token_rules.hmacs is not None, "the controller has checked it"

@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     except ApiError as error:
         results = [error.with_traceback(None)] * len(filters)
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     return DeleteAclsResponse(
         filter_results=[answer(context, result) for result in context.sliced(results)]
     )

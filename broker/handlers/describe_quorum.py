@@ -57,7 +57,7 @@ def this_node(context: RequestContext) -> DescribeQuorumNode:
 
 def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionData:
     broker = context.broker
-    log = broker.metadata_log
+    log = broker.controller.log
     return DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_message="",

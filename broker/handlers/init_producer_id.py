@@ -45,7 +45,7 @@ async def respond_when_synced(
     expected: ProducerIdAndEpoch | None,
     new_producer_id: int,
 ) -> InitProducerIdResponse:
-    await context.broker.metadata_sync.sync()
+    await context.broker.metadata_log.sync()
     return respond(context, request, expected, new_producer_id)
 
 

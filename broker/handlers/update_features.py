@@ -29,7 +29,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         )
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
     context.broker.admin.applied_config.refresh(context.step)
-    await context.broker.metadata_sync.sync()
+    await context.broker.metadata_log.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:
         results = [result_of(update.feature) for update in context.sliced(request.feature_updates)]

@@ -55,7 +55,7 @@ async def _record_failure(broker: Broker, directory: DataDirectory) -> None:
         leaderless = broker.controller.directories_offline(
             [directory.directory_id], directories_of(broker.log_manager), broker.clock.now_ms()
         )
-        await broker.metadata_sync.sync()
+        await broker.metadata_log.sync()
     except ApiError as error:
         logger.error(
             "the metadata log does not record that %s is offline: %s", directory.path, error

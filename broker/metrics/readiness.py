@@ -32,7 +32,7 @@ def problems(observed: Observed) -> Iterator[str]:
 
 def _problems_of_control(broker: Broker) -> Iterator[str]:
     """What is missing besides the logs and connections of this process."""
-    for process in broker.worker_progress.not_serving():
+    for process in broker.metadata_log.worker_progress.not_serving():
         yield f"worker {process} is being started"
     for shards in (broker.groups.shards, broker.transactions.shards):
         try:

@@ -181,7 +181,7 @@ class WorkerLink:
 
     async def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Wait until the process has ended."""
-        self._broker.worker_progress.note_ended(self.process)
+        self._broker.metadata_log.worker_progress.note_ended(self.process)
         self._next_offset = None
         if self._watch is not None:
             self._watch.cancel()
@@ -199,7 +199,7 @@ class WorkerLink:
             logger.error("worker %d (process %d) ended with %d", self.process, child.pid, code)
 
     async def _handle(self, message: object) -> None:
-        progress = self._broker.worker_progress
+        progress = self._broker.metadata_log.worker_progress
         match message:
             case ForwardedRequest():
                 self._forwarded.serve(message)
@@ -251,7 +251,7 @@ class WorkerLink:
             await asyncio.sleep(interval_ms / 1000)
             if self._is_handling:  # its next messages are not read yet
                 heartbeats.heard()
-        serves = self._broker.worker_progress.is_serving(self.process)
+        serves = self._broker.metadata_log.worker_progress.is_serving(self.process)
         what = "hangs" if serves else "hangs while it starts"
         text = "worker %d %s: no heartbeat for %d ms; it is killed"
         logger.error(text, self.process, what, heartbeats.limit_ms)
@@ -264,7 +264,7 @@ class WorkerLink:
             broker.controller.assign_directory(
                 *partition, asked.directory_id, broker.clock.now_ms()
             )
-            await broker.log_syncs.flush(broker.metadata_log)
+            await broker.log_syncs.flush(broker.controller.log)
         except ApiError as error:
             return DirectoryAssigned(asked.number, partition, error.code, error.message)
         broker.log_manager.moved_elsewhere(partition, asked.directory_id)
@@ -291,7 +291,7 @@ class WorkerLink:
 
     def _send_metadata(self) -> None:
         self._sending = None
-        log = self._broker.metadata_log
+        log = self._broker.controller.log
         if self._next_offset is None or self._next_offset >= log.log_end_offset:
             return
         if self._next_offset < log.log_start_offset:

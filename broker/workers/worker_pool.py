@@ -67,7 +67,7 @@ class WorkerPool:
             for process, each in enumerate(sockets, 1)
         ]
         self._running: list[asyncio.Task[None]] = []
-        broker.metadata_log.on_append.add(self._appended)
+        broker.controller.log.on_append.add(self._appended)
         self._on_offline = broker.log_manager.on_offline
         broker.log_manager.on_offline = self._directory_offline
 
@@ -106,7 +106,7 @@ class WorkerPool:
 
     async def stop(self) -> None:
         """Stop the workers, and return when they have ended."""
-        self._broker.metadata_log.on_append.discard(self._appended)
+        self._broker.controller.log.on_append.discard(self._appended)
         for worker in self._workers:
             worker.stop()
         if self._running:
@@ -129,7 +129,7 @@ class WorkerPool:
             self._broker.loop.call_soon_threadsafe(worker.send, failed)
 
     def _send_marker(self, process: int, marker: WriteMarker) -> bool:
-        is_serving = self._broker.worker_progress.is_serving(process)
+        is_serving = self._broker.metadata_log.worker_progress.is_serving(process)
         if is_serving:
             self._workers[process - 1].send(marker)
         return is_serving

@@ -283,7 +283,7 @@ async def describe_log_dirs(rig: Rig) -> None:
 
 
 async def write_snapshot(rig: Rig) -> None:
-    await rig.broker.metadata_snapshots.write("the test asks for it")
+    await rig.broker.metadata_log.snapshots.write("the test asks for it")
 
 
 async def look_for_snapshot(rig: Rig) -> None:

@@ -223,7 +223,7 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
         disk.fail(below(directories[1], "write"), error=errno.EIO)
         await served.produce("t", batch_of(b"w"), range(PARTITIONS))
         await until(lambda: len(registered(served)) == 1)
-        log = broker.metadata_log
+        log = broker.controller.log
         await until(lambda: log.recovery_point == log.log_end_offset)
         for index, now in broker.metadata.topics["t"].partitions.items():
             assert (now.leader, now.leader_epoch) == ((-1, 1) if index in hurt else (0, 0))
@@ -288,7 +288,7 @@ async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
             ) == [None]
             registration = served.broker.metadata.brokers[0]
             assert len(registration.cordoned_log_dirs or ()) == count
-            metadata_log = served.broker.metadata_log
+            metadata_log = served.broker.controller.log
             assert metadata_log.recovery_point == metadata_log.log_end_offset
 
 

@@ -68,9 +68,7 @@ class Broker:
             topics.replay_partition(partition_record(index))
         self.broker: Any = SimpleNamespace(
             groups=self.clients.coordinator,
-            admin=SimpleNamespace(
-                topics=SimpleNamespace(ensure_internal_topic=self._create_topic)
-            ),
+            admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
             node_id=7,
             authorizer=Authorizer(),

@@ -133,7 +133,7 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
     flush = rig.broker.log_syncs.flush
 
     async def cancelled_then_synced(log: PartitionLog) -> None:
-        assert (log, rig.assigned) == (rig.broker.metadata_log, target)
+        assert (log, rig.assigned) == (rig.broker.controller.log, target)
         rig.alter(source)
         await flush(log)
 

@@ -85,7 +85,7 @@ async def test_a_request_that_a_full_disk_refused_can_be_repeated(
     one = rig.producer(is_v2=is_v2)
     for name, (step, errors) in (STEPS_OF_V2 if is_v2 else STEPS_OF_V1).items():
         if name == failing:
-            await rig.broker.metadata_sync.sync()
+            await rig.broker.metadata_log.sync()
             before = dict(rig.table.by_id)
             files.fail(is_write, at=number, error=errno.ENOSPC, lasting=False)
             assert await step(one) is errors[number]
