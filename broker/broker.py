@@ -41,10 +41,9 @@ from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.record_walks import RecordWalks
 from odradek.broker.quotas.host_addresses import HostAddresses
 from odradek.broker.quotas.quotas import Quotas
-from odradek.broker.security.authentication import Authentication
-from odradek.broker.security.authorizer import AclAuthorizer, Authorizer
 from odradek.broker.security.sasl.login_listeners import LoginListeners
 from odradek.broker.security.sasl.scram_credentials import credential_of
+from odradek.broker.security.security import Security
 from odradek.broker.security.session import Session
 from odradek.broker.shares.shares import Shares
 from odradek.broker.shares.waiting import SlicedRead, WaitingRead
@@ -144,11 +143,11 @@ class Broker:
         self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
-        self.authentication = Authentication.of(
+        self.security = Security.of(
             config,
+            self.metadata,
             logins,
             open_tls(self.effective_config, self.disk, self.clock.now_ms),
-            self.metadata.delegation_tokens,
             self.clock.now_ms,
         )
         self._open_logs()
@@ -172,7 +171,7 @@ class Broker:
             self.config,
             lambda mechanism, name, is_token: credential_of(
                 self.metadata,
-                self.authentication.token_credentials,
+                self.security.token_credentials,
                 mechanism,
                 name,
                 is_token,
@@ -307,10 +306,6 @@ class Broker:
         if self.config.http_listener is not None:
             self.traffic = Traffic(self.metadata.topics)
             self.log_syncs.on_synced = self.traffic.syncs.add
-        rules = self.config.authorizer
-        self.authorizer = (
-            Authorizer() if rules is None else AclAuthorizer(self.metadata.acls, rules)
-        )
         self.quotas = Quotas(
             self.config, self.metadata.quotas, HostAddresses(), self.clock.timer_ms
         )
@@ -531,10 +526,10 @@ class Broker:
 
     def _follow_settings(self) -> None:
         """Pass changes of the broker's settings on; the log manager gets them first."""
-        self.authentication.logins.update_config(self.config)
+        self.security.logins.update_config(self.config)
         self.effective_config.on_change += [
             self.log_cleaner.update_config,
-            self.authentication.logins.update_config,
+            self.security.logins.update_config,
         ]
 
     # -- stopping ---------------------------------------------------------------------------------
@@ -656,7 +651,7 @@ class Broker:
 
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
-        if self.authentication.token_rules.hmacs is None:
+        if self.security.token_rules.hmacs is None:
             return
         for token in self.controller.remove_expired_tokens(self.clock.now_ms()):
             logger.info("the delegation token %s of %s has expired", token.token_id, token.owner)

@@ -146,14 +146,14 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
-         lambda: broker.authentication.logins.refresh_keys(disk)),
+         lambda: broker.security.logins.refresh_keys(disk)),
         ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_closed_segments),
     ]  # fmt: skip
-    if broker.authentication.tls is not None:
+    if broker.security.tls is not None:
         tasks += [
             ("checking certificates for changes", CHECK_CERTIFICATES_EVERY_MS, 0,
-             broker.authentication.tls.check_files),
+             broker.security.tls.check_files),
             ("checking certificates for expiry", WARN_OF_EXPIRY_EVERY_MS, 0,
-             broker.authentication.tls.warn_of_expiry),
+             broker.security.tls.warn_of_expiry),
         ]  # fmt: skip
     return tasks

@@ -80,7 +80,7 @@ REASONS = {
     """,
     "the clock itself, or handed on to what uses it": """
         broker/broker.py: __init__ _create_admin _create_control _create_maintenance
-        broker/broker.py: _create_pushed_records _create_request_services
+        broker/broker.py: _create_pushed_records
         broker/common/clock.py: __init__ now wall_clock_ms
         broker/lifecycle/running.py: open_broker
         broker/maintenance/cleaning/log_cleaner.py: _start_round

@@ -136,7 +136,7 @@ def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str |
     A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
     id is left out, because it gets UNKNOWN_TOPIC_ID.
     """
-    if not context.broker.authorizer.has_rules:
+    if not context.broker.security.authorizer.has_rules:
         return ()
     topics = dict.fromkeys(topic for topic, _ in context.sliced(iter(plan.wanted)))
     if plan.is_of_follower:

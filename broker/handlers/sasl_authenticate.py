@@ -30,7 +30,7 @@ def handle(
         response = SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error)
         )
-        return context.broker.authentication.logins.delayed(session, response)
+        return context.broker.security.logins.delayed(session, response)
     # As in Kafka, the message of a step without an error is empty.
     return SaslAuthenticateResponse(
         error_message="", auth_bytes=token, session_lifetime_ms=session_lifetime_ms

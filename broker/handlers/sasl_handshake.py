@@ -37,4 +37,4 @@ def handle(
             return response
     else:
         return SaslHandshakeResponse(mechanisms=mechanisms)
-    return context.broker.authentication.logins.delayed(session, response)
+    return context.broker.security.logins.delayed(session, response)

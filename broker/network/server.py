@@ -93,10 +93,8 @@ class Server:
     async def _connect_tls(
         self, listener: Listener, connection: Connection, client: socket.socket
     ) -> None:
-        assert self._broker.authentication.tls is not None
-        self._handshakes.begin(
-            client, connection, self._broker.authentication.tls.of(listener.name)
-        )
+        assert self._broker.security.tls is not None
+        self._handshakes.begin(client, connection, self._broker.security.tls.of(listener.name))
 
     def _set_buffer_sizes(self, sock: socket.socket) -> None:
         """Set the buffer sizes of accepted sockets, where they are configured.
@@ -118,7 +116,7 @@ class Server:
         self._all_closed.clear()
         self.connections.add(connection)
         self.opened_count += 1
-        self._broker.authentication.logins.begin(connection.session)
+        self._broker.security.logins.begin(connection.session)
         if self._is_finishing:  # it was being set up
             connection.finish()
         self._close_excess()

@@ -129,7 +129,7 @@ def writable_name(context: RequestContext, topic: ProduceTopicData | Target) -> 
             return None
         name = known.name
     if name in NOT_OF_CLIENTS or (
-        context.broker.authorizer.has_rules  # asked here, too: without a call
+        context.broker.security.authorizer.has_rules  # asked here, too: without a call
         and not context.authorize(AclOperation.WRITE, ResourceType.TOPIC, name, is_logged=False)
     ):
         return None

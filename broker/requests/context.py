@@ -105,7 +105,7 @@ class RequestContext(Struct, eq=False):
         `is_logged` is False where the client did not ask for this resource, or may be authorized
         by another one.
         """
-        session, authorizer = self.session, self.broker.authorizer
+        session, authorizer = self.session, self.broker.security.authorizer
         if not authorizer.has_rules:
             return True
         principal = session.principal or ANONYMOUS  # as `principal`, without the call: a hot path
@@ -123,13 +123,13 @@ class RequestContext(Struct, eq=False):
 
     def topic_filter(self) -> MayDescribe:
         """Whether the client may describe the topic of a name; None if it may describe all."""
-        if not self.broker.authorizer.has_rules:
+        if not self.broker.security.authorizer.has_rules:
             return None
         return partial(self.authorize, AclOperation.DESCRIBE, ResourceType.TOPIC, is_logged=False)
 
     def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may perform `operation` on at least one resource of the type."""
-        return self.broker.authorizer.allows_on_any(
+        return self.broker.security.authorizer.allows_on_any(
             self.principal, self.session.peer_host, operation, resource_type
         )
 

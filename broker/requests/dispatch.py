@@ -242,6 +242,7 @@ class Dispatcher:
         self._known = known
         self._now_ms = broker.clock.now_ms
         self._quotas = broker.quotas
+        self._log_syncs = broker.log_syncs
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
@@ -283,7 +284,7 @@ class Dispatcher:
 
         Raises NotSmallError if the handler does: then the request is to be served in slices.
         """
-        self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
+        self._log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
             self._meter(session, client_id, route, frame_bytes) if self._quotas.is_active else None
         )
@@ -415,8 +416,8 @@ class Dispatcher:
         """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
-            if self._broker.log_syncs.due:
-                due = self._broker.log_syncs.take_due()
+            if self._log_syncs.due:
+                due = self._log_syncs.take_due()
                 answer.retry = partial(retry_after_lost_write, route.handle, context, request)
                 answer.pending = self._when_synced(answer, {due[log]: log for log in due})
             return
@@ -436,7 +437,7 @@ class Dispatcher:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
                 refused = RawToken(b"")
-                refused.pending = self._broker.authentication.logins.delayed(session, None)
+                refused.pending = self._broker.security.logins.delayed(session, None)
                 return refused
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
         if not guard.admits(session, api_key):
@@ -477,7 +478,7 @@ class Dispatcher:
         The response may reveal what a coordinator has just written for another request, to a log
         that has reached its flush.messages. It is sent once that write is synced.
         """
-        syncs = self._broker.log_syncs.coordinators
+        syncs = self._log_syncs.coordinators
         if not syncs or not answer.awaits_coordinator:
             return None
         answer.awaits_coordinator = False

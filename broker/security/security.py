@@ -1,4 +1,4 @@
-"""What says who a client is: logins, the certificates of TLS listeners, and delegation tokens."""
+"""Who a client is, and what it may do: all parts of the broker that say so."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.delegation_tokens import DelegationTokens
+from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.token_changes import TokenRules
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
 
+from .authorizer import AclAuthorizer, Authorizer
 from .sasl.login_listeners import LoginListeners
 from .sasl.token_credentials import TokenCredentials
 
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
     from .tls.tls_listeners import TlsListeners  # imported only if used
 
 
-@dataclass(frozen=True, slots=True)
-class Authentication:
-    """`tls` is None without TLS listeners."""
+@dataclass(slots=True)
+class Security:
+    """Logins by SASL, the certificates of TLS listeners, delegation tokens, and ACLs.
 
+    `tls` is None without TLS listeners.
+    """
+
+    authorizer: Authorizer
     logins: LoginListeners
     tls: TlsListeners | None
     token_rules: TokenRules
@@ -31,17 +36,23 @@ class Authentication:
     def of(
         cls,
         config: BrokerConfig,
+        metadata: ClusterMetadata,
         logins: LoginListeners,
         tls: TlsListeners | None,
-        tokens: DelegationTokens,
         now_ms: Callable[[], int],
-    ) -> Authentication:
+    ) -> Security:
         """`now_ms` is the wall clock."""
-        secret_key = config.delegation_token_secret_key
+        rules = config.authorizer
+        tokens, secret_key = metadata.delegation_tokens, config.delegation_token_secret_key
         hmacs = TokenHmacs(secret_key, tokens) if secret_key else None
-        token_rules = TokenRules(
-            hmacs=hmacs,
-            max_lifetime_ms=config.delegation_token_max_lifetime_ms,
-            expiry_time_ms=config.delegation_token_expiry_time_ms,
+        return cls(
+            authorizer=Authorizer() if rules is None else AclAuthorizer(metadata.acls, rules),
+            logins=logins,
+            tls=tls,
+            token_rules=TokenRules(
+                hmacs=hmacs,
+                max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+                expiry_time_ms=config.delegation_token_expiry_time_ms,
+            ),
+            token_credentials=TokenCredentials(tokens, hmacs, now_ms),
         )
-        return cls(logins, tls, token_rules, TokenCredentials(tokens, hmacs, now_ms))

@@ -37,9 +37,9 @@ def remove_access(broker: Broker, *, kept_user: str) -> None:
         deletions = [ScramDeletion(name, mechanism) for name in users if name != kept_user]
         controller.alter_scram_credentials(deletions, [], now_ms)
     controller.delete_acls([EVERY_ACL], now_ms)
-    hmacs = broker.authentication.token_rules.hmacs
+    hmacs = broker.security.token_rules.hmacs
     for token in [*metadata.delegation_tokens.by_id.values()] if hmacs else []:
         assert hmacs is not None
         controller.expire_token(
-            hmacs.of(token.token_id), -1, token.owner, broker.authentication.token_rules, now_ms
+            hmacs.of(token.token_id), -1, token.owner, broker.security.token_rules, now_ms
         )

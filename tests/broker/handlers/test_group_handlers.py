@@ -71,7 +71,7 @@ class Broker:
             admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
             node_id=7,
-            authorizer=Authorizer(),
+            security=SimpleNamespace(authorizer=Authorizer()),
             advertised=lambda *_: ("localhost", 9092),
             topic_name=self._topic_name,
         )

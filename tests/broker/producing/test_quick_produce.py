@@ -152,7 +152,7 @@ class Side:
         )
         loop = asyncio.get_running_loop()
         self.broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
-        self.broker.authorizer = RefusesSecrets()
+        self.broker.security.authorizer = RefusesSecrets()
         self.waits = 0  # how many responses had to wait
         self._dispatcher = Dispatcher(
             self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches()
@@ -492,7 +492,7 @@ async def test_a_disk_that_fails_under_the_quick_path_is_answered_as_by_the_care
     for name, handle in (("quick", produce.handle), ("careful", serve_carefully)):
         files = FullDisk()
         side = Side(tmp_path / name, handle, files)
-        side.broker.authorizer = Authorizer()
+        side.broker.security.authorizer = Authorizer()
         await side.create({"plain": {}, "secret": {}})
         files.is_full = True
         request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)

@@ -1026,7 +1026,7 @@ class Rig:
     ) -> tuple[Any, list[str]]:
         """The answer and the checks that were made for it."""
         authorizer = RecordingAuthorizer(refused)
-        self.broker.authorizer = authorizer
+        self.broker.security.authorizer = authorizer
         request = build(request_class(HANDLERS[api]), version, **values)
         answer = handled(request_context(self.broker, version, NOW_MS), request)
         if inspect.isawaitable(answer):
