@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.admin.admin import Admin
@@ -34,6 +34,7 @@ from odradek.broker.fetching.fetch_sessions import FetchSessions
 from odradek.broker.fetching.fetching import Fetching
 from odradek.broker.maintenance.cleaning.cleaner_pool import CleanerPool
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
+from odradek.broker.maintenance.log_maintenance import LogMaintenance
 from odradek.broker.maintenance.log_mover import LogMover
 from odradek.broker.maintenance.log_recovery import LogRecovery
 from odradek.broker.maintenance.metadata_log import MetadataLog
@@ -216,7 +217,6 @@ class Broker:
             max_waiting_bytes=lambda: self.config.queued_bytes_limit,
         )
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.clock.timer_ms)
-        self.log_moves = LogMoves(self.log_manager, self.files)
         self.disk_space = DiskSpace(
             self.log_manager,
             self.files,
@@ -281,7 +281,13 @@ class Broker:
             now_ms,
             large_may_wait=self._other_processes_read_logs,
         )
-        settle_moves(self.config, self._topic_config, self.log_moves, self.metadata, now_ms)
+        settle_moves(
+            self.config,
+            self._topic_config,
+            LogMoves(self.log_manager, self.files),
+            self.metadata,
+            now_ms,
+        )
 
     @property
     def _other_processes_read_logs(self) -> bool:
@@ -339,13 +345,13 @@ class Broker:
 
     def _create_maintenance(self) -> None:
         """Create the recovery and cleaning of logs; lifecycle/running.py starts them."""
-        self.log_recovery = LogRecovery(
+        recovery = LogRecovery(
             self.log_manager,
             topic_config=self._topic_config,
             on_ready=self._log_recovered,
             now_ms=self.clock.now_ms,
         )
-        self.log_cleaner = LogCleaner(
+        cleaner = LogCleaner(
             manager=self.log_manager,
             retention=RetentionCheck(
                 self.log_manager, self.fetching.cold_reads, self.disk, self.clock.now_ms
@@ -357,6 +363,19 @@ class Broker:
             now_ms=self.clock.now_ms,
             timer_ms=self.clock.timer_ms,
         )
+        mover = LogMover(
+            moves=LogMoves(self.log_manager, self.files),
+            in_force=self.effective_config,
+            topics=self.metadata.topics,
+            assign=self._assign_directory,
+            assigned=self._directory_assigned,
+            log_syncs=self.log_syncs,
+            log_cleaner=cleaner,
+            disk=self.disk,
+            cold_reads=self.fetching.cold_reads,
+            in_background=self.background.start,
+        )
+        self.maintenance = LogMaintenance(recovery, cleaner, mover)
         self.topic_logs = TopicLogs(
             log_manager=self.log_manager,
             disk=self.disk,
@@ -367,40 +386,23 @@ class Broker:
 
     def _create_control(self) -> None:
         """Create what decides on changes of metadata, groups and transactions."""
-        self._create_log_mover(
-            lambda partition, directory_id: self.controller.assign_directory(
-                *partition, directory_id, self.clock.now_ms()
-            ),
-            lambda _: self.log_syncs.flush(self.controller.log),
-        )
         self._create_admin()
         self._load_coordinators()
         self._create_pushed_records()
-        self.log_mover.resume()
+        self.maintenance.mover.resume()
         self.effective_config.on_change += [
             self.admin.topics.update_config,
             self._cordon,
             self.group_configs.update,
         ]
 
-    def _create_log_mover(
-        self,
-        assign: Callable[[TopicPartition, bytes], object],
-        assigned: Callable[[TopicPartition], Awaitable[None]],
-    ) -> None:
-        """Create what moves logs between directories. See LogMover."""
-        self.log_mover = LogMover(
-            moves=self.log_moves,
-            in_force=self.effective_config,
-            topics=self.metadata.topics,
-            assign=assign,
-            assigned=assigned,
-            log_syncs=self.log_syncs,
-            log_cleaner=self.log_cleaner,
-            disk=self.disk,
-            cold_reads=self.fetching.cold_reads,
-            in_background=self.background.start,
-        )
+    def _assign_directory(self, partition: TopicPartition, directory_id: bytes) -> None:
+        """Record in the metadata that a replica is in a directory. Raises ApiError."""
+        self.controller.assign_directory(*partition, directory_id, self.clock.now_ms())
+
+    async def _directory_assigned(self, partition: TopicPartition) -> None:  # noqa: ARG002 # of all
+        """Return when that is on the disk. Raises ApiError."""
+        await self.log_syncs.flush(self.controller.log)
 
     def _create_admin(self) -> None:
         """Create what changes topics, quotas and configurations."""
@@ -411,7 +413,7 @@ class Broker:
             controller=self.controller,
             metadata_sync=self.metadata_log.log_sync,
             topic_logs=self.topic_logs,
-            log_cleaner=self.log_cleaner,
+            log_cleaner=self.maintenance.cleaner,
             on_created=lambda topic: self.coordinator_logs.topic_created(topic),
             on_enlarged=lambda *added: self.coordinator_logs.partitions_created(*added),
             now_ms=self.clock.now_ms,
@@ -528,7 +530,7 @@ class Broker:
         """Pass changes of the broker's settings on; the log manager gets them first."""
         self.security.logins.update_config(self.config)
         self.effective_config.on_change += [
-            self.log_cleaner.update_config,
+            self.maintenance.cleaner.update_config,
             self.security.logins.update_config,
         ]
 
@@ -562,9 +564,7 @@ class Broker:
 
     async def _end_background_work(self) -> None:
         """End what works on the logs beside requests, so that they can be closed."""
-        self.log_mover.close()
-        await self.log_recovery.close()
-        await self.log_cleaner.close()
+        await self.maintenance.close()
         for walks in (self.record_walks, self.fetching.walks):
             await walks.close()
         await self.background.wait()
@@ -695,13 +695,13 @@ class Broker:
             logger.error("the metadata log does not name the cordoned directories: %s", error)
 
     def _log_recovered(self, log: PartitionLog) -> None:
-        self.log_cleaner.log_recovered(log)
+        self.maintenance.cleaner.log_recovered(log)
         self._lead(log.topic, log.partition, log.config)
 
     def _space_is_free(self, directory: DataDirectory) -> None:
         """Recover and create the logs that had to wait because the disk was full."""
         to_recover, not_created = self.log_manager.space_again(directory)
-        self.log_recovery.begin(self.config.num_recovery_threads_per_data_dir, to_recover)
+        self.maintenance.recovery.begin(self.config.num_recovery_threads_per_data_dir, to_recover)
         for name, index in not_created:
             self._lead(name, index, self._topic_config(name))
 

@@ -115,7 +115,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager = broker.log_manager
-    disk, cleaner = broker.disk, broker.log_cleaner
+    disk, cleaner = broker.disk, broker.maintenance.cleaner
 
     async def remove_deleted() -> None:
         while due := manager.deletions.take_due():

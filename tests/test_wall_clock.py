@@ -79,7 +79,7 @@ REASONS = {
         coordinator/transactions/completion.py: _try _write_markers write_completed
     """,
     "the clock itself, or handed on to what uses it": """
-        broker/broker.py: __init__ _create_admin _create_control _create_maintenance
+        broker/broker.py: __init__ _assign_directory _create_admin _create_maintenance
         broker/broker.py: _create_pushed_records
         broker/common/clock.py: __init__ now wall_clock_ms
         broker/lifecycle/running.py: open_broker

@@ -49,7 +49,7 @@ async def handle(
 
 async def move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
     try:
-        prepared = context.broker.log_mover.alter(topic, index, path)
+        prepared = context.broker.maintenance.mover.alter(topic, index, path)
     except ApiError as error:
         return error.code
     refusal = await asyncio.shield(prepared) if prepared is not None else None

@@ -37,7 +37,7 @@ def watch_directories(broker: Broker) -> None:
 def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     """Handle one failure, on the loop, after the log manager has taken the directory offline."""
     manager = broker.log_manager
-    broker.log_cleaner.directory_failed(directory)
+    broker.maintenance.cleaner.directory_failed(directory)
     for log in manager.logs():
         if manager.directory_of(log) is directory:
             log.notify_waiters()

@@ -140,14 +140,14 @@ class RunningBroker:
         warning = exposure_warning(broker.config, bound)
         if warning is not None:
             logger.warning("%s", warning)
-        broker.log_cleaner.start()
+        broker.maintenance.cleaner.start()
         logger.info(
             "started: node %d of cluster %s, %d topics",
             broker.node_id,
             broker.cluster_id,
             len(broker.metadata.topics),
         )
-        broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
+        broker.maintenance.recovery.begin(broker.config.num_recovery_threads_per_data_dir)
         self.periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
 
     async def stop(self) -> None:

@@ -192,14 +192,14 @@ class Service:
 
     async def run_retention(self, _: calls.RunRetention) -> None:
         """Delete what retention may delete now."""
-        await self._broker.log_cleaner.retention.run(lambda _: True)
+        await self._broker.maintenance.cleaner.retention.run(lambda _: True)
 
     async def run_compaction(self, _: calls.RunCompaction) -> None:
         """Clean all compacted topics up to their ends."""
         for log in self._broker.log_manager.logs():
             if log.config.compact and log.is_online:
                 log.roll(self._clock.wall_ms())
-        await self._broker.log_cleaner.clean_now()
+        await self._broker.maintenance.cleaner.clean_now()
 
     async def set_clock(self, call: calls.SetClock) -> None:
         """Set the wall clock."""

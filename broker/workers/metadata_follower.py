@@ -67,7 +67,7 @@ class MetadataFollower:
             partitions = [
                 TopicPartition(topic.name, index) for topic in deleted for index in topic.partitions
             ]
-            async with broker.log_cleaner.paused(partitions):
+            async with broker.maintenance.cleaner.paused(partitions):
                 await broker.topic_logs.delete(deleted)
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:

@@ -29,6 +29,7 @@ from odradek.storage.directories.data_directory import DataDirectory, OpenedDire
 from odradek.storage.directories.log_share import LogShare
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from odradek.storage.topic_partition import TopicPartition
 
 from .remote_assignments import RemoteAssignments
 
@@ -95,8 +96,13 @@ class WorkerBroker(Broker):
             groups=NoGroups(),
         )
         self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
-        self._create_log_mover(self._assignments.assign, self._assignments.assigned)
-        self.log_mover.resume()
+        self.maintenance.mover.resume()
+
+    def _assign_directory(self, partition: TopicPartition, directory_id: bytes) -> None:
+        self._assignments.assign(partition, directory_id)
+
+    async def _directory_assigned(self, partition: TopicPartition) -> None:
+        await self._assignments.assigned(partition)
 
     # -- what differs while it serves --------------------------------------------------------------
 

@@ -166,8 +166,10 @@ class Worker:
             )
             for listener in self._broker.config.open_listeners
         ]
-        self._broker.log_cleaner.start()
-        self._broker.log_recovery.begin(self._broker.config.num_recovery_threads_per_data_dir)
+        self._broker.maintenance.cleaner.start()
+        self._broker.maintenance.recovery.begin(
+            self._broker.config.num_recovery_threads_per_data_dir
+        )
         return self._start_servers(bound)
 
     def _start_servers(self, bound: Sequence[BoundListener]) -> tuple[Server, Monitoring | None]:
@@ -230,7 +232,7 @@ class Worker:
     def _directory_failed(self, directory: DataDirectory) -> None:
         """Report a failure, after the log manager has taken the directory offline."""
         manager = self._broker.log_manager
-        self._broker.log_cleaner.directory_failed(directory)
+        self._broker.maintenance.cleaner.directory_failed(directory)
         for log in manager.logs():
             if manager.directory_of(log) is directory:
                 log.notify_waiters()

@@ -258,7 +258,7 @@ async def move(rig: Rig) -> None:
 
 
 async def clean(rig: Rig) -> None:
-    rig.broker.log_cleaner.start()
+    rig.broker.maintenance.cleaner.start()
     segment = rig.broker.log_manager.get("c", 0).segments[0]
     await rig.until(lambda: rig.broker.log_manager.get("c", 0).segments[0] is not segment)
 

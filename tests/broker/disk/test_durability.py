@@ -312,7 +312,7 @@ async def test_a_sync_that_fails_after_a_move_is_the_old_directory_s_failure(
     files.close_gate(log)
     producing = asyncio.create_task(served.produce("t", batch_of(b"v"), [log.partition]))
     assert await is_waiting(producing)
-    broker.log_mover.alter(*log.key, str(home))
+    broker.maintenance.mover.alter(*log.key, str(home))
     await until(lambda: log.directory.parent == home)
     files.fail(below(source, "fsync"), lasting=False)
     files.gate.set()

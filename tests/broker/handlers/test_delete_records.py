@@ -20,7 +20,9 @@ from odradek.protocol.messages.delete_records import (
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.moving.log_moves import LogMoves
 from odradek.storage.retention import delete_old_segments
 from tests.support.contexts import handled, request_context
 from tests.support.log_box import batch_of, values_from
@@ -129,7 +131,7 @@ async def test_a_log_that_is_offline_keeps_its_records(rig: Rig) -> None:
 async def test_log_directories_tell_of_a_log_on_its_way(rig: Rig) -> None:
     manager = rig.broker.log_manager
     [target] = [one for one in manager.directories if one.path.name == "two"]
-    future = rig.broker.log_moves.begin(rig.log, target)
+    future = LogMoves(rig.broker.log_manager, Files()).begin(rig.log, target)
     plan = future.next_copy()
     assert plan is not None
     plan.run()

@@ -198,7 +198,7 @@ async def test_nothing_is_written_if_the_sync_of_the_beginning_fails(rig: Rig) -
     home = rig.served.broker.config.metadata_directory
     away = next(each for each in rig.served.broker.config.data_directories if each != home)
     if not rig.coordinator_log.directory.is_relative_to(away):
-        rig.served.broker.log_mover.alter(TRANSACTION_STATE_TOPIC, 0, str(away))
+        rig.served.broker.maintenance.mover.alter(TRANSACTION_STATE_TOPIC, 0, str(away))
     await until(lambda: rig.coordinator_log.directory.is_relative_to(away))
     logs = [rig.log("t", partition) for partition in (0, 1)]
     logs = [log for log in logs if log.directory.is_relative_to(home)]

@@ -41,11 +41,11 @@ async def test_a_cleaned_log_moves_with_its_checkpoint_and_is_deleted_with_it(
 ) -> None:
     log = broker.log_manager.get("t", 0)
     fill(log)
-    broker.log_cleaner.start()
+    broker.maintenance.cleaner.start()
     here = broker.log_manager.directory_of(log)
     [there] = [one for one in broker.log_manager.directories if one is not here]
     await until(lambda: checkpoint(here.path) == {("t", 0): 300})
-    broker.log_mover.alter("t", 0, str(there.path))
+    broker.maintenance.mover.alter("t", 0, str(there.path))
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})
     assert checkpoint(here.path) == {}
     assert left_in(log) == newest()
@@ -58,9 +58,9 @@ async def test_a_move_calls_off_the_round_and_ends_before_the_next(broker: Broke
     fill(log)
     here = broker.log_manager.directory_of(log)
     [there] = [one for one in broker.log_manager.directories if one is not here]
-    broker.log_cleaner.start()
-    await until(lambda: broker.log_cleaner.status().cleaning)
-    broker.log_mover.alter("t", 0, str(there.path))
+    broker.maintenance.cleaner.start()
+    await until(lambda: broker.maintenance.cleaner.status().cleaning)
+    broker.maintenance.mover.alter("t", 0, str(there.path))
     await until(lambda: broker.log_manager.directory_of(log) is there)
     assert checkpoint(here.path) == {}
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})

@@ -71,7 +71,7 @@ class Rig:
         self.log.append(batch_of(*values), now_ms=NOW_MS)
 
     def alter(self, name: str, topic: str = "t", index: int = 0) -> None:
-        self.broker.log_mover.alter(topic, index, f"{self.root}/{name}")
+        self.broker.maintenance.mover.alter(topic, index, f"{self.root}/{name}")
 
     async def settled(self) -> None:
         """Return when nothing moves any more, nor waits to be written down."""
@@ -208,7 +208,7 @@ async def test_a_move_that_is_held_back_ends_with_the_broker(
     await rig.limit("0")
     rig.alter(rig.elsewhere)
     await asyncio.sleep(0)
-    rig.broker.log_mover.close()
+    rig.broker.maintenance.mover.close()
     async with asyncio.timeout(30):
         await rig.settled()
 

@@ -63,7 +63,7 @@ class Rig:
         self.log.increment_log_start_offset(4)
 
     def check(self) -> "asyncio.Task[None]":
-        return asyncio.ensure_future(self.broker.log_cleaner.retention.run(lambda _: True))
+        return asyncio.ensure_future(self.broker.maintenance.cleaner.retention.run(lambda _: True))
 
     async def begin(self) -> "asyncio.Task[None]":
         """A check that has come to its first rename."""
@@ -124,7 +124,7 @@ async def test_a_move_waits_until_the_files_are_renamed(rig: Rig) -> None:
     check = await rig.begin()
     here = rig.broker.log_manager.directory_of(rig.log)
     [there] = [one for one in rig.broker.log_manager.directories if one is not here]
-    rig.broker.log_mover.alter("t", 0, str(there.path))
+    rig.broker.maintenance.mover.alter("t", 0, str(there.path))
     await asyncio.sleep(0.05)
     assert rig.broker.log_manager.directory_of(rig.log) is here
     rig.files.may_go_on.set()
@@ -150,5 +150,5 @@ async def test_files_are_renamed_although_the_check_is_cancelled(rig: Rig) -> No
     check.cancel()
     await asyncio.wait([check])
     rig.files.may_go_on.set()
-    await rig.broker.log_cleaner.retention.close()
+    await rig.broker.maintenance.cleaner.retention.close()
     assert len(list(rig.log.directory.glob("*.log.deleted"))) == 2
