@@ -131,17 +131,15 @@ class Broker:
         self.config = config
         self.loop = loop
         self.clock = Clock(now_ms, timer_ms)
-        self.files = files or Files()
+        files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
-        self.is_closing = False
         self.background = BackgroundTasks(loop)
         self.remote_transactions: RemoteTransactions | None = None  # set in a worker
         self._check_topic_of_telemetry()
         logins = self._create_logins()
-        reading = self._open_directories()
+        reading = self._open_directories(files)
         self._create_disk_services()
         self.nodes = Nodes(config, self.log_manager.share, [ports, *worker_ports])
-        self.node_id = self.nodes.own_id
         self._open_metadata(reading)
         self._apply_stored_settings()
         self.security = Security.of(
@@ -183,15 +181,15 @@ class Broker:
             self.clock.now,
         )
 
-    def _open_directories(self) -> MetadataReading | None:
+    def _open_directories(self, files: Files) -> MetadataReading | None:
         """Lock, check and open the data directories.
 
         Returns the content of the metadata log, or None if there is no log yet.
         """
-        preflight = Preflight(self.config, self.files)
+        preflight = Preflight(self.config, files)
         self.log_manager = LogManager.open(
             self.config,
-            files=self.files,
+            files=files,
             timer_ms=self.clock.timer_ms,
             inspect=preflight.check,
             workers=self.config.odradek_workers,
@@ -200,13 +198,12 @@ class Broker:
 
     def _create_disk_services(self) -> None:
         """Create what reads and syncs the logs beside the event loop."""
-        self.cluster_id = self.log_manager.cluster_id
         self.disk = DiskExecutor(self.loop)
         # Those of `fetching` are others, so that clients that read never hold up those that write.
         self.record_walks = RecordWalks(lambda: self.config.queued_bytes_limit)
         self.fetching = Fetching(
             loop=self.loop,
-            files=self.files,
+            files=self.log_manager.files,
             disk=self.disk,
             sessions=FetchSessions(
                 self.config.max_incremental_fetch_session_cache_slots,
@@ -219,7 +216,7 @@ class Broker:
         self.log_syncs = LogSyncs(self.log_manager, self.disk, self.clock.timer_ms)
         self.disk_space = DiskSpace(
             self.log_manager,
-            self.files,
+            self.log_manager.files,
             self.disk,
             min_free_bytes=lambda: self.config.odradek_min_free_bytes,
             on_space=self._space_is_free,
@@ -235,20 +232,22 @@ class Broker:
     def _open_metadata(self, reading: MetadataReading | None) -> None:
         """Replay the metadata log; the first start creates it."""
         now_ms = self.clock.now_ms()
-        kraft_log = open_metadata(self.config, self.log_manager, self.files, now_ms, reading)
+        kraft_log = open_metadata(
+            self.config, self.log_manager, self.log_manager.files, now_ms, reading
+        )
         self.metadata = kraft_log.metadata
         self.controller = Controller(
             kraft_log,
             lambda: topic_rules(
                 self.config,
-                self.node_id,
+                self.nodes.own_id,
                 [directory.directory_id for directory in self.log_manager.data_directories],
                 cordoned_ids(self.config, self.log_manager),
             ),
         )
         keeper = SnapshotKeeper(
             self.controller.log,
-            self.files,
+            self.log_manager.files,
             self.log_manager.deletions,
             SnapshotRules.of(self.config),
             now_ms=self.clock.timer_ms(),
@@ -284,7 +283,7 @@ class Broker:
         settle_moves(
             self.config,
             self._topic_config,
-            LogMoves(self.log_manager, self.files),
+            LogMoves(self.log_manager, self.log_manager.files),
             self.metadata,
             now_ms,
         )
@@ -292,12 +291,12 @@ class Broker:
     @property
     def _other_processes_read_logs(self) -> bool:
         """Other processes know no files but the system's own. Some tests have others."""
-        return type(self.files) is Files
+        return type(self.log_manager.files) is Files
 
     def _register(self) -> None:
         """Register the broker in the metadata log, and lead its partitions."""
         self.registered_directories = self.log_manager.data_directories
-        self.broker_epoch = register_broker(
+        register_broker(
             self.config,
             self.controller,
             self.log_manager,
@@ -320,19 +319,18 @@ class Broker:
 
     def _begin_slice(self, state: tuple[Due, NonBlockingReads | None] | None) -> None:
         """Set what the code of a request finds in the broker: its fsyncs, and its attempt."""
-        self.log_syncs.due, self.files.nonblocking = state or ({}, None)
+        self.log_syncs.due, self.log_manager.files.nonblocking = state or ({}, None)
 
     def _end_slice(self) -> tuple[Due, NonBlockingReads | None]:
         """Take away what `_begin_slice` sets, because another request runs next."""
-        attempt, self.files.nonblocking = self.files.nonblocking, None
+        attempt, self.log_manager.files.nonblocking = self.log_manager.files.nonblocking, None
         return self.log_syncs.take_due(), attempt
 
     def _create_telemetry(self) -> None:
         """Create what takes the metrics of clients. They are shown if there is an HTTP listener."""
         config, shows = self.config, self.traffic is not None
-        self.subscriptions = Subscriptions(self.metadata.configs)
         self.telemetry = ClientTelemetry(
-            subscriptions=self.subscriptions,
+            subscriptions=Subscriptions(self.metadata.configs),
             series=ClientSeries(
                 config.odradek_telemetry_max_series if shows else 0,
                 config.odradek_telemetry_max_client_series,
@@ -356,7 +354,7 @@ class Broker:
             retention=RetentionCheck(
                 self.log_manager, self.fetching.cold_reads, self.disk, self.clock.now_ms
             ),
-            checkpoints=CleanerCheckpoints(self.log_manager, self.files),
+            checkpoints=CleanerCheckpoints(self.log_manager, self.log_manager.files),
             pool=CleanerPool(lambda: self.config),
             disk=self.disk,
             config=lambda: self.config,
@@ -364,7 +362,7 @@ class Broker:
             timer_ms=self.clock.timer_ms,
         )
         mover = LogMover(
-            moves=LogMoves(self.log_manager, self.files),
+            moves=LogMoves(self.log_manager, self.log_manager.files),
             in_force=self.effective_config,
             topics=self.metadata.topics,
             assign=self._assign_directory,
@@ -428,7 +426,10 @@ class Broker:
             now_ms=self.clock.now_ms,
         )
         applied_config = AppliedConfig(
-            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
+            self.effective_config,
+            self.metadata.configs,
+            self.log_manager,
+            self.telemetry.subscriptions,
         )
         configs = ConfigAdmin(
             applied_config=applied_config,
@@ -558,7 +559,9 @@ class Broker:
         except ApiError as error:
             logger.error("the metadata log does not record that the broker stopped: %s", error)
         await self.disk.run(
-            self.log_manager.close, now_ms=self.clock.timer_ms(), broker_epoch=self.broker_epoch
+            self.log_manager.close,
+            now_ms=self.clock.timer_ms(),
+            broker_epoch=self.metadata.brokers[self.config.node_id].broker_epoch,
         )
         self.disk.close()
 
@@ -567,8 +570,7 @@ class Broker:
         await self.maintenance.close()
         for walks in (self.record_walks, self.fetching.walks):
             await walks.close()
-        await self.background.wait()
-        self.is_closing = True
+        await self.background.close()
 
     # -- what handlers ask ------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
 
     async def remove_deleted() -> None:
         while due := manager.deletions.take_due():
-            failed = await disk.run(remove_paths, broker.files, due)
+            failed = await disk.run(remove_paths, broker.log_manager.files, due)
             manager.deletions.note(due, failed)
 
     async def expire_producers() -> None:

@@ -73,8 +73,8 @@ def is_valid(request: ApiVersionsRequest) -> bool:
 def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
     """Whether the client expects another cluster or node, and so must bootstrap again."""
     broker = context.broker
-    wrong_cluster = request.cluster_id not in (None, broker.cluster_id)
-    return wrong_cluster or request.node_id not in (-1, broker.node_id)
+    wrong_cluster = request.cluster_id not in (None, broker.log_manager.cluster_id)
+    return wrong_cluster or request.node_id not in (-1, broker.nodes.own_id)
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:

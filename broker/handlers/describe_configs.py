@@ -153,7 +153,7 @@ def overrides_of_all_brokers(
 
 
 def check_broker_id(context: RequestContext, name: str) -> None:
-    node_id = context.broker.node_id
+    node_id = context.broker.nodes.own_id
     if node_id_of(name) != node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}, not {name}")
 

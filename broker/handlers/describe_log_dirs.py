@@ -55,7 +55,8 @@ class Sizes(NamedTuple):
 
 def sizes_in(context: RequestContext, path: Path) -> Sizes:
     """Measure a directory. Can run on any thread. Raises OSError."""
-    files, manager = context.broker.files, context.broker.log_manager
+    manager = context.broker.log_manager
+    files = manager.files
     not_open = [log for log in manager.not_open() if log.directory.path == path]
     return Sizes(
         files.total_bytes(path),

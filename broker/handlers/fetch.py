@@ -584,7 +584,7 @@ def refuse_replica(
     answer = partition_with_error(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
     if context.api_version >= FIRST_VERSION_WITH_LEADER:
         leader = FetchLeaderIdAndEpoch(
-            leader_id=context.broker.node_id, leader_epoch=log.leader_epoch
+            leader_id=context.broker.nodes.own_id, leader_epoch=log.leader_epoch
         )
         answer = replace(answer, current_leader=leader)  # type: ignore[type-var] # schema.py hides the base
     return answer

@@ -112,7 +112,7 @@ def find(
         )
     host, port = context.advertised()
     return FindCoordinatorResult(
-        key=key, node_id=context.broker.node_id, host=host, port=port, error_message=""
+        key=key, node_id=context.broker.nodes.own_id, host=host, port=port, error_message=""
     )
 
 

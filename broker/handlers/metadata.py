@@ -218,8 +218,8 @@ def respond(
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=rack)
             for node in context.nodes()
         ],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=broker.log_manager.cluster_id,
+        controller_id=broker.nodes.own_id,
         topics=topics,
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations

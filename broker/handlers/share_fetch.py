@@ -171,11 +171,13 @@ class Fetch:
         broker = self._context.broker
         wait_ms = self._request.max_wait_ms
         if self._context.slices is not None:
-            read = ShareRead(broker.shares, broker.files, self._call(), self._context.step)
+            read = ShareRead(
+                broker.shares, broker.log_manager.files, self._call(), self._context.step
+            )
             return self._respond_later(
                 SlicedRead(read, broker.loop, broker.clock.now, broker.fetching.cold_reads, wait_ms)
             )
-        read = ShareRead(broker.shares, broker.files, self._call())
+        read = ShareRead(broker.shares, broker.log_manager.files, self._call())
         answers = read_or_wait(
             read, wait_ms, broker.loop, broker.clock.now, broker.fetching.cold_reads
         )

@@ -45,7 +45,7 @@ def directory_failed(broker: Broker, directory: DataDirectory) -> None:
     reason = _why_fatal(broker, directory)
     if reason is not None and not broker.failure.done():
         broker.failure.set_result(reason)
-    if reason is None and not broker.is_closing:
+    if reason is None and not broker.background.is_closed:
         broker.background.start(_record_failure(broker, directory))
 
 

@@ -143,8 +143,8 @@ class RunningBroker:
         broker.maintenance.cleaner.start()
         logger.info(
             "started: node %d of cluster %s, %d topics",
-            broker.node_id,
-            broker.cluster_id,
+            broker.nodes.own_id,
+            broker.log_manager.cluster_id,
             len(broker.metadata.topics),
         )
         broker.maintenance.recovery.begin(broker.config.num_recovery_threads_per_data_dir)

@@ -59,7 +59,7 @@ class Server:
             frame_memory=self._frame_memory,
             group_turns=broker.turns.group,
             large_turns=broker.turns.large,
-            files=broker.files,
+            files=broker.log_manager.files,
             disk=broker.disk,
             receive_view=memoryview(bytearray(SHARED_BYTES)),
             opened=self._opened,

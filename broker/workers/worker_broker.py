@@ -58,13 +58,13 @@ class WorkerBroker(Broker):
 
     # -- the steps of the constructor that differ --------------------------------------------------
 
-    def _open_directories(self) -> MetadataReading:
+    def _open_directories(self, files: Files) -> MetadataReading:
         opened = OpenedDirectories()
-        opened.online = [shared_directory(self.files, each) for each in self._start.directories]
+        opened.online = [shared_directory(files, each) for each in self._start.directories]
         opened.offline = dict(self._start.offline)
         self.log_manager = LogManager(
             self.config,
-            self.files,
+            files,
             opened,
             self.clock.timer_ms,
             share=LogShare(self._start.process, self.config.odradek_workers),
@@ -88,7 +88,10 @@ class WorkerBroker(Broker):
 
     def _create_control(self) -> None:
         self.applied_config = AppliedConfig(
-            self.effective_config, self.metadata.configs, self.log_manager, self.subscriptions
+            self.effective_config,
+            self.metadata.configs,
+            self.log_manager,
+            self.telemetry.subscriptions,
         )
         self.markers = MarkerWriter(
             partition_exists=lambda *_: True,

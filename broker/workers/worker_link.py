@@ -235,7 +235,7 @@ class WorkerLink:
             text = "worker %d (process %d) serves as node %d: %s listens on %s:%d"
             pid = self._child.pid if self._child is not None else 0
             where = (item.listener.name, item.listener.host or "*", item.port)
-            logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
+            logger.info(text, self.process, pid, self._broker.nodes.own_id + self.process, *where)
 
     async def _kill_if_silent(self) -> None:
         """End the process if it hangs."""

@@ -135,7 +135,7 @@ class WorkerPool:
         return is_serving
 
     def _change_levels(self, node_id: int, changes: Sequence[ConfigChange]) -> None:
-        process = node_id - self._broker.node_id
+        process = node_id - self._broker.nodes.own_id
         self._workers[process - 1].send(ChangeLogLevels(changes))
 
     def _appended(self, _log: PartitionLog) -> None:

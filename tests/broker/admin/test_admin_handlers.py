@@ -166,7 +166,7 @@ async def test_metadata_describes_a_topic_in_the_answer_that_creates_it(rig: Rig
     answer = await rig.ask(request, 12)
     [topic] = answer.topics
     assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, 1)
-    assert topic.partitions[0].leader_id == rig.broker.node_id
+    assert topic.partitions[0].leader_id == rig.broker.nodes.own_id
 
 
 async def test_topics_and_what_was_deleted_outlive_a_kill(rig: Rig) -> None:
@@ -228,7 +228,7 @@ async def test_a_partition_that_nobody_leads_can_be_led_again_by_an_unclean_elec
 
     assert await elect(0) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     assert await elect(1) == ErrorCode.NONE
-    assert rig.broker.metadata.topics["t"].partitions[0].leader == rig.broker.node_id
+    assert rig.broker.metadata.topics["t"].partitions[0].leader == rig.broker.nodes.own_id
     assert await elect(1) == ErrorCode.ELECTION_NOT_NEEDED
 
 
@@ -282,14 +282,14 @@ async def test_what_formatting_set_on_all_brokers_is_told_with_its_source(rig: R
 async def test_loggers_have_levels_by_the_names_that_kafka_knows(rig: Rig) -> None:
     logging.getLogger("odradek.for-this-test").setLevel(logging.WARNING)
     logging.getLogger("somebody.else")
-    loggers = await configs_of(rig, ConfigResourceType.BROKER_LOGGER, str(rig.broker.node_id))
+    loggers = await configs_of(rig, ConfigResourceType.BROKER_LOGGER, str(rig.broker.nodes.own_id))
     assert loggers["odradek.for-this-test"].value == "WARN"
     assert loggers["odradek.for-this-test"].config_source == 6
     assert "somebody.else" not in loggers
 
 
 async def test_secrets_stay_in_the_broker(rig: Rig) -> None:
-    configs = await configs_of(rig, ConfigResourceType.BROKER, str(rig.broker.node_id))
+    configs = await configs_of(rig, ConfigResourceType.BROKER, str(rig.broker.nodes.own_id))
     told = [one.name for one in configs.values() if one.is_sensitive and one.value is not None]
     assert "ssl.key.password" in configs
     assert told == []
@@ -308,7 +308,7 @@ async def test_the_quorum_is_this_node_and_all_of_its_log_is_safe(rig: Rig) -> N
     [partition] = answer.topics[0].partitions
     [voter] = partition.current_voters
     log = rig.broker.controller.log
-    assert partition.leader_id == voter.replica_id == rig.broker.node_id
+    assert partition.leader_id == voter.replica_id == rig.broker.nodes.own_id
     assert partition.leader_epoch == rig.broker.controller.quorum_epoch
     assert partition.high_watermark == voter.log_end_offset == log.log_end_offset
     assert voter.replica_directory_id == rig.broker.log_manager.directories[0].directory_id

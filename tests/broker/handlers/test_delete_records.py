@@ -154,7 +154,7 @@ async def test_log_directories_tell_of_a_log_on_its_way(rig: Rig) -> None:
 
 
 async def test_the_one_broker_stays_registered(rig: Rig) -> None:
-    own = rig.broker.node_id
+    own = rig.broker.nodes.own_id
     answer = await rig.ask(UnregisterBrokerRequest(broker_id=own), 0)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     answer = await rig.ask(UnregisterBrokerRequest(broker_id=own + 1), 0)

@@ -70,7 +70,7 @@ class Broker:
             groups=self.clients.coordinator,
             admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
-            node_id=7,
+            nodes=SimpleNamespace(own_id=7),
             security=SimpleNamespace(authorizer=Authorizer()),
             advertised=lambda *_: ("localhost", 9092),
             topic_name=self._topic_name,

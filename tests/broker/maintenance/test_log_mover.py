@@ -63,7 +63,7 @@ class Rig:
         [name] = [
             one.path.name
             for one in self.broker.log_manager.directories
-            if one.directory_id == partition.directory_of(self.broker.node_id)
+            if one.directory_id == partition.directory_of(self.broker.nodes.own_id)
         ]
         return name
 
@@ -81,7 +81,7 @@ class Rig:
         """Let all moves together copy so many bytes per second."""
         operation = AlterOperation.DELETE if rate is None else AlterOperation.SET
         alteration = Alteration(
-            resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.node_id)),
+            resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.nodes.own_id)),
             changes=(ConfigChange(MOVE_RATE, operation, rate),),
         )
         assert await self.broker.admin.configs.alter(
@@ -249,14 +249,14 @@ async def test_a_directory_without_room_for_a_new_name_ends_the_move_and_hurts_n
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, directory = rig.place, rig.log.directory
-    rename = rig.broker.files.rename
+    rename = rig.broker.log_manager.files.rename
 
     def full(old: Path, new: Path) -> None:
         if old == directory:
             raise OSError(errno.ENOSPC, "full", str(old))
         rename(old, new)
 
-    monkeypatch.setattr(rig.broker.files, "rename", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "rename", full)
     rig.put(b"a")
     rig.alter(rig.elsewhere)
     await rig.settled()
@@ -268,14 +268,14 @@ async def test_a_move_that_can_neither_be_ended_nor_taken_back_keeps_the_copy(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target, directory = rig.place, rig.elsewhere, rig.log.directory
-    rename = rig.broker.files.rename
+    rename = rig.broker.log_manager.files.rename
 
     def full(old: Path, new: Path) -> None:
         if new.name == directory.name:
             raise OSError(errno.ENOSPC, "full", str(old))
         rename(old, new)
 
-    monkeypatch.setattr(rig.broker.files, "rename", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "rename", full)
     rig.put(b"a")
     rig.alter(target)
     await rig.settled()
@@ -294,7 +294,7 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
     def full(_: OpenFile, file: OpenFile, *args: int) -> None:
         raise OSError(28, "no space left", str(file.path))
 
-    monkeypatch.setattr(rig.broker.files, "copy_range", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "copy_range", full)
     rig.alter(target)
     await rig.settled()
     assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
@@ -316,7 +316,7 @@ async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
 
 async def test_where_all_is_cordoned_only_named_replicas_are_made(tmp_path: Path) -> None:
     rig = Rig(tmp_path, **{"cordoned.log.dirs": "*"})
-    named = NewTopic(name="named", assignments=[(0, [rig.broker.node_id])])
+    named = NewTopic(name="named", assignments=[(0, [rig.broker.nodes.own_id])])
     results = await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=1), named])
     refused = results["t"]
     assert isinstance(refused, ApiError)
