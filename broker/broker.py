@@ -70,6 +70,8 @@ from odradek.broker.telemetry.client_series import ClientSeries
 from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
 from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
+from odradek.broker.transactions.partition_transactions import PartitionTransactions
+from odradek.broker.transactions.verification import CoordinatorVerifier
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.slices import Surroundings
 from odradek.broker.turns.turns import Turns
@@ -100,7 +102,6 @@ if TYPE_CHECKING:
     from odradek.broker.processes.remote_markers import (
         RemoteMarkers,  # imported only if there are workers
     )
-    from odradek.broker.processes.remote_transactions import RemoteTransactions  # likewise
 
 logger = logging.getLogger("odradek")
 
@@ -134,7 +135,6 @@ class Broker:
         files = files or Files()
         self.failure: asyncio.Future[str] = loop.create_future()  # why the broker cannot go on
         self.background = BackgroundTasks(loop)
-        self.remote_transactions: RemoteTransactions | None = None  # set in a worker
         self._check_topic_of_telemetry()
         logins = self._create_logins()
         reading = self._open_directories(files)
@@ -486,7 +486,7 @@ class Broker:
             ),
         )
         self.remote_markers = self._create_remote_markers()
-        self.markers = create_marker_writer(
+        markers = create_marker_writer(
             self.metadata, self.log_manager, self.groups, self.remote_markers
         )
         self.transactions = create_transaction_coordinator(
@@ -496,7 +496,7 @@ class Broker:
             turns=self.turns.group,
             controller=self.controller,
             metadata_sync=self.metadata_log.log_sync,
-            markers=self.markers,
+            markers=markers,
         )
         if self.remote_markers is not None:
             self.remote_markers.on_written = self.transactions.marker_written
@@ -517,6 +517,14 @@ class Broker:
             self.log_manager,
             self.metadata.topics,
         )
+        verifier = CoordinatorVerifier(
+            lambda: self.config,
+            self.clock.timer_ms,
+            self.transactions,
+            self.log_syncs,
+            self.coordinator_logs.log_lost,
+        )
+        self.partition_transactions = PartitionTransactions(verifier, markers)
         self.coordinator_logs.load()
 
     def _create_remote_markers(self) -> RemoteMarkers | None:

@@ -4,9 +4,9 @@ Adds the offsets of a group to a transaction: the partition of `__consumer_offse
 group's offsets are stored. Producers of transaction version 2 do not send it (KIP-890).
 v2 clients know PRODUCER_FENCED."""
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.add_offsets_to_txn import (

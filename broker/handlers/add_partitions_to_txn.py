@@ -8,10 +8,10 @@ TRANSACTION_ABORTABLE (KIP-890)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (

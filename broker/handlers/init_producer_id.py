@@ -9,10 +9,10 @@ Not done: keeping a prepared transaction, which Kafka 4.3 refuses as well."""
 
 from collections.abc import Awaitable
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.transaction_coordinator import InitCall
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID

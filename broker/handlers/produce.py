@@ -44,10 +44,10 @@ from odradek.broker.producing.produced_transactions import (
 )
 from odradek.broker.producing.quick_produce import append_partition, append_quickly
 from odradek.broker.producing.single_batch import SingleBatch
-from odradek.broker.producing.transaction_verification import UnsyncedTransactionError, Verified
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.verification import UnsyncedTransactionError, Verified
 from odradek.protocol.batch_header import (
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -252,7 +252,7 @@ async def make_ready(
     """
     broker = context.broker
     if isinstance(reason, UnsyncedBatchError):
-        await reason.transaction.wait(broker)
+        await reason.transaction.wait()
         return reason.batch, None
     if isinstance(reason, ColdLogError):
         name = topic_name(context, topic)

@@ -9,15 +9,10 @@ group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from odradek.broker.producing.transaction_verification import (
-    Support,
-    UnsyncedTransactionError,
-    add_or_verify,
-    may_skip,
-)
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.readable_topics import readable_topic
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.verification import Support, UnsyncedTransactionError
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -56,7 +51,7 @@ async def answer_later(
 ) -> TxnOffsetCommitResponse:
     """Commit the offsets when the transaction's record is synced."""
     while True:
-        await unsynced.wait(context.broker)
+        await unsynced.wait()
         context.now_ms = context.broker.clock.now_ms()
         try:
             return answer(context, request)
@@ -133,7 +128,8 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_GROUPS,
     )
-    if may_skip(context.broker, support):
+    verifier = context.broker.partition_transactions.verifier
+    if verifier.may_skip(support):
         return
     shards = context.broker.groups.shards
     partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
@@ -142,7 +138,7 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     now_ms = context.broker.clock.timer_ms()
     if not log.begin_verification(producer, -1, now_ms, is_v2=support is Support.ADDS):
         return
-    found = add_or_verify(context.broker, request.transactional_id, producer, {partition}, support)
+    found = verifier.add_or_verify(request.transactional_id, producer, {partition}, support)
     obstacle = found.get(partition)
     if obstacle is not None:
         raise obstacle

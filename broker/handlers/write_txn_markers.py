@@ -91,7 +91,9 @@ def write_to_partition(
         transaction_version=marker.transaction_version,
     )
     try:
-        context.broker.markers.append(end, TopicPartition(topic, index), context.now_ms)
+        context.broker.partition_transactions.markers.append(
+            end, TopicPartition(topic, index), context.now_ms
+        )
     except ApiError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
     return ErrorCode.NONE

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.verification import Batch, Support, Verified
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -22,7 +23,6 @@ from odradek.storage.batch_validator import read_one_batch
 from odradek.storage.topic_names import is_internal
 
 from .produced_batches import batch_of, is_transactional, topic_name
-from .transaction_verification import Batch, Support, Verified, verify_batches
 
 FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
@@ -57,11 +57,8 @@ def verify(
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
     )
-    return verify_batches(
-        context.broker,
-        transactional_id,
-        [batch for batch in batches if batch is not None],
-        support,
+    return context.broker.partition_transactions.verifier.verify(
+        transactional_id, [batch for batch in batches if batch is not None], support
     )
 
 

@@ -2,6 +2,6 @@
 
 The messages between the processes are in processes/, what clients see of workers in common/nodes.
 Reading order: named_leaders. In a worker: worker_process, starting_files, worker_broker,
-metadata_follower, forwarding, remote_assignments. In the broker's own process: worker_pool,
-worker_link, heartbeats, forwarding, verification.
+metadata_follower, forwarding, remote_assignments, remote_verifier. In the broker's own process:
+worker_pool, worker_link, heartbeats, forwarding, verification.
 """

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from odradek.broker.admin.applied_config import AppliedConfig
 from odradek.broker.broker import Broker
+from odradek.broker.processes.remote_transactions import RemoteTransactions
 from odradek.broker.processes.worker_messages import SharedDirectory, StartWorker
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
 from odradek.broker.startup.startup import lead_logs
+from odradek.broker.transactions.partition_transactions import PartitionTransactions
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.topics import Topic
@@ -32,6 +34,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition
 
 from .remote_assignments import RemoteAssignments
+from .remote_verifier import RemoteVerifier
 
 logger = logging.getLogger("odradek.workers")
 
@@ -48,12 +51,14 @@ class WorkerBroker(Broker):
         reading: MetadataReading,
         save_checkpoint: Callable[[Path, Offsets], None],
         assignments: RemoteAssignments,
+        transactions: RemoteTransactions,
     ) -> None:
         """`reading` is the metadata. `save_checkpoint` is called on any thread."""
         self._start = start
         self._reading = reading
         self._save_checkpoint = save_checkpoint
         self._assignments = assignments
+        self._remote_transactions = transactions
         super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:], files=files)
 
     # -- the steps of the constructor that differ --------------------------------------------------
@@ -93,11 +98,15 @@ class WorkerBroker(Broker):
             self.log_manager,
             self.telemetry.subscriptions,
         )
-        self.markers = MarkerWriter(
+        markers = MarkerWriter(
             partition_exists=lambda *_: True,
             find_log=self.log_manager.get,
             groups=NoGroups(),
         )
+        verifier = RemoteVerifier(
+            lambda: self.config, self.clock.timer_ms, self._remote_transactions
+        )
+        self.partition_transactions = PartitionTransactions(verifier, markers)
         self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
         self.maintenance.mover.resume()
 

@@ -92,6 +92,7 @@ class Worker:
             self._files, metadata_log_directory(directory), cluster_id, allow_torn_end=True
         )
         self._assignments = RemoteAssignments(channel.send)
+        self._transactions = RemoteTransactions(channel.send)
         self._broker = WorkerBroker(
             config,
             self._loop,
@@ -100,13 +101,12 @@ class Worker:
             reading,
             self._save_checkpoint,
             self._assignments,
+            self._transactions,
         )
         self._follower = MetadataFollower(self._broker)
         self._appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
         self._stop_asked = asyncio.Event()
         self._forwarder = Forwarder(channel)
-        self._transactions = RemoteTransactions(channel.send)
-        self._broker.remote_transactions = self._transactions
         self._broker.log_manager.on_offline = lambda directory: self._loop.call_soon_threadsafe(
             self._directory_failed, directory
         )
