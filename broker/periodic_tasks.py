@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
+from odradek.broker.node import BrokerNode
 from odradek.storage.deletions import remove_paths
 
 logger = logging.getLogger("odradek.periodic_tasks")
@@ -85,7 +86,7 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
     return _periodic([*_tasks_of_logs(broker), *_tasks_of_metadata(broker)])
 
 
-def periodic_tasks_of_worker(broker: Broker) -> list[PeriodicTask]:
+def periodic_tasks_of_worker(broker: BrokerNode) -> list[PeriodicTask]:
     """As `periodic_tasks_of`, for a worker: only the tasks of logs and connections."""
     return _periodic(_tasks_of_logs(broker))
 
@@ -111,7 +112,7 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
     ]  # fmt: skip
 
 
-def _tasks_of_logs(broker: Broker) -> list[_Task]:
+def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager = broker.log_manager

@@ -23,8 +23,8 @@ def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffse
     try:
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
-        shards = context.broker.groups.shards
-        context.broker.transactions.add_partitions(
+        shards = context.broker.coordinators.groups.shards
+        context.broker.coordinators.transactions.add_partitions(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             {TopicPartition(shards.topic, shards.partition_of(request.group_id))},

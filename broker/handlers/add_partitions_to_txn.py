@@ -101,7 +101,7 @@ def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransactio
     if invalid:
         return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | invalid
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
-    coordinator = context.broker.transactions
+    coordinator = context.broker.coordinators.transactions
     try:
         if transaction.verify_only:
             missing = coordinator.missing_partitions(transactional_id, producer, set(partitions))

@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     try:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
-        producer = context.broker.transactions.end(
+        producer = context.broker.coordinators.transactions.end(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             commit=request.committed,

@@ -60,7 +60,7 @@ def respond(
         return InitProducerIdResponse(producer_id=new_producer_id, producer_epoch=0)
     call = init_call(request, request.transactional_id, expected)
     try:
-        producer = context.broker.transactions.init_producer_id(call, new_producer_id)
+        producer = context.broker.coordinators.transactions.init_producer_id(call, new_producer_id)
     except ApiError as error:
         return response_with_error(context, error)
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
@@ -72,7 +72,7 @@ def needs_producer_id(
     if request.transactional_id is None:
         return True
     call = init_call(request, request.transactional_id, expected)
-    return context.broker.transactions.needs_producer_id(call)
+    return context.broker.coordinators.transactions.needs_producer_id(call)
 
 
 def init_call(

@@ -21,7 +21,7 @@ from odradek.protocol.messages.share_acknowledge import (
 
 
 def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
-    shares = context.broker.shares
+    shares = context.broker.coordinators.shares
     try:
         member = check_member(context, request.group_id, request.member_id)
         shares.sessions.check_acknowledgement(member, request.share_session_epoch)

@@ -101,7 +101,7 @@ def commit(
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         verify(context, request)  # before the group is asked, whose errors come second
-        answers = context.broker.groups.offsets.commit_in_transaction(
+        answers = context.broker.coordinators.groups.offsets.commit_in_transaction(
             request, topics, context.api_version, context.step, partial(verify, context, request)
         )
     except ApiError as error:
@@ -131,7 +131,7 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
     verifier = context.broker.partition_transactions.verifier
     if verifier.may_skip(support):
         return
-    shards = context.broker.groups.shards
+    shards = context.broker.coordinators.groups.shards
     partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
     log = shards.of(request.group_id).journal.log
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 
-from odradek.broker.broker import Broker
+from odradek.broker.node import BrokerNode
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
@@ -38,7 +38,7 @@ class Server:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: BrokerNode,
         bound: Iterable[BoundListener],
         dispatcher: Dispatcher,
     ) -> None:

@@ -1,15 +1,20 @@
-"""What a handler knows about its request: the client, the version, and what the client may do."""
+"""What a handler knows about its request: the client, the version, and what the client may do.
+
+A handler of an API that workers serve, too, takes a NodeContext; it sees what every process has.
+All others take a RequestContext, whose broker has a controller and coordinators.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.nodes import Node
+from odradek.broker.node import BrokerNode
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.decision import Question
@@ -30,6 +35,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
 
 T = TypeVar("T")
+NodeT = TypeVar("NodeT", bound=BrokerNode, covariant=True)
 
 
 class ServedVersions(NamedTuple):
@@ -39,14 +45,14 @@ class ServedVersions(NamedTuple):
     spoken: Mapping[ApiKey, VersionRange]
 
 
-class RequestContext(Struct, eq=False):
+class Context(Struct, Generic[NodeT], eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
     `meter` measures what the request uses, if there are quotas. `slices` is set if it is served in
     slices.
     """
 
-    broker: Broker
+    broker: NodeT
     session: Session
     served: ServedVersions
     api_version: int
@@ -168,3 +174,7 @@ class RequestContext(Struct, eq=False):
         if not self.authorize_cluster(AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+NodeContext = Context[BrokerNode]
+RequestContext = Context[Broker]

@@ -40,7 +40,7 @@ class AcknowledgedTopic(Protocol):
 
 def check_enabled(context: RequestContext) -> None:
     """Raise ApiError UNSUPPORTED_VERSION unless share groups are served."""
-    if not context.broker.serves_share_groups:
+    if not context.broker.coordinators.serves_share_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
 
 
@@ -107,7 +107,9 @@ def acknowledge_all(
             if acknowledgements:
                 has_acknowledged = True
                 key = SharePartitionKey(member.group_id, *place)
-                context.broker.shares.acknowledge(key, member.member_id, acknowledgements)
+                context.broker.coordinators.shares.acknowledge(
+                    key, member.member_id, acknowledgements
+                )
             else:
                 empty.add(place)
         except ApiError as error:

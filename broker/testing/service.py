@@ -143,7 +143,7 @@ class Service:
 
     def committed_offsets(self, call: calls.CommittedOffsets) -> dict[int, int]:
         """Find the offsets that a group has committed in a topic."""
-        groups = self._broker.groups
+        groups = self._broker.coordinators.groups
         if not groups.shards.is_open:
             return {}
         wanted = OffsetFetchRequestGroup(group_id=call.group_id, member_epoch=-1, topics=None)
@@ -157,7 +157,7 @@ class Service:
 
     def expire_group(self, call: calls.ExpireGroup) -> None:
         """Remove all members of a group, as if their sessions had expired."""
-        groups = self._broker.groups
+        groups = self._broker.coordinators.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
@@ -214,10 +214,10 @@ class Service:
     async def _notice_time(self) -> None:
         broker = self._broker
         for alarm in (
-            broker.groups.alarm,
-            broker.transactions.alarm,
-            broker.shares.alarm,
-            broker.share_coordinator.alarm,
+            broker.coordinators.groups.alarm,
+            broker.coordinators.transactions.alarm,
+            broker.coordinators.shares.alarm,
+            broker.coordinators.share_states.alarm,
         ):
             alarm.cancel()  # its timer was set by the clock as it was
             alarm.expire_due()

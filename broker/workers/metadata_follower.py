@@ -23,7 +23,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.topic_partition import TopicPartition
 
-from .worker_broker import WorkerBroker
+from .worker_node import WorkerNode
 
 LOG_NAME = "__cluster_metadata-0"
 
@@ -31,9 +31,9 @@ LOG_NAME = "__cluster_metadata-0"
 class MetadataFollower:
     """Follows the metadata log for a worker, whose `followed_to` is the next offset."""
 
-    def __init__(self, broker: WorkerBroker) -> None:
-        self._broker = broker
-        self._metadata = broker.metadata
+    def __init__(self, node: WorkerNode) -> None:
+        self._node = node
+        self._metadata = node.metadata
         self._codec = MetadataRecordCodec.of_cluster()
         self._changed: dict[bytes, Topic] = {}  # by id: created, or with more partitions
         self._deleted: list[Topic] = []
@@ -49,9 +49,9 @@ class MetadataFollower:
         """Replay the batches, and return when all has been done that they ask for."""
         views = [memoryview(batch) for batch in appended.batches]
         stored = list(stored_records(views, self._codec, LOG_NAME))
-        replay_stored(stored, self._metadata, self._broker.followed_to, LOG_NAME)
-        self._broker.followed_to = appended.end_offset
-        self._broker.quorum_version = appended.kraft_version
+        replay_stored(stored, self._metadata, self._node.followed_to, LOG_NAME)
+        self._node.followed_to = appended.end_offset
+        self._node.quorum_version = appended.kraft_version
         records = [record.value for record, _ in stored if isinstance(record, JournalRecord)]
         await self._change_logs()
         self._configure([each for each in records if isinstance(each, ConfigRecord)])
@@ -60,28 +60,28 @@ class MetadataFollower:
 
     async def _change_logs(self) -> None:
         """Delete the logs of deleted topics, then create those of new partitions."""
-        broker = self._broker
+        node = self._node
         deleted, self._deleted = self._deleted, []
         changed, self._changed = self._changed, {}
         if deleted:
             partitions = [
                 TopicPartition(topic.name, index) for topic in deleted for index in topic.partitions
             ]
-            async with broker.maintenance.cleaner.paused(partitions):
-                await broker.topic_logs.delete(deleted)
+            async with node.maintenance.cleaner.paused(partitions):
+                await node.topic_logs.delete(deleted)
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]
-            await broker.topic_logs.create(wanted, broker.clock.now_ms())
+            await node.topic_logs.create(wanted, node.clock.now_ms())
 
     def _configure(self, changes: Iterable[ConfigRecord]) -> None:
         resources = {ConfigResource(each.resource_type, each.resource_name) for each in changes}
-        self._broker.applied_config.apply(resources)
+        self._node.applied_config.apply(resources)
 
     async def _limit(self, records: Iterable[Message | None]) -> None:
         """Put the client quotas in force."""
         quotas = [each for each in records if isinstance(each, ClientQuotaRecord)]
         entities = [entity for each in quotas for entity in each.entity]
         hosts = {each.entity_name for each in entities if each.entity_type == IP}
-        await self._broker.quotas.addresses.look_up(host for host in hosts if host is not None)
-        self._broker.quotas.refresh()
+        await self._node.quotas.addresses.look_up(host for host in hosts if host is not None)
+        self._node.quotas.refresh()

@@ -59,11 +59,11 @@ class WorkerPool:
         """
         self._broker = broker
         self._sockets = sockets
-        assert broker.remote_markers is not None
-        broker.remote_markers.send = self._send_marker
+        assert broker.coordinators.remote_markers is not None
+        broker.coordinators.remote_markers.send = self._send_marker
         broker.admin.configs.change_worker_levels = self._change_levels
         self._workers = [
-            WorkerLink(broker, process, each, dispatcher, broker.remote_markers)
+            WorkerLink(broker, process, each, dispatcher, broker.coordinators.remote_markers)
             for process, each in enumerate(sockets, 1)
         ]
         self._running: list[asyncio.Task[None]] = []

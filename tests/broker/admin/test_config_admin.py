@@ -196,7 +196,7 @@ async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     def session_and_interval() -> tuple[int, int]:
-        configs = rig.broker.group_configs.consumer
+        configs = rig.broker.coordinators.group_configs.consumer
         return configs.session_timeout_ms("g"), configs.assignment_interval_ms("g")
 
     group = ConfigResource(ConfigResourceType.GROUP, "g")

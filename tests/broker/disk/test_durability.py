@@ -233,7 +233,7 @@ async def test_a_failed_fsync_is_told_to_who_waits_and_never_tried_again(
     assert (await later)[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert hurt.recovery_point == 0
     assert list(served.broker.log_manager.offline) == [hurt.directory.parent]
-    assert not served.broker.failure.done()
+    assert not served.broker.directory_failures.fatal.done()
 
 
 def commit_of(offset: int) -> OffsetCommitRequest:

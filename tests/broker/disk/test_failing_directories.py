@@ -160,7 +160,7 @@ async def test_without_the_metadata_directory_the_broker_ends(
 ) -> None:
     disk.fail(below(tmp_path / "a", "write"), error=errno.EIO)
     await served.produce("t", batch_of(b"w"), range(PARTITIONS))
-    reason = await served.broker.failure
+    reason = await served.broker.directory_failures.fatal
     assert reason.startswith(f"the metadata directory {tmp_path / 'a'} failed: ")
 
 

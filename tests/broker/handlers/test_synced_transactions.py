@@ -62,7 +62,7 @@ class Rig:
 
     @property
     def state(self) -> TransactionState:
-        return self.served.broker.transactions.describe(ID).state
+        return self.served.broker.coordinators.transactions.describe(ID).state
 
     async def begin(self) -> None:
         request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)

@@ -14,7 +14,6 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
-from odradek.broker.lifecycle.directory_failure import watch_directories
 from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -218,7 +217,6 @@ async def test_checkpoints_do_not_forget_what_waits(root: Path, stuck: None) -> 
 
 async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuck: None) -> None:
     broker = open_broker(root)
-    watch_directories(broker)
     broker.maintenance.recovery.begin(2)
     await at_work(broker)
     workers = list(broker.maintenance.recovery.at_work.values())
@@ -227,7 +225,7 @@ async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuc
     await broker.maintenance.recovery.finished()
     assert workers
     assert not any(worker.is_alive for worker in workers)
-    assert "failed" in await broker.failure
+    assert "failed" in await broker.directory_failures.fatal
     with pytest.raises(ApiError) as refusal:
         broker.log_manager.get("t", 0)
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -299,11 +297,11 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     monkeypatch.setattr(LogOpening, "open_found", no_space)
     broker = open_broker(tmp_path)
     monkeypatch.setattr(LogOpening, "open_found", opened)
-    assert not broker.groups.shards.is_served("g")
+    assert not broker.coordinators.groups.shards.is_served("g")
     await asyncio.sleep(0)  # the broker hears of the full disk
     await broker.disk_space.check_directories()
     await broker.maintenance.recovery.finished()
-    assert broker.groups.shards.is_served("g")
+    assert broker.coordinators.groups.shards.is_served("g")
     await broker.close()
 
 

@@ -69,7 +69,7 @@ class JumpingBroker(BrokerInLoop):
     async def advance(self, by_ms: int) -> None:
         """Let time pass, and do what is due then."""
         self._clock.advance(by_ms)
-        self.broker.groups.alarm.expire_due()
+        self.broker.coordinators.groups.alarm.expire_due()
         await self.run_tasks()
 
     async def run_tasks(self) -> None:

@@ -37,7 +37,9 @@ class Rig:
             quotas=SimpleNamespace(is_active=False),
             log_syncs=SimpleNamespace(due={}),
         )
-        self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches())
+        self._dispatcher = Dispatcher(
+            broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches(), lost_writes=None
+        )
         self._traffic: Traffic = broker.traffic
 
     def _handle(self, context: RequestContext, request: HeartbeatRequest) -> object:

@@ -362,10 +362,10 @@ async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transaction
     log.take_offline("its sync failed")
     for _ in range(3):  # until then, it looks often whether the marker is synced
         rig.wait(2)
-    deadlines = rig.broker.transactions.alarm.deadlines
+    deadlines = rig.broker.coordinators.transactions.alarm.deadlines
     assert deadlines.next_deadline_ms is not None
     assert deadlines.next_deadline_ms - rig.now.timer_ms > RETRY_MS // 2
-    rig.broker.transactions.markers._find_log = lambda topic, partition: rig.log(1)
+    rig.broker.coordinators.transactions.markers._find_log = lambda topic, partition: rig.log(1)
     rig.wait(RETRY_MS)
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert rig.log(1).log_end_offset == 1  # it stands for the log that is open again

@@ -92,7 +92,7 @@ class Rig:
 
     def parked(self, group: str) -> bool:
         """Whether a member waits for the others to join."""
-        return self._served.broker.groups.admin.classic_group(group).roster.joined > 0
+        return self._served.broker.coordinators.groups.admin.classic_group(group).roster.joined > 0
 
     def fail(self) -> None:
         """Make every further fsync in the directory fail."""

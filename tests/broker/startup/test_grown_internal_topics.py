@@ -37,7 +37,7 @@ async def test_added_partitions_are_served_and_ids_stay_where_they_are(tmp_path:
     async with transactions_in(tmp_path) as rig:
         await commit(rig, "shop")
         await grow(rig)
-        for coordinator in (rig.broker.groups, rig.broker.transactions):
+        for coordinator in (rig.broker.coordinators.groups, rig.broker.coordinators.transactions):
             served = [shard.partition for shard in coordinator.shards.all()]
             assert served == list(range(COUNT))
         await commit(rig, "shop")
