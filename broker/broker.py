@@ -333,7 +333,7 @@ class Broker(BrokerNode):
         """Record in the metadata that a replica is in a directory. Raises ApiError."""
         self.controller.assign_directory(*partition, directory_id, self.clock.now_ms())
 
-    async def _directory_assigned(self, partition: TopicPartition) -> None:  # noqa: ARG002 # of all
+    async def _directory_assigned(self, partition: TopicPartition) -> None:  # noqa: ARG002 # as LogMover calls it
         """Return when that is on the disk. Raises ApiError."""
         await self.log_syncs.flush(self.controller.log)
 

@@ -1,12 +1,11 @@
-"""The process of a worker: `python -m odradek.broker.workers.worker_process FD`.
+"""The process of a worker: `python -m odradek.broker.workers.worker_process`.
 
-FD is its end of the channel to the broker's own process. When that process ends, whatever the
-reason, the channel closes and the worker exits at once. Until then it holds the locks of the log
-directories as well: it has inherited their descriptors. So no other broker can open a directory in
-which a worker may still write.
+Its stdin is its end of the channel to the broker's own process. When that process ends, whatever
+the reason, the channel closes and the worker exits at once. Until then it holds the locks of the
+log directories as well: it has inherited their descriptors. So no other broker can open a directory
+in which a worker may still write.
 
-The worker ignores SIGINT, SIGHUP and SIGTERM, which a terminal or a service manager sends to all
-processes: the broker's own process stops its workers.
+The worker ignores the signals that all processes get: the broker's own process stops its workers.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +29,7 @@ from odradek.broker.network.server import Server
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
 from odradek.broker.processes.channel import Channel, ChannelClosedError
 from odradek.broker.processes.remote_transactions import RemoteTransactions
+from odradek.broker.processes.signals import ignore_signals_of_all
 from odradek.broker.processes.worker_messages import (
     Applied,
     ChangeLogLevels,
@@ -69,7 +67,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("odradek.workers")
 
-STDERR = 2
+STDIN, STDOUT, STDERR = range(3)
 
 
 class Worker:
@@ -243,9 +241,10 @@ def exit_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-async def run(descriptor: int) -> None:
+async def run() -> None:
     """Run the worker at the other end of the channel."""
-    channel = await Channel.open(socket.socket(fileno=descriptor))
+    channel = await Channel.open(socket.socket(fileno=os.dup(STDIN)))
+    os.dup2(STDERR, STDOUT)  # a stray print() goes to stderr, not between the messages
     try:
         start = await channel.receive()
         assert isinstance(start, StartWorker)
@@ -270,7 +269,6 @@ def keep_descriptors() -> None:
 
 if __name__ == "__main__":
     keep_descriptors()
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals_of_all()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(int(sys.argv[1])))
+        runner.run(run())
