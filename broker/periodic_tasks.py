@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
+from odradek.broker.node import BrokerNode
 from odradek.storage.deletions import remove_paths
 
 logger = logging.getLogger("odradek.periodic_tasks")
@@ -85,7 +86,7 @@ def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
     return _periodic([*_tasks_of_logs(broker), *_tasks_of_metadata(broker)])
 
 
-def periodic_tasks_of_worker(broker: Broker) -> list[PeriodicTask]:
+def periodic_tasks_of_worker(broker: BrokerNode) -> list[PeriodicTask]:
     """As `periodic_tasks_of`, for a worker: only the tasks of logs and connections."""
     return _periodic(_tasks_of_logs(broker))
 
@@ -101,8 +102,9 @@ def _periodic(tasks: list[_Task]) -> list[PeriodicTask]:
 def _tasks_of_metadata(broker: Broker) -> list[_Task]:
     return [
         ("writing metadata snapshots", CHECK_SNAPSHOT_EVERY_MS, 0,
-         broker.metadata_snapshots.write_if_due),
-        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0, broker.metadata_snapshots.clean),
+         broker.metadata_log.snapshots.write_if_due),
+        ("cleaning the metadata log", CLEAN_METADATA_EVERY_MS, 0,
+         broker.metadata_log.snapshots.clean),
         ("removing expired delegation tokens",
          broker.config.delegation_token_expiry_check_interval_ms, 0, broker.remove_expired_tokens),
         ("forgetting clients of telemetry", EXPIRE_TELEMETRY_EVERY_MS, 0,
@@ -110,23 +112,23 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
     ]  # fmt: skip
 
 
-def _tasks_of_logs(broker: Broker) -> list[_Task]:
+def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager = broker.log_manager
-    disk, cleaner = broker.disk, broker.log_cleaner
+    disk, cleaner = broker.disk, broker.maintenance.cleaner
 
     async def remove_deleted() -> None:
         while due := manager.deletions.take_due():
-            failed = await disk.run(remove_paths, broker.files, due)
+            failed = await disk.run(remove_paths, broker.log_manager.files, due)
             manager.deletions.note(due, failed)
 
     async def expire_producers() -> None:
         for log in manager.logs():
             # Their last batch is compared with the wall clock.
-            for _ in log.producers.remove_expired_in_parts(broker.now_ms()):
+            for _ in log.producers.remove_expired_in_parts(broker.clock.now_ms()):
                 await asyncio.sleep(0)
-            log.producers.remove_expired_verifications(broker.timer_ms())
+            log.producers.remove_expired_verifications(broker.clock.timer_ms())
             await asyncio.sleep(0)
 
     tasks: list[_Task] = [
@@ -145,14 +147,14 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
         ("removing deleted files", REMOVE_DELETED_EVERY_MS, 0, remove_deleted),
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
-         lambda: broker.logins.refresh_keys(disk)),
+         lambda: broker.security.logins.refresh_keys(disk)),
         ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_closed_segments),
     ]  # fmt: skip
-    if broker.tls is not None:
+    if broker.security.tls is not None:
         tasks += [
             ("checking certificates for changes", CHECK_CERTIFICATES_EVERY_MS, 0,
-             broker.tls.check_files),
+             broker.security.tls.check_files),
             ("checking certificates for expiry", WARN_OF_EXPIRY_EVERY_MS, 0,
-             broker.tls.warn_of_expiry),
+             broker.security.tls.warn_of_expiry),
         ]  # fmt: skip
     return tasks

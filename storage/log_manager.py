@@ -111,6 +111,7 @@ class LogManager:
         was started again. At its first start, that process has taken care of the deleted logs and
         the strays. Those that are found later were its own.
         """
+        self.files = files
         self.directories = opened.online
         self.offline = opened.offline
         self.cluster_id = opened.online[0].cluster_id
@@ -129,7 +130,6 @@ class LogManager:
         self._rolls = 0  # since closed segments were released
         self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
-        self._files = files
         self._report = report
         self._table = LogTable()
         self._opening = LogOpening(config, files, self.deletions, report)
@@ -321,7 +321,7 @@ class LogManager:
         for directory in self.directories:
             for name in CHECKPOINTS_OF_LOGS:
                 parts: dict[int, dict[TopicPartition, int]] = {}
-                for key, offset in read_checkpoint(self._files, directory, name).items():
+                for key, offset in read_checkpoint(self.files, directory, name).items():
                     parts.setdefault(owners.get(key, 0), {})[key] = offset
                 for process, part in parts.items():
                     self.checkpoint_files.found(directory.path / name, process, part)
@@ -331,7 +331,7 @@ class LogManager:
         found: list[FoundLog] = []
         for directory in list(self.directories):
             try:
-                contents = search(self._files, directory)
+                contents = search(self.files, directory)
             except OSError as error:
                 self.take_offline(directory, f"searching its logs failed: {error}")
                 continue
@@ -418,7 +418,7 @@ class LogManager:
 
     def stored_bytes(self, found: FoundLog) -> int:
         """The size of a log that is not open. Another process may be changing its files."""
-        return stored_bytes(self._files, found.path)
+        return stored_bytes(self.files, found.path)
 
     def task_of(self, found: FoundLog, config: TopicConfig, now_ms: int) -> RecoveryTask:
         """The task for another process to recover the log."""
@@ -484,7 +484,7 @@ class LogManager:
             else:
                 log = FoundLog(directory=home, topic=new.topic, partition=new.partition)
                 self._table.elsewhere[new.key] = log
-        return LogCreation(self._files, self._opening, placed, now_ms, self._finish_creation)
+        return LogCreation(self.files, self._opening, placed, now_ms, self._finish_creation)
 
     def _finish_creation(self, created: CreatedLog) -> None:
         key, home, log = created.new.key, created.home, created.log

@@ -31,7 +31,9 @@ REASONS = {
         broker/admin/config_admin.py: _commit
         broker/admin/quota_admin.py: _alter
         broker/admin/topic_admin.py: _create _create_partitions _delete
-        broker/broker.py: _cordon _lead _open_logs _open_metadata _register close
+        broker/broker.py: _assign_directory _cordon _register close
+        broker/node.py: _lead _load
+        broker/directory_failures.py: _record
         broker/handlers/alter_user_scram_credentials.py: handle
         broker/handlers/create_acls.py: handle
         broker/handlers/delete_acls.py: handle
@@ -46,14 +48,13 @@ REASONS = {
         broker/handlers/update_features.py: handle
         broker/handlers/write_share_group_state.py: write
         broker/handlers/write_txn_markers.py: write_to_partition
-        broker/lifecycle/directory_failure.py: _record_failure
         broker/maintenance/metadata_snapshots.py: write
         broker/producing/produced_transactions.py: verify_when_ended
         broker/producing/quick_produce.py: append_partition append_single check_all
         broker/shares/shares.py: _store_and_apply acknowledge open
         broker/telemetry/pushed_records.py: _record write
         broker/workers/metadata_follower.py: _change_logs
-        broker/workers/worker_broker.py: _register
+        broker/workers/worker_node.py: __init__
         broker/workers/worker_link.py: _assign
         broker/workers/worker_process.py: _write_marker
         coordinator/groups/classic_group_service.py: _commit join leave
@@ -79,8 +80,9 @@ REASONS = {
         coordinator/transactions/completion.py: _try _write_markers write_completed
     """,
     "the clock itself, or handed on to what uses it": """
-        broker/broker.py: __init__ _create_admin _create_control _create_maintenance
-        broker/broker.py: _create_pushed_records _create_request_services wall_clock_ms
+        broker/broker.py: __init__ _create_admin _create_pushed_records
+        broker/node.py: _create_maintenance
+        broker/common/clock.py: __init__ now wall_clock_ms
         broker/lifecycle/running.py: open_broker
         broker/maintenance/cleaning/log_cleaner.py: _start_round
         broker/requests/dispatch.py: __init__

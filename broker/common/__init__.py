@@ -1,6 +1,7 @@
 """What every room of the broker may use, and what knows none of them.
 
 background_tasks    tasks that run to their end
+clock               the wall clock, and the clock of deadlines
 effective_config    the configuration in force, and who follows it
 nodes               the nodes that clients see
 durations, traffic  histograms, and counts of what clients send and get

@@ -10,10 +10,14 @@ T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """The running tasks. `running` keeps the garbage collector from ending them."""
+    """The running tasks. `running` keeps the garbage collector from ending them.
+
+    `is_closed`: nobody waits for tasks any more, so none may be started.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.running: set[asyncio.Task[Any]] = set()
+        self.is_closed = False
         self._loop = loop
 
     def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
@@ -27,3 +31,8 @@ class BackgroundTasks:
         """Return when all tasks have ended, with those that they started."""
         while self.running:
             await asyncio.wait(self.running)
+
+    async def close(self) -> None:
+        """As `wait`, at the end."""
+        await self.wait()
+        self.is_closed = True

@@ -83,14 +83,29 @@ from odradek.broker.handlers import (
     write_share_group_state,
     write_txn_markers,
 )
-from odradek.broker.requests.route import Handler
+from odradek.broker.requests.route import Handler, NodeHandler
 from odradek.protocol.api_keys import ApiKey
 
 # The APIs that are served. Their versions are declared on the message classes.
-HANDLERS: Mapping[ApiKey, Handler] = {
+# What a worker serves, too (odradek.workers): it needs no controller and no coordinator.
+NODE_HANDLERS: Mapping[ApiKey, NodeHandler] = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,
     ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
+    ApiKey.API_VERSIONS: api_versions.handle,
+    ApiKey.DELETE_RECORDS: delete_records.handle,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs.handle,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
+    ApiKey.SASL_AUTHENTICATE: sasl_authenticate.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
+}
+
+HANDLERS: Mapping[ApiKey, Handler] = {
+    **NODE_HANDLERS,
     ApiKey.METADATA: metadata.handle,
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
@@ -103,21 +118,13 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.handle,
     ApiKey.STREAMS_GROUP_DESCRIBE: streams_group_describe.handle,
     ApiKey.LIST_GROUPS: list_groups.handle,
-    ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
-    ApiKey.API_VERSIONS: api_versions.handle,
     ApiKey.CREATE_TOPICS: create_topics.handle,
     ApiKey.DELETE_TOPICS: delete_topics.handle,
-    ApiKey.DELETE_RECORDS: delete_records.handle,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.DESCRIBE_ACLS: describe_acls.handle,
     ApiKey.CREATE_ACLS: create_acls.handle,
     ApiKey.DELETE_ACLS: delete_acls.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs.handle,
-    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
-    ApiKey.SASL_AUTHENTICATE: sasl_authenticate.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
     ApiKey.CREATE_DELEGATION_TOKEN: create_delegation_token.handle,
     ApiKey.RENEW_DELEGATION_TOKEN: renew_delegation_token.handle,
@@ -137,7 +144,6 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
     ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
     ApiKey.UNREGISTER_CONTROLLER: unregister_controller.handle,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
@@ -156,7 +162,6 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.END_TXN: end_txn.handle,
     ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
     ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
-    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: alter_share_group_offsets.handle,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: delete_share_group_offsets.handle,
     ApiKey.DELETE_SHARE_GROUP_STATE: delete_share_group_state.handle,

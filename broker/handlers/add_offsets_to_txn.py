@@ -4,9 +4,9 @@ Adds the offsets of a group to a transaction: the partition of `__consumer_offse
 group's offsets are stored. Producers of transaction version 2 do not send it (KIP-890).
 v2 clients know PRODUCER_FENCED."""
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.add_offsets_to_txn import (
@@ -23,8 +23,8 @@ def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffse
     try:
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
-        shards = context.broker.groups.shards
-        context.broker.transactions.add_partitions(
+        shards = context.broker.coordinators.groups.shards
+        context.broker.coordinators.transactions.add_partitions(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             {TopicPartition(shards.topic, shards.partition_of(request.group_id))},

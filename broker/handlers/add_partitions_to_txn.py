@@ -8,10 +8,10 @@ TRANSACTION_ABORTABLE (KIP-890)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
@@ -101,7 +101,7 @@ def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransactio
     if invalid:
         return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | invalid
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
-    coordinator = context.broker.transactions
+    coordinator = context.broker.coordinators.transactions
     try:
         if transaction.verify_only:
             missing = coordinator.missing_partitions(transactional_id, producer, set(partitions))

@@ -14,7 +14,7 @@ def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVote
     controller = context.broker.controller
     # Unlike the other requests for the controller, this one has the common message in Kafka.
     context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-    check_cluster(request.cluster_id, context.broker.cluster_id)
+    check_cluster(request.cluster_id, context.broker.log_manager.cluster_id)
     raise refuse_to_add(
         controller.quorum,
         controller.me,

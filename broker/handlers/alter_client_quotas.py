@@ -22,7 +22,7 @@ async def handle(
     try:
         context.check_cluster(AclOperation.ALTER_CONFIGS)
         alterations = [alteration_of(context, entry) for entry in context.sliced(request.entries)]
-        results = await context.broker.quota_admin.alter(
+        results = await context.broker.admin.quotas.alter(
             alterations, validate_only=request.validate_only
         )
     except ApiError as error:

@@ -26,7 +26,7 @@ from odradek.protocol.messages.alter_configs import (
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    results = await context.broker.config_admin.alter(
+    results = await context.broker.admin.configs.alter(
         [alteration_of(context, resource) for resource in context.sliced(request.resources)],
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,

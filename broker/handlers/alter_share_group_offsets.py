@@ -43,7 +43,9 @@ def handle(
     work = partial(alter, refusals=refusals, allowed=allowed)
     if not allowed:
         return work(context, request)
-    return respond_with_topic(context, context.broker.share_coordinator.shards, request, work)
+    return respond_with_topic(
+        context, context.broker.coordinators.share_states.shards, request, work
+    )
 
 
 def alter(
@@ -53,7 +55,7 @@ def alter(
     refusals: list[AlterShareGroupOffsetsResponseTopic],
     allowed: list[AlterShareGroupOffsetsRequestTopic],
 ) -> AlterShareGroupOffsetsResponse:
-    altered = context.broker.groups.share_groups.alter_offsets(
+    altered = context.broker.coordinators.groups.share_groups.alter_offsets(
         request.group_id, allowed, context.step
     )
     return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])

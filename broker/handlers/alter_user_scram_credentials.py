@@ -28,7 +28,7 @@ async def handle(
     results: dict[str, ApiError | None]
     try:
         context.check_cluster(AclOperation.ALTER)
-        async with context.broker.operations.deciding:
+        async with context.broker.admin.operations.deciding:
             results = context.broker.controller.alter_scram_credentials(
                 deletions, upsertions, context.now_ms, context.step
             )
@@ -37,7 +37,7 @@ async def handle(
         users |= {item.user for item in context.sliced(upsertions)}
         results = dict.fromkeys(sorted(users), error.with_traceback(None))
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     answers = [result_of(user, results[user]) for user in context.sliced(results)]
     free(context.step, deletions, upsertions, results)
     return AlterUserScramCredentialsResponse(results=answers)

@@ -21,14 +21,14 @@ def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     broker = context.broker
-    default_assignor = broker.group_configs.consumer.broker.assignors[0]
+    default_assignor = broker.coordinators.group_configs.consumer.broker.assignors[0]
     return ConsumerGroupDescribeResponse(
         groups=describe_groups(
             context,
             request,
-            is_served=broker.serves_consumer_groups,
+            is_served=broker.coordinators.serves_consumer_groups,
             describe=lambda group_id, operations: described(
-                broker.groups.admin.consumer_group(group_id),
+                broker.coordinators.groups.admin.consumer_group(group_id),
                 default_assignor,
                 broker.find_topic_name,
                 operations,

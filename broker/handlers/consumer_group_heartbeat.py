@@ -18,7 +18,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
-    if not context.broker.serves_consumer_groups:
+    if not context.broker.coordinators.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             error_message="the consumer protocol is not enabled: see group.version and "
@@ -32,4 +32,4 @@ def handle(
     caller = Caller(
         context.client_id or "", context.client_host, context.api_version, context.topic_filter()
     )
-    return context.broker.groups.members.consumer_group_heartbeat(request, caller)
+    return context.broker.coordinators.groups.members.consumer_group_heartbeat(request, caller)

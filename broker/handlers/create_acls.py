@@ -26,12 +26,12 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     try:
         check_may_change(context)
         entries = [entry_of(new) for new in context.sliced(request.creations)]
-        async with context.broker.operations.deciding:
+        async with context.broker.admin.operations.deciding:
             results = context.broker.controller.create_acls(entries, context.now_ms, context.step)
     except ApiError as error:
         results = [error.with_traceback(None)] * len(request.creations)
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     return CreateAclsResponse(results=[answer(error) for error in context.sliced(results)])
 
 

@@ -41,19 +41,19 @@ async def handle(
         max_lifetime_ms=request.max_lifetime_ms,
     )
     try:
-        token = broker.controller.create_token(wanted, broker.token_rules, context.now_ms)
-        await broker.disk.run(broker.token_credentials.prepare, token.token_id)
-        await broker.metadata_sync.sync()
+        token = broker.controller.create_token(wanted, broker.security.token_rules, context.now_ms)
+        await broker.disk.run(broker.security.token_credentials.prepare, token.token_id)
+        await broker.metadata_log.sync()
     except ApiError as error:
         return response_with_error(context, owner, error.code, 0)
-    assert broker.token_rules.hmacs is not None, "the controller has checked it"
+    assert broker.security.token_rules.hmacs is not None, "the controller has checked it"
     return CreateDelegationTokenResponse(
         **principals(context, owner),
         issue_timestamp_ms=token.issue_timestamp,
         expiry_timestamp_ms=token.expiration_timestamp,
         max_timestamp_ms=token.max_timestamp,
         token_id=token.token_id,
-        hmac=broker.token_rules.hmacs.of(token.token_id),
+        hmac=broker.security.token_rules.hmacs.of(token.token_id),
     )
 
 

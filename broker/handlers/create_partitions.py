@@ -39,7 +39,7 @@ async def handle(
                 refused[topic.name] = error.with_traceback(None)
     results: dict[str, ApiError | None]
     try:
-        results = await context.broker.topic_admin.create_partitions(
+        results = await context.broker.admin.topics.create_partitions(
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:

@@ -57,7 +57,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 refused[topic.name] = error.with_traceback(None)
     results: dict[str, CreatedTopic | ApiError]
     try:
-        results = await context.broker.topic_admin.create(
+        results = await context.broker.admin.topics.create(
             wanted, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:

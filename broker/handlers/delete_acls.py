@@ -26,12 +26,12 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     results: Deletions
     try:
         check_may_change(context)
-        async with context.broker.operations.deciding:
+        async with context.broker.admin.operations.deciding:
             results = context.broker.controller.delete_acls(filters, context.now_ms, context.step)
     except ApiError as error:
         results = [error.with_traceback(None)] * len(filters)
     else:
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     return DeleteAclsResponse(
         filter_results=[answer(context, result) for result in context.sliced(results)]
     )

@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroup
         group_id: context.authorize(AclOperation.DELETE, ResourceType.GROUP, group_id)
         for group_id in context.sliced(dict.fromkeys(context.sliced(request.groups_names)))
     }
-    deleted = context.broker.groups.admin.delete(
+    deleted = context.broker.coordinators.groups.admin.delete(
         [group_id for group_id, is_allowed in context.sliced(may_delete.items()) if is_allowed],
         context.step,
     )

@@ -45,7 +45,7 @@ def delete(
             )
     if not request.group_id:
         raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-    deleted = context.broker.groups.share_groups.delete_offsets(
+    deleted = context.broker.coordinators.groups.share_groups.delete_offsets(
         request.group_id, allowed, context.step
     )
     return DeleteShareGroupOffsetsResponse(responses=[*refusals, *deleted])

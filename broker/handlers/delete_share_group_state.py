@@ -36,7 +36,7 @@ def handle(
 def delete(
     context: RequestContext, key: SharePartitionKey, _partition: DeleteShareGroupStatePartition
 ) -> DeleteShareGroupStatePartitionResult:
-    context.broker.share_coordinator.delete(key, context.now_ms)
+    context.broker.coordinators.share_states.delete(key, context.now_ms)
     return DeleteShareGroupStatePartitionResult(partition=key.partition)
 
 

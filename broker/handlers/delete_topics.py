@@ -30,7 +30,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     try:
         check_enabled(context)
         refused = refused_topics(context, wanted)
-        results = await context.broker.topic_admin.delete(
+        results = await context.broker.admin.topics.delete(
             [ref for ref in context.sliced(wanted) if ref not in refused], permits=context.permits
         )
         results += refused.values()

@@ -28,7 +28,7 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
     )
     check_codes(wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
     context.check_cluster(AclOperation.DESCRIBE)
-    if not context.broker.authorizer.has_rules:
+    if not context.broker.security.authorizer.has_rules:
         raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER} on the broker")
     by_pattern: dict[Pattern, list[DescribeAclsAcl]] = {}
     for entry in context.sliced(list(context.broker.metadata.acls.select(wanted))):

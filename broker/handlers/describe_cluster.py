@@ -21,8 +21,8 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
     check_endpoint_type(request.endpoint_type)
     broker = context.broker
     return DescribeClusterResponse(
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=broker.log_manager.cluster_id,
+        controller_id=broker.nodes.own_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=node.id, host=node.host, port=node.port, rack=broker.config.broker_rack

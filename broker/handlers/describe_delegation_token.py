@@ -23,7 +23,7 @@ def handle(
 ) -> DescribeDelegationTokenResponse:
     check_token_requests(context)
     broker = context.broker
-    hmacs = broker.token_rules.hmacs
+    hmacs = broker.security.token_rules.hmacs
     if hmacs is None:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     owners = None

@@ -29,7 +29,7 @@ def describe(
 ) -> DescribeGroupsGroup:
     try:
         context.check_group(AclOperation.DESCRIBE, group_id)
-        group = context.broker.groups.admin.classic_group(group_id)
+        group = context.broker.coordinators.groups.admin.classic_group(group_id)
     except ApiError as error:
         return group_with_error(context, request, group_id, error)
     # Only in a stable group do all members use the same protocol.

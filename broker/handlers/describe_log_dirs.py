@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
 from odradek.protocol.errors import ErrorCode
@@ -27,9 +27,7 @@ from odradek.storage.topic_partition import TopicPartition
 UNKNOWN_LAG = -1
 
 
-async def handle(
-    context: RequestContext, request: DescribeLogDirsRequest
-) -> DescribeLogDirsResponse:
+async def handle(context: NodeContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     if not context.authorize_cluster(AclOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
@@ -53,9 +51,10 @@ class Sizes(NamedTuple):
     not_open: Mapping[TopicPartition, int]
 
 
-def sizes_in(context: RequestContext, path: Path) -> Sizes:
+def sizes_in(context: NodeContext, path: Path) -> Sizes:
     """Measure a directory. Can run on any thread. Raises OSError."""
-    files, manager = context.broker.files, context.broker.log_manager
+    manager = context.broker.log_manager
+    files = manager.files
     not_open = [log for log in manager.not_open() if log.directory.path == path]
     return Sizes(
         files.total_bytes(path),
@@ -65,7 +64,7 @@ def sizes_in(context: RequestContext, path: Path) -> Sizes:
 
 
 async def describe(
-    context: RequestContext, path: Path, wanted: Collection[TopicPartition] | None
+    context: NodeContext, path: Path, wanted: Collection[TopicPartition] | None
 ) -> DescribeLogDirsResult:
     manager = context.broker.log_manager
     sizes: Sizes | None = None
@@ -111,7 +110,7 @@ class LogInDirectory(NamedTuple):
     is_future: bool = False
 
 
-def logs_in(context: RequestContext, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
+def logs_in(context: NodeContext, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
     manager = context.broker.log_manager
     for log in context.sliced(manager.logs()):
         is_open = manager.find(*log.key) is log  # it may have been deleted meanwhile

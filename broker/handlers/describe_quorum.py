@@ -57,16 +57,16 @@ def this_node(context: RequestContext) -> DescribeQuorumNode:
 
 def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionData:
     broker = context.broker
-    log = broker.metadata_log
+    log = broker.controller.log
     return DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_message="",
-        leader_id=broker.node_id,
+        leader_id=broker.nodes.own_id,
         leader_epoch=broker.controller.quorum_epoch,
         high_watermark=log.high_watermark,
         current_voters=[
             DescribeQuorumReplicaState(
-                replica_id=broker.node_id,
+                replica_id=broker.nodes.own_id,
                 replica_directory_id=directory_id(context),
                 log_end_offset=log.log_end_offset,
                 last_fetch_timestamp=context.now_ms,

@@ -73,7 +73,7 @@ def describe_all(
 def initialized_partitions(context: RequestContext, group_id: str) -> Mapping[bytes, Iterable[int]]:
     """The partitions with stored state; none if there is no such group."""
     try:
-        group = context.broker.groups.admin.share_group(group_id)
+        group = context.broker.coordinators.groups.admin.share_group(group_id)
     except ApiError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
@@ -122,7 +122,7 @@ def described_partition(
     context: RequestContext, key: SharePartitionKey, topic: str
 ) -> DescribeShareGroupOffsetsResponsePartition:
     try:
-        state = context.broker.share_coordinator.read_summary(key)
+        state = context.broker.coordinators.share_states.read_summary(key)
     except ApiError:  # as in Kafka, the error is not shown
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=key.partition, start_offset=NO_OFFSET, leader_epoch=0

@@ -27,7 +27,7 @@ def handle(
 def describe(context: RequestContext, transactional_id: str) -> DescribeTransactionsTransaction:
     try:
         context.check(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-        transaction = context.broker.transactions.describe(transactional_id)
+        transaction = context.broker.coordinators.transactions.describe(transactional_id)
     except ApiError as error:
         return DescribeTransactionsTransaction(
             error_code=error.code,

@@ -33,7 +33,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         )
     except ApiError as error:
         return response_with_error(context, request, error)
-    await context.broker.metadata_sync.sync()
+    await context.broker.metadata_log.sync()
     if request.topic_partitions is None:
         partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
         for name, index in context.sliced(results):

@@ -5,9 +5,9 @@ markers are written by then, too.
 v2 clients know PRODUCER_FENCED · v5 gives each transaction an epoch of its own: the response has
 the producer's next id and epoch (KIP-890)."""
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     try:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
-        producer = context.broker.transactions.end(
+        producer = context.broker.coordinators.transactions.end(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             commit=request.committed,

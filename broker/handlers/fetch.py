@@ -30,7 +30,7 @@ from odradek.broker.fetching.down_conversion import (
 from odradek.broker.fetching.fetch_sessions import FetchPlan, PartitionKey, split_key
 from odradek.broker.fetching.fetch_waiters import LogWatch
 from odradek.broker.quotas.request_meter import RequestMeter
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -68,10 +68,9 @@ FIRST_VERSION_WITH_LEADER = 16
 Answers = dict[PartitionKey, FetchPartitionData]
 
 
-def handle(
-    context: RequestContext, request: FetchRequest
-) -> FetchResponse | Awaitable[FetchResponse]:
-    broker, sessions = context.broker, context.broker.fetch_sessions
+def handle(context: NodeContext, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+    broker = context.broker
+    sessions = broker.fetching.sessions
     if (
         context.slices is None
         and request.session_id
@@ -100,14 +99,14 @@ def handle(
         if logs is not None:
             return WaitingFetch(context, request, plan, request.min_bytes, logs)
     try:
-        with context.broker.cold_reads.first_attempt:
+        with broker.fetching.cold_reads.first_attempt:
             answers, readable_bytes = read_all(context, request, plan, plan.wanted)
     except WouldWaitError as missing:
         return read_cold_and_respond(context, request, plan, missing)
     return respond_or_wait(context, request, plan, answers, readable_bytes)
 
 
-def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> FetchResponse:
+def unknown_isolation_level(context: NodeContext, request: FetchRequest) -> FetchResponse:
     """Kafka's answer: an unexpected error, for each partition that is named."""
     error = ApiError(
         ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level} is not known"
@@ -129,13 +128,13 @@ def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> F
     )
 
 
-def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str | bytes]:
+def refused_topics(context: NodeContext, plan: FetchPlan) -> Collection[str | bytes]:
     """The topics that the client may not read, as the request names them.
 
     A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
     id is left out, because it gets UNKNOWN_TOPIC_ID.
     """
-    if not context.broker.authorizer.has_rules:
+    if not context.broker.security.authorizer.has_rules:
         return ()
     topics = dict.fromkeys(topic for topic, _ in context.sliced(iter(plan.wanted)))
     if plan.is_of_follower:
@@ -147,7 +146,7 @@ def is_follower(request: FetchRequest) -> bool:
     return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
-def may_read(context: RequestContext, topic: str | bytes) -> bool:
+def may_read(context: NodeContext, topic: str | bytes) -> bool:
     if isinstance(topic, bytes):
         known = context.broker.metadata.topics.by_id.get(topic)
         if known is None:
@@ -157,16 +156,16 @@ def may_read(context: RequestContext, topic: str | bytes) -> bool:
 
 
 async def read_cold_and_respond(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
+    context: NodeContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
 ) -> FetchResponse:
     read = partial(read_all, context, request, plan, plan.wanted)
-    answers, readable_bytes = await context.broker.cold_reads.look_up(read, missing)
+    answers, readable_bytes = await context.broker.fetching.cold_reads.look_up(read, missing)
     response = respond_or_wait(context, request, plan, answers, readable_bytes)
     return response if isinstance(response, FetchResponse) else await response
 
 
 def respond_or_wait(
-    context: RequestContext,
+    context: NodeContext,
     request: FetchRequest,
     plan: FetchPlan,
     answers: Answers,
@@ -182,7 +181,7 @@ def respond_or_wait(
     return respond(context, plan, answers)
 
 
-def logs_at_end(context: RequestContext, plan: FetchPlan) -> list[PartitionLog] | None:
+def logs_at_end(context: NodeContext, plan: FetchPlan) -> list[PartitionLog] | None:
     """The logs to wait for if all are to be read from their ends; None if `read_all` must decide.
 
     This is what consumers ask that keep up. Nothing is read then, and nothing else is answered.
@@ -204,7 +203,7 @@ def logs_at_end(context: RequestContext, plan: FetchPlan) -> list[PartitionLog] 
     return logs
 
 
-def find_logs(context: RequestContext, plan: FetchPlan) -> list[PartitionLog]:
+def find_logs(context: NodeContext, plan: FetchPlan) -> list[PartitionLog]:
     return [find_log(context, key) for key in plan.wanted]
 
 
@@ -217,7 +216,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
     def __init__(
         self,
-        context: RequestContext,
+        context: NodeContext,
         request: FetchRequest,
         plan: FetchPlan,
         missing_bytes: int,
@@ -233,7 +232,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         self._wait(logs, missing_bytes, request.max_wait_ms)
 
     def _wait(self, logs: list[PartitionLog], missing_bytes: int, left_ms: float) -> None:
-        self._work = self._context.broker.fetch_waiters.wait(
+        self._work = self._context.broker.fetching.waiters.wait(
             logs, missing_bytes, left_ms, committed=reads_committed(self._request)
         )
         self._work.add_done_callback(self._released)
@@ -251,7 +250,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
         if meter is not None:
             meter.resume()
         try:
-            with self._context.broker.cold_reads.first_attempt:
+            with self._context.broker.fetching.cold_reads.first_attempt:
                 answers, readable_bytes = self._read_all()
             self._respond_or_wait(waiting.result(), answers, readable_bytes)
         except WouldWaitError as missing:
@@ -290,7 +289,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
             self.set_exception(error)
 
     async def _read_cold(self, has_news: bool, missing: WouldWaitError) -> None:
-        answers, readable_bytes = await self._context.broker.cold_reads.look_up(
+        answers, readable_bytes = await self._context.broker.fetching.cold_reads.look_up(
             self._read_all, missing
         )
         self._respond_or_wait(has_news, answers, readable_bytes)
@@ -300,7 +299,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
 
 async def fetch_in_slices(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan
+    context: NodeContext, request: FetchRequest, plan: FetchPlan
 ) -> FetchResponse:
     """Read and wait as the small requests do. Between two slices records may be appended.
 
@@ -310,7 +309,7 @@ async def fetch_in_slices(
     broker = context.broker
     may_wait = request.min_bytes > 0 and request.max_wait_ms > 0
     until_s = broker.loop.time() + request.max_wait_ms / 1000
-    watch = broker.fetch_waiters.watch(committed=reads_committed(request))
+    watch = broker.fetching.waiters.watch(committed=reads_committed(request))
     keys: Collection[PartitionKey] = plan.wanted
     has_waited = has_news = False
     try:
@@ -324,7 +323,7 @@ async def fetch_in_slices(
                 has_waited=has_waited,
                 watch=watch if may_wait else None,
             )
-            answers, readable_bytes = await broker.cold_reads.look_up(read)
+            answers, readable_bytes = await broker.fetching.cold_reads.look_up(read)
             missing_bytes = request.min_bytes - readable_bytes
             left_ms = (until_s - broker.loop.time()) * 1000
             if has_waited:
@@ -359,9 +358,9 @@ def reads_committed(request: FetchRequest) -> bool:
 
 
 async def convert_and_respond(
-    context: RequestContext, plan: FetchPlan, answers: Answers
+    context: NodeContext, plan: FetchPlan, answers: Answers
 ) -> FetchResponse:
-    convert = context.broker.down_converter.convert
+    convert = context.broker.fetching.down_converter.convert
     for key in context.sliced(list(answers)):
         answer, wanted = answers[key], plan.wanted[key]
         if not answer.records:
@@ -377,7 +376,7 @@ async def convert_and_respond(
     return respond(context, plan, answers)
 
 
-def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
+def respond(context: NodeContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
     if context.meter is not None:
         throttle_ms = context.meter.throttle_fetch(response_bytes(context, answers))
         if throttle_ms:
@@ -412,7 +411,7 @@ def by_topic(
     return list(topics.values())
 
 
-def response_bytes(context: RequestContext, answers: Answers) -> int:
+def response_bytes(context: NodeContext, answers: Answers) -> int:
     """The size of a response with these answers, as quotas count it."""
     head = bytearray()
     slices: Splices = []
@@ -427,9 +426,7 @@ def response_bytes(context: RequestContext, answers: Answers) -> int:
     return len(head) + sum(records.size_bytes for _, records in context.sliced(slices))
 
 
-def within_quota(
-    context: RequestContext, meter: RequestMeter, request: FetchRequest
-) -> FetchRequest:
+def within_quota(context: NodeContext, meter: RequestMeter, request: FetchRequest) -> FetchRequest:
     """The request, asking for no more bytes than the client's quota can ever allow.
 
     There is no quota for followers.
@@ -444,7 +441,7 @@ def within_quota(
     )
 
 
-def has_urgent(context: RequestContext, answers: Answers) -> bool:
+def has_urgent(context: NodeContext, answers: Answers) -> bool:
     """Whether an answer must be sent without waiting for records: an error or a divergence."""
     for answer in context.sliced(iter(answers.values())):  # a generator would take longer
         if (
@@ -457,7 +454,7 @@ def has_urgent(context: RequestContext, answers: Answers) -> bool:
 
 
 def read_all(
-    context: RequestContext,
+    context: NodeContext,
     request: FetchRequest,
     plan: FetchPlan,
     keys: Iterable[PartitionKey],
@@ -515,7 +512,7 @@ def read_all(
 
 
 def read_partition(
-    context: RequestContext,
+    context: NodeContext,
     plan: FetchPlan,
     key: PartitionKey,
     log: PartitionLog,
@@ -549,7 +546,7 @@ def read_partition(
 
 
 def unreadable_partition(
-    context: RequestContext,
+    context: NodeContext,
     plan: FetchPlan,
     key: PartitionKey,
     error: ApiError,
@@ -562,7 +559,7 @@ def unreadable_partition(
     return partition_with_error(context, plan.wanted[key], error, was_found=has_waited)
 
 
-def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
+def deleted_since(context: NodeContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
     """The error of a topic id that was known when the session or the wait began."""
     assert isinstance(key[0], bytes)
     name = plan.names.get(key[0])
@@ -572,7 +569,7 @@ def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -
 
 
 def refuse_replica(
-    context: RequestContext, wanted: FetchPartition, log: PartitionLog
+    context: NodeContext, wanted: FetchPartition, log: PartitionLog
 ) -> FetchPartitionData:
     """The answer to a follower. Kafka: Partition.followerReplicaOrThrow.
 
@@ -585,14 +582,14 @@ def refuse_replica(
     answer = partition_with_error(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
     if context.api_version >= FIRST_VERSION_WITH_LEADER:
         leader = FetchLeaderIdAndEpoch(
-            leader_id=context.broker.node_id, leader_epoch=log.leader_epoch
+            leader_id=context.broker.nodes.own_id, leader_epoch=log.leader_epoch
         )
         answer = replace(answer, current_leader=leader)  # type: ignore[type-var] # schema.py hides the base
     return answer
 
 
 def partition_with_error(
-    context: RequestContext,
+    context: NodeContext,
     wanted: FetchPartition,
     error: ApiError,
     *,
@@ -611,7 +608,7 @@ def partition_with_error(
 
 
 def read_for_old_client(
-    context: RequestContext,
+    context: NodeContext,
     log: PartitionLog,
     wanted: FetchPartition,
     max_bytes: int,
@@ -626,7 +623,7 @@ def read_for_old_client(
     return TOO_LARGE if is_limit_hard and max_bytes > 0 else b""
 
 
-def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
+def known_code(context: NodeContext, code: ErrorCode) -> ErrorCode:
     """The code, or a retriable one for a client that does not know KAFKA_STORAGE_ERROR."""
     if (
         code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -636,7 +633,7 @@ def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
     return code
 
 
-def find_log(context: RequestContext, key: PartitionKey) -> PartitionLog:
+def find_log(context: NodeContext, key: PartitionKey) -> PartitionLog:
     topic, partition = key
     if isinstance(topic, bytes):
         topic = context.broker.topic_name(topic)

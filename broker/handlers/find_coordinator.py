@@ -112,7 +112,7 @@ def find(
         )
     host, port = context.advertised()
     return FindCoordinatorResult(
-        key=key, node_id=context.broker.node_id, host=host, port=port, error_message=""
+        key=key, node_id=context.broker.nodes.own_id, host=host, port=port, error_message=""
     )
 
 
@@ -129,7 +129,7 @@ def check(context: RequestContext, key_type: int, key: str) -> None:
 def shards_of(context: RequestContext, key_type: int) -> CoordinatorShards[Any] | None:
     """The shards of the coordinator that serves keys of a type; None if none does."""
     if key_type == GROUP:
-        return context.broker.groups.shards
+        return context.broker.coordinators.groups.shards
     if key_type == SHARE and context.api_version >= FIRST_VERSION_WITH_SHARE:
-        return context.broker.share_coordinator.shards
-    return context.broker.transactions.shards if key_type == TRANSACTION else None
+        return context.broker.coordinators.share_states.shards
+    return context.broker.coordinators.transactions.shards if key_type == TRANSACTION else None

@@ -13,4 +13,4 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return context.broker.groups.members.heartbeat(request)
+    return context.broker.coordinators.groups.members.heartbeat(request)

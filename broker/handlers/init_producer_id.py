@@ -9,10 +9,10 @@ Not done: keeping a prepared transaction, which Kafka 4.3 refuses as well."""
 
 from collections.abc import Awaitable
 
-from odradek.broker.producing.producer_errors import known_producer_error
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.transaction_coordinator import InitCall
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -45,7 +45,7 @@ async def respond_when_synced(
     expected: ProducerIdAndEpoch | None,
     new_producer_id: int,
 ) -> InitProducerIdResponse:
-    await context.broker.metadata_sync.sync()
+    await context.broker.metadata_log.sync()
     return respond(context, request, expected, new_producer_id)
 
 
@@ -60,7 +60,7 @@ def respond(
         return InitProducerIdResponse(producer_id=new_producer_id, producer_epoch=0)
     call = init_call(request, request.transactional_id, expected)
     try:
-        producer = context.broker.transactions.init_producer_id(call, new_producer_id)
+        producer = context.broker.coordinators.transactions.init_producer_id(call, new_producer_id)
     except ApiError as error:
         return response_with_error(context, error)
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
@@ -72,7 +72,7 @@ def needs_producer_id(
     if request.transactional_id is None:
         return True
     call = init_call(request, request.transactional_id, expected)
-    return context.broker.transactions.needs_producer_id(call)
+    return context.broker.coordinators.transactions.needs_producer_id(call)
 
 
 def init_call(

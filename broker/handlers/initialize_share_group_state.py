@@ -37,7 +37,7 @@ def handle(
 def initialize(
     context: RequestContext, key: SharePartitionKey, partition: InitializeShareGroupStatePartition
 ) -> InitializeShareGroupStatePartitionResult:
-    context.broker.share_coordinator.initialize(
+    context.broker.coordinators.share_states.initialize(
         key, partition.state_epoch, partition.start_offset, context.now_ms
     )
     return InitializeShareGroupStatePartitionResult(partition=key.partition)

@@ -37,7 +37,7 @@ def join(
     caller = Caller(
         context.client_id or "", context.client_host, context.api_version, context.topic_filter()
     )
-    return context.broker.groups.members.join_group(request, caller)
+    return context.broker.coordinators.groups.members.join_group(request, caller)
 
 
 async def wait_and_respond(parked: Awaitable[JoinGroupResponse]) -> JoinGroupResponse:

@@ -20,9 +20,11 @@ def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupRes
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_MEMBERS:
-        return context.broker.groups.members.leave_group(request.group_id, request.members)
+        return context.broker.coordinators.groups.members.leave_group(
+            request.group_id, request.members
+        )
     leaving = [LeaveGroupMemberIdentity(member_id=request.member_id)]
-    response = context.broker.groups.members.leave_group(request.group_id, leaving)
+    response = context.broker.coordinators.groups.members.leave_group(request.group_id, leaving)
     if response.error_code != ErrorCode.NONE:
         return response
     return LeaveGroupResponse(error_code=response.members[0].error_code)

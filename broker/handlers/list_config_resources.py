@@ -50,5 +50,5 @@ def names_of(context: RequestContext, kind: ConfigResourceType) -> list[str]:
         case ConfigResourceType.TOPIC:
             return [topic.name for topic in metadata.topics.values()]
         case ConfigResourceType.BROKER | ConfigResourceType.BROKER_LOGGER:
-            return [str(context.broker.node_id)]
+            return [str(context.broker.nodes.own_id)]
     return metadata.configs.names(kind)

@@ -20,7 +20,7 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
         state.lower().strip().replace("_", "") for state in context.sliced(request.states_filter)
     }
     types = {kind.lower() for kind in context.sliced(request.types_filter)}
-    groups = list(context.broker.groups.admin.groups())
+    groups = list(context.broker.coordinators.groups.admin.groups())
     return ListGroupsResponse(
         groups=[
             ListGroupsGroup(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
@@ -49,21 +49,21 @@ NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 
 
 def handle(
-    context: RequestContext, request: ListOffsetsRequest
+    context: NodeContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return unknown_isolation_level(context, request)
     try:
-        with context.broker.cold_reads.first_attempt:
+        with context.broker.fetching.cold_reads.first_attempt:
             return look_up_all(context, request)
     except WouldWaitError as missing:
-        return context.broker.cold_reads.look_up(
+        return context.broker.fetching.cold_reads.look_up(
             partial(look_up_all, context, request), missing, context.session.client
         )
 
 
 def unknown_isolation_level(
-    context: RequestContext, request: ListOffsetsRequest
+    context: NodeContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse:
     """Kafka's answer: an unexpected error for each partition."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -83,7 +83,7 @@ def unknown_isolation_level(
     )
 
 
-def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def look_up_all(context: NodeContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Look up all offsets. Raises WouldWaitError with all that must be read from disk first.
 
     WouldWaitError is raised only inside an attempt (cold_reads.py).
@@ -104,7 +104,7 @@ def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOff
 
 
 def offsets_of(
-    context: RequestContext,
+    context: NodeContext,
     request: ListOffsetsRequest,
     topic: ListOffsetsTopic,
     missing: list[WouldWaitError],
@@ -133,7 +133,7 @@ def offsets_of(
 
 
 def each_once(
-    context: RequestContext, partitions: list[ListOffsetsPartition]
+    context: NodeContext, partitions: list[ListOffsetsPartition]
 ) -> Iterable[tuple[int, ListOffsetsPartition | None]]:
     """Each index and its partition, or None if it occurs twice. v0 allows that."""
     if context.api_version == 0:
@@ -145,7 +145,7 @@ def each_once(
 
 
 def offset_of(
-    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+    context: NodeContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
         check_timestamp(context, wanted.timestamp)
@@ -167,7 +167,7 @@ def offset_of(
 
 
 def list_starts(
-    context: RequestContext, log: PartitionLog, wanted: ListOffsetsPartition
+    context: NodeContext, log: PartitionLog, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     """Up to `max_num_offsets` offsets at which segments begin."""
     offsets = log.offsets_written_before(wanted.timestamp, context.now_ms)
@@ -177,7 +177,7 @@ def list_starts(
     )
 
 
-def check_timestamp(context: RequestContext, timestamp: int) -> None:
+def check_timestamp(context: NodeContext, timestamp: int) -> None:
     """Raise UNSUPPORTED_VERSION for a special timestamp that this version does not have."""
     first = FIRST_VERSION.get(timestamp, 0 if timestamp >= EARLIEST else NEVER)
     if context.api_version < first:

@@ -23,7 +23,7 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
     producer_ids = frozenset(request.producer_id_filters)
     states = frozenset(request.state_filters)
     oldest_ms = context.now_ms - request.duration_filter
-    known = list(context.broker.transactions.transactions())
+    known = list(context.broker.coordinators.transactions.transactions())
     found = [
         ListTransactionsTransaction(
             transactional_id=each.transactional_id,

@@ -76,7 +76,7 @@ async def create_and_respond(
         if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
     ]
     not_creatable = set(missing).difference(creatable)
-    admin = context.broker.topic_admin
+    admin = context.broker.admin.topics
     errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
     topics = [
         topic_with_error(context, request, name, creation_code(errors[name].code))
@@ -218,8 +218,8 @@ def respond(
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=rack)
             for node in context.nodes()
         ],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=broker.log_manager.cluster_id,
+        controller_id=broker.nodes.own_id,
         topics=topics,
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations

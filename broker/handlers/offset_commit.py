@@ -39,7 +39,7 @@ def handle(
         return respond(context, request)
     # Normally a client first looks up the coordinator, which creates `__consumer_offsets`. A client
     # of v0 does not look it up, so the topic may have to be created here.
-    return respond_with_topic(context, context.broker.groups.shards, request, respond)
+    return respond_with_topic(context, context.broker.coordinators.groups.shards, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -75,7 +75,7 @@ def commit(
     if not topics:
         return []
     try:
-        offsets = context.broker.groups.offsets
+        offsets = context.broker.coordinators.groups.offsets
         return offsets.commit(request, topics, context.api_version, context.step)
     except ApiError as error:
         return [topic_with_error(context, topic, error.code) for topic in context.sliced(topics)]

@@ -42,7 +42,9 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDelet
         if existing:
             known.append(OffsetDeleteRequestTopic(name=name, partitions=existing))
     try:
-        deleted = context.broker.groups.offsets.delete(request.group_id, known, context.step)
+        deleted = context.broker.coordinators.groups.offsets.delete(
+            request.group_id, known, context.step
+        )
     except ApiError as error:
         return OffsetDeleteResponse(error_code=error.code)
     return OffsetDeleteResponse(

@@ -38,7 +38,7 @@ def handle(
         return respond(context, request)
     # Normally a client first looks up the coordinator, which creates `__consumer_offsets`. A client
     # of v0 does not look it up, so the topic may have to be created here.
-    return respond_with_topic(context, context.broker.groups.shards, request, respond)
+    return respond_with_topic(context, context.broker.coordinators.groups.shards, request, respond)
 
 
 def respond(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -72,7 +72,7 @@ def fetch_all(
 ) -> list[OffsetFetchResponseTopic]:
     topics = [
         topic
-        for topic in context.broker.groups.offsets.fetch(wanted, None, stable=stable)
+        for topic in context.broker.coordinators.groups.offsets.fetch(wanted, None, stable=stable)
         if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
     if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
@@ -100,7 +100,7 @@ def fetch_topics(
             resolved.append(resolve_topic(context, topic))
         except ApiError as error:
             refused.append(topic_with_error(context, topic, error.code))
-    fetched = context.broker.groups.offsets.fetch(wanted, resolved, stable=stable)
+    fetched = context.broker.coordinators.groups.offsets.fetch(wanted, resolved, stable=stable)
     if not context.api_version:
         fetched = [
             missing_as_unknown_partition(context, topic) for topic in context.sliced(fetched)

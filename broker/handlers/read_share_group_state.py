@@ -38,7 +38,9 @@ def handle(
 def read(
     context: RequestContext, key: SharePartitionKey, partition: ReadShareGroupStatePartition
 ) -> ReadShareGroupStatePartitionResult:
-    state = context.broker.share_coordinator.read(key, partition.leader_epoch, context.now_ms)
+    state = context.broker.coordinators.share_states.read(
+        key, partition.leader_epoch, context.now_ms
+    )
     return ReadShareGroupStatePartitionResult(
         partition=key.partition,
         state_epoch=state.state_epoch,

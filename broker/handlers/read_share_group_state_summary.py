@@ -38,7 +38,7 @@ def handle(
 def read(
     context: RequestContext, key: SharePartitionKey, _partition: ReadShareGroupStateSummaryPartition
 ) -> ReadShareGroupStateSummaryPartitionResult:
-    state = context.broker.share_coordinator.read_summary(key)
+    state = context.broker.coordinators.share_states.read_summary(key)
     return ReadShareGroupStateSummaryPartitionResult(
         partition=key.partition,
         state_epoch=state.state_epoch,

@@ -17,7 +17,7 @@ def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRa
     controller = context.broker.controller
     # Unlike the other requests for the controller, this one has the common message in Kafka.
     context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-    check_cluster(request.cluster_id, context.broker.cluster_id)
+    check_cluster(request.cluster_id, context.broker.log_manager.cluster_id)
     raise refuse_to_remove(
         controller.quorum, controller.me, request.voter_id, request.voter_directory_id
     )

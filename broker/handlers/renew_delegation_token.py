@@ -21,7 +21,7 @@ async def handle(
             bytes(request.hmac),
             request.renew_period_ms,
             str(context.principal),
-            broker.token_rules,
+            broker.security.token_rules,
             context.now_ms,
         ),
     )

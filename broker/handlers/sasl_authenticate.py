@@ -7,7 +7,7 @@ Kafka: SaslServerAuthenticator.handleSaslToken, KafkaApis.handleSaslAuthenticate
 
 from collections.abc import Awaitable
 
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.sasl.authenticator import IllegalSaslStateError, LoginFailedError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import (
@@ -17,7 +17,7 @@ from odradek.protocol.messages.sasl_authenticate import (
 
 
 def handle(
-    context: RequestContext, request: SaslAuthenticateRequest
+    context: NodeContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
     session = context.session
     if session.guard is None:
@@ -30,7 +30,7 @@ def handle(
         response = SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error)
         )
-        return context.broker.logins.delayed(session, response)
+        return context.broker.security.logins.delayed(session, response)
     # As in Kafka, the message of a step without an error is empty.
     return SaslAuthenticateResponse(
         error_message="", auth_bytes=token, session_lifetime_ms=session_lifetime_ms

@@ -26,7 +26,7 @@ from odradek.protocol.messages.share_acknowledge import (
 
 
 def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
-    shares = context.broker.shares
+    shares = context.broker.coordinators.shares
     check_small(context, request.group_id, request.topics)
     try:
         member = check_member(context, request.group_id, request.member_id)

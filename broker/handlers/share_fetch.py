@@ -55,7 +55,7 @@ RECORD_LIMIT = 1
 def handle(
     context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
-    size = context.broker.shares.sessions.size_of(request.group_id, request.member_id)
+    size = context.broker.coordinators.shares.sessions.size_of(request.group_id, request.member_id)
     if context.slices is None and size > MAX_SMALL_ITEMS:
         raise NotSmallError
     check_small(context, request.group_id, request.topics)
@@ -119,7 +119,10 @@ def session_of(
     context: RequestContext, request: ShareFetchRequest, member: SessionKey
 ) -> ShareSession | None:
     """The session of a request, after its changes; None for the request that opens or ends it."""
-    shares, sessions = context.broker.shares, context.broker.shares.sessions
+    shares, sessions = (
+        context.broker.coordinators.shares,
+        context.broker.coordinators.shares.sessions,
+    )
     named = named_places(context, request)
     if request.share_session_epoch == FINAL_EPOCH:
         sessions.find(member)
@@ -173,22 +176,29 @@ class Fetch:
         broker = self._context.broker
         wait_ms = self._request.max_wait_ms
         if self._context.slices is not None:
-            read = ShareRead(broker.shares, broker.files, self._call(), self._context.step)
-            return self._respond_later(
-                SlicedRead(read, broker.loop, broker.clock, broker.cold_reads, wait_ms)
+            read = ShareRead(
+                broker.coordinators.shares,
+                broker.log_manager.files,
+                self._call(),
+                self._context.step,
             )
-        read = ShareRead(broker.shares, broker.files, self._call())
-        answers = read_or_wait(read, wait_ms, broker.loop, broker.clock, broker.cold_reads)
+            return self._respond_later(
+                SlicedRead(read, broker.loop, broker.clock.now, broker.fetching.cold_reads, wait_ms)
+            )
+        read = ShareRead(broker.coordinators.shares, broker.log_manager.files, self._call())
+        answers = read_or_wait(
+            read, wait_ms, broker.loop, broker.clock.now, broker.fetching.cold_reads
+        )
         if isinstance(answers, WaitingRead):
             return self._respond_later(answers)
         return self.respond(answers)
 
     async def _respond_later(self, waiting: WaitingRead | SlicedRead) -> ShareFetchResponse:
-        self._context.broker.waiting_share_fetches.add(waiting)
+        self._context.broker.coordinators.waiting_share_fetches.add(waiting)
         try:
             return self.respond(await waiting)
         finally:
-            self._context.broker.waiting_share_fetches.discard(waiting)
+            self._context.broker.coordinators.waiting_share_fetches.discard(waiting)
 
     def _call(self) -> ShareFetchCall:
         """What is to be read. Partitions that cannot be are refused."""
@@ -233,7 +243,7 @@ class Fetch:
     # -- the response ------------------------------------------------------------------------------
 
     def respond(self, answers: Answers) -> ShareFetchResponse:
-        context, shares = self._context, self._context.broker.shares
+        context, shares = self._context, self._context.broker.coordinators.shares
         error = ErrorCode.NONE
         try:
             answers.update(self._refused)

@@ -25,9 +25,9 @@ def handle(
         groups=describe_groups(
             context,
             request,
-            is_served=broker.serves_share_groups,
+            is_served=broker.coordinators.serves_share_groups,
             describe=lambda group_id, operations: described(
-                broker.groups.admin.share_group(group_id),
+                broker.coordinators.groups.admin.share_group(group_id),
                 SimpleAssignor.name,
                 broker.find_topic_name,
                 operations,

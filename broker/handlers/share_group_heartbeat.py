@@ -17,7 +17,7 @@ from odradek.protocol.messages.share_group_heartbeat import (
 def handle(
     context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse:
-    if not context.broker.serves_share_groups:
+    if not context.broker.coordinators.serves_share_groups:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -25,4 +25,4 @@ def handle(
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
-    return context.broker.groups.members.share_group_heartbeat(request, caller)
+    return context.broker.coordinators.groups.members.share_group_heartbeat(request, caller)

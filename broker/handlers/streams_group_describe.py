@@ -30,9 +30,9 @@ def handle(
         groups=describe_groups(
             context,
             request,
-            is_served=broker.serves_streams_groups,
+            is_served=broker.coordinators.serves_streams_groups,
             describe=lambda group_id, operations: described(
-                broker.groups.admin.streams_group(group_id),
+                broker.coordinators.groups.admin.streams_group(group_id),
                 operations,
                 wants_readable_topology=request.include_topology_description,
             ),

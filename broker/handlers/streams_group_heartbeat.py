@@ -32,7 +32,7 @@ MAX_ERRORS_IN_DETAIL = 3
 def handle(
     context: RequestContext, request: StreamsGroupHeartbeatRequest
 ) -> StreamsGroupHeartbeatResponse | Awaitable[StreamsGroupHeartbeatResponse]:
-    if not context.broker.serves_streams_groups:
+    if not context.broker.coordinators.serves_streams_groups:
         return response_with_error(
             ErrorCode.UNSUPPORTED_VERSION,
             "streams groups are not enabled: see streams.version and "
@@ -46,7 +46,7 @@ def handle(
         except ApiError as error:
             return response_with_error(error.code, error.message or None)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
-    reply = context.broker.groups.members.streams_group_heartbeat(request, caller)
+    reply = context.broker.coordinators.groups.members.streams_group_heartbeat(request, caller)
     if not isinstance(reply, HeartbeatReply):
         return respond_later(context, reply)
     return create_and_respond(context, reply) if reply.missing_topics else reply.response
@@ -123,7 +123,7 @@ async def create(context: RequestContext, topics: Mapping[str, InternalTopic]) -
         for topic in topics.values()
     ]
     try:
-        results = await context.broker.topic_admin.create(new, permits=context.permits)
+        results = await context.broker.admin.topics.create(new, permits=context.permits)
     except ApiError as error:
         return [f"{name} ({error.message})" for name in topics]
     return [

@@ -16,7 +16,7 @@ from odradek.protocol.messages.streams_group_topology_description_update import 
 def handle(
     context: RequestContext, request: StreamsGroupTopologyDescriptionUpdateRequest
 ) -> StreamsGroupTopologyDescriptionUpdateResponse:
-    if context.broker.serves_streams_groups:
+    if context.broker.coordinators.serves_streams_groups:
         context.check(AclOperation.READ, ResourceType.GROUP, request.group_id)
     text = "this broker does not keep descriptions of topologies"
     raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)

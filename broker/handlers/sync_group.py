@@ -22,4 +22,4 @@ def handle(
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return context.broker.groups.members.sync_group(request)
+    return context.broker.coordinators.groups.members.sync_group(request)

@@ -9,15 +9,10 @@ group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from odradek.broker.producing.transaction_verification import (
-    Support,
-    UnsyncedTransactionError,
-    add_or_verify,
-    may_skip,
-)
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.readable_topics import readable_topic
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.verification import Support, UnsyncedTransactionError
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -56,8 +51,8 @@ async def answer_later(
 ) -> TxnOffsetCommitResponse:
     """Commit the offsets when the transaction's record is synced."""
     while True:
-        await unsynced.wait(context.broker)
-        context.now_ms = context.broker.now_ms()
+        await unsynced.wait()
+        context.now_ms = context.broker.clock.now_ms()
         try:
             return answer(context, request)
         except UnsyncedTransactionError as error:
@@ -106,7 +101,7 @@ def commit(
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         verify(context, request)  # before the group is asked, whose errors come second
-        answers = context.broker.groups.offsets.commit_in_transaction(
+        answers = context.broker.coordinators.groups.offsets.commit_in_transaction(
             request, topics, context.api_version, context.step, partial(verify, context, request)
         )
     except ApiError as error:
@@ -133,16 +128,17 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_GROUPS,
     )
-    if may_skip(context.broker, support):
+    verifier = context.broker.partition_transactions.verifier
+    if verifier.may_skip(support):
         return
-    shards = context.broker.groups.shards
+    shards = context.broker.coordinators.groups.shards
     partition = TopicPartition(shards.topic, shards.partition_of(request.group_id))
     log = shards.of(request.group_id).journal.log
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    now_ms = context.broker.timer_ms()
+    now_ms = context.broker.clock.timer_ms()
     if not log.begin_verification(producer, -1, now_ms, is_v2=support is Support.ADDS):
         return
-    found = add_or_verify(context.broker, request.transactional_id, producer, {partition}, support)
+    found = verifier.add_or_verify(request.transactional_id, producer, {partition}, support)
     obstacle = found.get(partition)
     if obstacle is not None:
         raise obstacle

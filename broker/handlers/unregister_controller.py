@@ -15,7 +15,7 @@ async def handle(
     context: RequestContext, request: UnregisterControllerRequest
 ) -> UnregisterControllerResponse:
     context.check_cluster(AclOperation.ALTER)
-    async with context.broker.operations.deciding:
+    async with context.broker.admin.operations.deciding:
         context.broker.controller.unregister_controller(request.controller_id, context.now_ms)
-    await context.broker.metadata_sync.sync()
+    await context.broker.metadata_log.sync()
     return UnregisterControllerResponse()

@@ -23,13 +23,13 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         for update in context.sliced(request.feature_updates)
     }
     context.check_cluster(AclOperation.ALTER)
-    async with context.broker.operations.deciding:
+    async with context.broker.admin.operations.deciding:
         context.broker.controller.update_features(
             updates, context.now_ms, validate_only=request.validate_only
         )
     # Enabling eligible leader replicas can set min.insync.replicas for the cluster.
-    context.broker.applied_config.refresh(context.step)
-    await context.broker.metadata_sync.sync()
+    context.broker.admin.applied_config.refresh(context.step)
+    await context.broker.metadata_log.sync()
     results = []
     if context.api_version <= LAST_VERSION_WITH_RESULTS:
         results = [result_of(update.feature) for update in context.sliced(request.feature_updates)]

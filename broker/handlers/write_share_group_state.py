@@ -53,7 +53,7 @@ def write(
         delivery_complete_count=partition.delivery_complete_count,
         batches=batches,
     )
-    context.broker.share_coordinator.write(key, state, context.now_ms)
+    context.broker.coordinators.share_states.write(key, state, context.now_ms)
     return WriteShareGroupStatePartitionResult(partition=key.partition)
 
 

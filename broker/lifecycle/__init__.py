@@ -1,4 +1,4 @@
-"""Start, run and stop of a broker process, and the failures that end it.
+"""Start, run and stop of a broker process.
 
-Reading order: run, running, exposure, parent_process, service_manager, directory_failure.
+Reading order: run, running, exposure, parent_process, service_manager.
 """

@@ -60,7 +60,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     except (DirectoryError, ListenError) as error:
         raise StartError(str(error), exit_code=1) from error
     spare_startup_objects()
-    failure = running.broker.failure
+    failure = running.broker.directory_failures.fatal
     failure.add_done_callback(lambda _: stop.set())
     parent = ParentWatch(loop, stop.set) if for_parent else None
     if for_parent:

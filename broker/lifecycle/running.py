@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from odradek.broker.broker import Broker, timer_clock_ms, wall_clock_ms
+from odradek.broker.broker import Broker
+from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.network.listeners import BoundListener, bind_process
 from odradek.broker.network.server import Server
@@ -21,13 +22,13 @@ from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.requests.lost_writes import LostWrites
 from odradek.broker.requests.route import Handler
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
-from .directory_failure import watch_directories
 from .exposure import exposure_warning
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ def open_broker(
     ports = {item.listener.name: item.port for item in bound}
     with _closed_on_error(*bound, http):
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
-    watch_directories(broker)
     return RunningBroker(broker, bound, handlers, http)
 
 
@@ -84,8 +84,7 @@ async def _open_with_workers(
         loop = asyncio.get_running_loop()
         worker_ports = [each.ports for each in sockets]
         broker = Broker(config, loop, ports, worker_ports=worker_ports)
-        watch_directories(broker)
-        workers = WorkerPool(broker, sockets, Dispatcher(broker, HANDLERS, SingleBatches()))
+        workers = WorkerPool(broker, sockets, _dispatcher(broker, HANDLERS))
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
@@ -120,10 +119,13 @@ class RunningBroker:
         self._workers = workers
         members = None
         if broker.config.odradek_group_expire_on_disconnect:
-            members = ConnectedMembers(broker.groups.members.remove_members)
+            members = ConnectedMembers(broker.coordinators.groups.members.remove_members)
             handlers = members.around(handlers)
         self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
-        self._server.on_disconnect.append(broker.disconnected)
+        self._server.on_disconnect += [
+            broker.coordinators.shares.disconnected,
+            broker.telemetry.connection_closed,
+        ]
         if members is not None:
             self._server.on_disconnect.append(members.disconnected)
         for item in bound:
@@ -139,14 +141,14 @@ class RunningBroker:
         warning = exposure_warning(broker.config, bound)
         if warning is not None:
             logger.warning("%s", warning)
-        broker.log_cleaner.start()
+        broker.maintenance.cleaner.start()
         logger.info(
             "started: node %d of cluster %s, %d topics",
-            broker.node_id,
-            broker.cluster_id,
+            broker.nodes.own_id,
+            broker.log_manager.cluster_id,
             len(broker.metadata.topics),
         )
-        broker.log_recovery.begin(broker.config.num_recovery_threads_per_data_dir)
+        broker.maintenance.recovery.begin(broker.config.num_recovery_threads_per_data_dir)
         self.periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
 
     async def stop(self) -> None:
@@ -166,6 +168,12 @@ class RunningBroker:
         logger.info("stopped")
 
 
+def _dispatcher(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
+    return Dispatcher(
+        broker, handlers, SingleBatches(), lost_writes=LostWrites(broker.coordinators)
+    )
+
+
 def _start_servers(
     broker: Broker,
     bound: Iterable[BoundListener],
@@ -173,7 +181,7 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports."""
-    server = Server(broker, bound, Dispatcher(broker, handlers, SingleBatches()))
+    server = Server(broker, bound, _dispatcher(broker, handlers))
     if http is None or broker.traffic is None:
         return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.

@@ -1,5 +1,6 @@
 """Background work of the broker on its logs.
 
 Reading order: retention_check; cleaning/ (log compaction); log_recovery, log_mover,
-metadata_snapshots. periodic_tasks.py beside this room says when they run.
+log_maintenance; metadata_snapshots, metadata_log. periodic_tasks.py beside this room says when they
+run.
 """

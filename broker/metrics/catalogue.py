@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Sequence
 
 from .group_metrics import GROUP_METRICS
 from .log_metrics import LOG_METRICS, offline_partition_count, partition_count
 from .metric import Metric, gauge
-from .observed import Observed
+from .observed import Observed, ObservedBroker
 from .quota_metrics import QUOTA_METRICS
 from .readiness import problems
 from .telemetry_metrics import TELEMETRY_METRICS
@@ -22,7 +21,7 @@ def _broker_state(observed: Observed) -> float:
     return PENDING_CONTROLLED_SHUTDOWN if observed.is_stopping else RUNNING
 
 
-BROKER_METRICS = [
+BROKER_METRICS: list[Metric[Observed]] = [
     gauge(
         "odradek_ready",
         "1 if /readyz answers 200.",
@@ -34,7 +33,7 @@ BROKER_METRICS = [
         _broker_state,
     ),
 ]
-CONTROLLER_METRICS = [
+CONTROLLER_METRICS: list[Metric[Observed]] = [
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "Always 1: this node is the controller.",
@@ -58,7 +57,7 @@ CONTROLLER_METRICS = [
 ]
 
 # By heading in docs/metrics.md.
-CATALOGUE: dict[str, list[Metric]] = {
+CATALOGUE: dict[str, Sequence[Metric[ObservedBroker]]] = {
     "The broker": [*BROKER_METRICS, *CONTROLLER_METRICS],
     "Requests, topics and connections": TRAFFIC_METRICS,
     "Quotas": QUOTA_METRICS,
@@ -68,9 +67,9 @@ CATALOGUE: dict[str, list[Metric]] = {
 }
 
 # A worker (odradek.workers) has no controller, no coordinators and no telemetry of clients.
-WORKER_METRICS = (*BROKER_METRICS, *TRAFFIC_METRICS, *QUOTA_METRICS, *LOG_METRICS)
-
-
-def metrics_of(observed: Observed) -> Iterable[Metric]:
-    """The metrics that a process has."""
-    return WORKER_METRICS if observed.is_worker else chain.from_iterable(CATALOGUE.values())
+WORKER_METRICS: Sequence[Metric[Observed]] = (
+    *BROKER_METRICS,
+    *TRAFFIC_METRICS,
+    *QUOTA_METRICS,
+    *LOG_METRICS,
+)

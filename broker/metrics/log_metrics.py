@@ -18,7 +18,7 @@ def _by_log(read_log: Callable[[PartitionLog], int]) -> Callable[[Observed], Ite
     return read
 
 
-def _log_gauge(name: str, help_: str, read_log: Callable[[PartitionLog], int]) -> Metric:
+def _log_gauge(name: str, help_: str, read_log: Callable[[PartitionLog], int]) -> Metric[Observed]:
     labels = ("topic", "partition")
     return Metric(f"kafka_log_log_{name}", Kind.GAUGE, labels, help_, _by_log(read_log))
 
@@ -40,29 +40,29 @@ def offline_partition_count(observed: Observed) -> int:
 
 def _uncleanable(observed: Observed) -> Iterator[Sample]:
     broker = observed.broker
-    uncleanable = broker.log_cleaner.status().uncleanable
+    uncleanable = broker.maintenance.cleaner.status().uncleanable
     for directory in broker.log_manager.directories:
         yield (str(directory.path),), len(uncleanable.get(directory.path, ()))
 
 
 def _ms_since_check(observed: Observed) -> float:
-    checked_at_ms = observed.broker.log_cleaner.status().checked_at_ms
-    return -1 if checked_at_ms is None else observed.broker.timer_ms() - checked_at_ms
+    checked_at_ms = observed.broker.maintenance.cleaner.status().checked_at_ms
+    return -1 if checked_at_ms is None else observed.broker.clock.timer_ms() - checked_at_ms
 
 
 def _recopy_percent(observed: Observed) -> float:
-    last = observed.broker.log_cleaner.status().last_round
+    last = observed.broker.maintenance.cleaner.status().last_round
     if last is None or not last.stats.bytes_read:
         return 0
     return 100 * last.stats.bytes_written / last.stats.bytes_read
 
 
 def _last_round_seconds(observed: Observed) -> float:
-    last = observed.broker.log_cleaner.status().last_round
+    last = observed.broker.maintenance.cleaner.status().last_round
     return 0 if last is None else last.seconds
 
 
-LOG_METRICS = [
+LOG_METRICS: list[Metric[Observed]] = [
     _log_gauge("size", "Bytes of the log's segments.", lambda log: log.size_bytes),
     _log_gauge("logstartoffset", "The first offset.", lambda log: log.log_start_offset),
     _log_gauge("logendoffset", "The offset of the next record.", lambda log: log.log_end_offset),
@@ -117,7 +117,7 @@ LOG_METRICS = [
     gauge(
         "kafka_log_logcleanermanager_max_dirty_percent",
         "Percent of the dirtiest log that can be cleaned, at the last check.",
-        lambda observed: 100 * observed.broker.log_cleaner.status().max_dirty_ratio,
+        lambda observed: 100 * observed.broker.maintenance.cleaner.status().max_dirty_ratio,
     ),
     gauge(
         "kafka_log_logcleanermanager_time_since_last_run_ms",
@@ -144,6 +144,6 @@ LOG_METRICS = [
     gauge(
         "odradek_log_cleaner_rounds",
         "Logs that are being cleaned.",
-        lambda observed: len(observed.broker.log_cleaner.status().cleaning),
+        lambda observed: len(observed.broker.maintenance.cleaner.status().cleaning),
     ),
 ]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from odradek.broker.common.durations import Durations
 
 from .observed import Observed
+
+ObservedT = TypeVar("ObservedT", bound=Observed, contravariant=True)
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | Durations]
 
@@ -26,7 +28,7 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Metric(NamedTuple):
+class Metric(NamedTuple, Generic[ObservedT]):
     """`read` gives the label values and the value of each series: Durations in a histogram.
 
     It is read in slices, between which the broker serves requests. It must not keep an iterator
@@ -37,14 +39,14 @@ class Metric(NamedTuple):
     kind: Kind
     labels: tuple[str, ...]
     help: str
-    read: Callable[[Observed], Iterable[Sample]]
+    read: Callable[[ObservedT], Iterable[Sample]]
 
 
-def gauge(name: str, help_: str, read: Callable[[Observed], float]) -> Metric:
+def gauge(name: str, help_: str, read: Callable[[ObservedT], float]) -> Metric[ObservedT]:
     """A gauge of one value."""
     return Metric(name, Kind.GAUGE, (), help_, lambda observed: [((), read(observed))])
 
 
-def counter(name: str, help_: str, read: Callable[[Observed], float]) -> Metric:
+def counter(name: str, help_: str, read: Callable[[ObservedT], float]) -> Metric[ObservedT]:
     """A counter of one value."""
     return Metric(name, Kind.COUNTER, (), help_, lambda observed: [((), read(observed))])

@@ -14,10 +14,11 @@ from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import Traffic
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
+from odradek.broker.node import BrokerNode
 
 from .http_server import HttpServer, Page, lines
 from .loop_delay import LoopDelay
-from .observed import Observed
+from .observed import Observed, ObservedBroker
 from .readiness import problems
 from .rendering import CONTENT_TYPE, render
 
@@ -26,12 +27,10 @@ class Monitoring:
     """The HTTP server and what it reads from. `close` ends it, after the broker's own server."""
 
     def __init__(
-        self, broker: Broker, server: Server, traffic: Traffic, bound: BoundListener
+        self, broker: BrokerNode, server: Server, traffic: Traffic, bound: BoundListener
     ) -> None:
         """Listen on the bound port. Raises OSError."""
-        self._observed = Observed(
-            broker=broker, server=server, traffic=traffic, loop_delay=LoopDelay(broker.loop)
-        )
+        self._observed = _observed(broker, server, traffic)
         self._loop = broker.loop
         self._rendering: asyncio.Task[bytes] | None = None
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
@@ -61,3 +60,10 @@ class Monitoring:
         if missing:
             return Page(HTTPStatus.SERVICE_UNAVAILABLE, lines(missing))
         return Page(HTTPStatus.OK, b"ready\n")
+
+
+def _observed(broker: BrokerNode, server: Server, traffic: Traffic) -> Observed:
+    delay = LoopDelay(broker.loop)
+    if isinstance(broker, Broker):
+        return ObservedBroker(broker=broker, server=server, traffic=traffic, loop_delay=delay)
+    return Observed(broker=broker, server=server, traffic=traffic, loop_delay=delay)

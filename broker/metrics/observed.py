@@ -7,21 +7,24 @@ from dataclasses import dataclass
 from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import Traffic
 from odradek.broker.network.server import Server
+from odradek.broker.node import BrokerNode
 
 from .loop_delay import LoopDelay
 
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """A broker that serves. `is_stopping` is set when its stop begins."""
+    """A process that serves. `is_stopping` is set when its stop begins."""
 
-    broker: Broker
+    broker: BrokerNode
     server: Server
     traffic: Traffic
     loop_delay: LoopDelay
     is_stopping: bool = False
 
-    @property
-    def is_worker(self) -> bool:
-        """Whether the broker is a worker (odradek.workers)."""
-        return self.broker.log_manager.share.process != 0
+
+@dataclass(slots=True, kw_only=True)
+class ObservedBroker(Observed):
+    """The broker's own process, which has more to show than a worker (odradek.workers)."""
+
+    broker: Broker

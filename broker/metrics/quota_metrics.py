@@ -29,7 +29,7 @@ def _tokens(observed: Observed) -> Iterator[Sample]:
         yield ("ControllerMutation", user, client_id), tokens
 
 
-QUOTA_METRICS = [
+QUOTA_METRICS: list[Metric[Observed]] = [
     Metric(
         "kafka_server_quota_byte_rate",
         Kind.GAUGE,

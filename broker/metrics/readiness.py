@@ -19,12 +19,12 @@ def problems(observed: Observed) -> Iterator[str]:
     broker = observed.broker
     if observed.is_stopping:
         yield "the broker is stopping"
-    if broker.failure.done():
-        yield f"the broker has failed: {broker.failure.result()}"
+    if isinstance(broker, Broker) and broker.directory_failures.fatal.done():
+        yield f"the broker has failed: {broker.directory_failures.fatal.result()}"
     waiting = broker.log_manager.waiting()
     if waiting:
         yield f"{len(waiting)} logs are being recovered"
-    if not observed.is_worker:
+    if isinstance(broker, Broker):
         yield from _problems_of_control(broker)
     for path, reason in broker.log_manager.offline.items():
         yield f"log directory {path} is offline: {reason}"
@@ -32,9 +32,9 @@ def problems(observed: Observed) -> Iterator[str]:
 
 def _problems_of_control(broker: Broker) -> Iterator[str]:
     """What is missing besides the logs and connections of this process."""
-    for process in broker.worker_progress.not_serving():
+    for process in broker.metadata_log.worker_progress.not_serving():
         yield f"worker {process} is being started"
-    for shards in (broker.groups.shards, broker.transactions.shards):
+    for shards in (broker.coordinators.groups.shards, broker.coordinators.transactions.shards):
         try:
             shards.all()
         except ApiError as error:

@@ -21,9 +21,9 @@ from prometheus_client.utils import floatToGoString
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.telemetry.client_series import is_counter
 
-from .catalogue import metrics_of
-from .metric import Kind, Metric
-from .observed import Observed
+from .catalogue import CATALOGUE, WORKER_METRICS
+from .metric import Kind, Metric, ObservedT
+from .observed import Observed, ObservedBroker
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # About 2 ms: as long as a large batch takes to be checked.
@@ -59,8 +59,7 @@ async def render(observed: Observed) -> bytes:
     observed.traffic.count_appends(observed.broker.log_manager.logs())
     observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
-    own = (_shown(metric, observed) for metric in metrics_of(observed))
-    for metric in chain(own, _shown_of_clients(observed)):
+    for metric in _all_shown(observed):
         header_lines = 0
         while (part := list(islice(metric.samples, SAMPLES_PER_SLICE))) or not header_lines:
             text = generate_latest(_Families(_family(metric, part)))
@@ -70,7 +69,15 @@ async def render(observed: Observed) -> bytes:
     return b"".join(parts)
 
 
-def _shown(metric: Metric, observed: Observed) -> _Shown:
+def _all_shown(observed: Observed) -> Iterator[_Shown]:
+    """What a process has: the broker's own process has more than a worker."""
+    if not isinstance(observed, ObservedBroker):
+        return (_shown(metric, observed) for metric in WORKER_METRICS)
+    own = (_shown(metric, observed) for metric in chain.from_iterable(CATALOGUE.values()))
+    return chain(own, _shown_of_clients(observed))
+
+
+def _shown(metric: Metric[ObservedT], observed: ObservedT) -> _Shown:
     samples = (
         ({name: text for name, text in zip(metric.labels, values, strict=True) if text}, value)
         for values, value in metric.read(observed)
@@ -78,7 +85,7 @@ def _shown(metric: Metric, observed: Observed) -> _Shown:
     return _Shown(metric.name, metric.kind, metric.help, samples)
 
 
-def _shown_of_clients(observed: Observed) -> Iterator[_Shown]:
+def _shown_of_clients(observed: ObservedBroker) -> Iterator[_Shown]:
     """What clients have pushed (KIP-714)."""
     for name, series in observed.broker.telemetry.series.by_name().items():
         samples = ((dict(labels), value) for labels, value in series)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 
-from odradek.broker.broker import Broker
+from odradek.broker.node import BrokerNode
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.broker.turns.turn_queue import TurnQueue
@@ -41,7 +41,7 @@ class Server:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: BrokerNode,
         bound: Iterable[BoundListener],
         dispatcher: Dispatcher,
     ) -> None:
@@ -56,17 +56,17 @@ class Server:
         self._frame_memory = FrameMemory(self._loop, broker.config.queued_bytes_limit)
         self._support = ConnectionSupport(
             loop=self._loop,
-            timer_ms=broker.timer_ms,
+            timer_ms=broker.clock.timer_ms,
             max_request_bytes=broker.config.socket_request_max_bytes,
             dispatcher=dispatcher,
             frame_memory=self._frame_memory,
-            group_turns=broker.group_turns,
-            large_turns=broker.large_turns,
+            group_turns=broker.turns.group,
+            large_turns=broker.turns.large,
             sender=SenderSupport(
                 loop=self._loop,
-                timer_ms=broker.timer_ms,
+                timer_ms=broker.clock.timer_ms,
                 send_turns=TurnQueue(self._loop, SEND_S),
-                files=broker.files,
+                files=broker.log_manager.files,
                 disk=broker.disk,
             ),
             receive_view=memoryview(bytearray(SHARED_BYTES)),
@@ -74,7 +74,7 @@ class Server:
             closed=self._closed,
         )
         self._handshakes = Handshakes(self._loop)
-        self._limits = ConnectionLimits(broker.config, broker.quotas, broker.host_addresses)
+        self._limits = ConnectionLimits(broker.config, broker.quotas, broker.quotas.addresses)
         broker.effective_config.on_change.append(self._update_limits)
         self._all_closed = asyncio.Event()
         self._acceptors = [
@@ -101,8 +101,8 @@ class Server:
     async def _connect_tls(
         self, listener: Listener, connection: Connection, client: socket.socket
     ) -> None:
-        assert self._broker.tls is not None
-        self._handshakes.begin(client, connection, self._broker.tls.of(listener.name))
+        assert self._broker.security.tls is not None
+        self._handshakes.begin(client, connection, self._broker.security.tls.of(listener.name))
 
     def _set_buffer_sizes(self, sock: socket.socket) -> None:
         """Set the buffer sizes of accepted sockets, where they are configured.
@@ -124,7 +124,7 @@ class Server:
         self._all_closed.clear()
         self.connections.add(connection)
         self.opened_count += 1
-        self._broker.logins.begin(connection.session)
+        self._broker.security.logins.begin(connection.session)
         if self._is_finishing:  # it was being set up
             connection.finish()
         self._close_excess()
@@ -161,7 +161,7 @@ class Server:
         """Close the connections that have stalled or have been idle too long."""
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
         self._frame_memory.check_progress()
-        timer_ms = self._broker.timer_ms()
+        timer_ms = self._broker.clock.timer_ms()
         shortest_ms = STALLED_FRAME_MS
         max_idle_ms = self._broker.config.connections_max_idle_ms
         if max_idle_ms >= 0:
@@ -175,7 +175,7 @@ class Server:
     def _close_if_stalled(self, connection: Connection, idle_ms: int, max_idle_ms: int) -> None:
         if connection.is_unread:
             connection.note_reading()
-            idle_ms = self._broker.timer_ms() - connection.last_active_ms
+            idle_ms = self._broker.clock.timer_ms() - connection.last_active_ms
         partial = connection.partial_frame
         if partial is not None and self._has_stalled(connection, idle_ms):
             have, announced = partial

@@ -1,4 +1,4 @@
-"""One end of the socket between the broker's own process and a worker.
+"""One end of the socket between the broker's own process and another one.
 
 frames.py says how a message is written.
 """
@@ -32,10 +32,12 @@ class Channel:
         """Make the end of a connected socket."""
         return cls(sock, *await asyncio.open_unix_connection(sock=sock))
 
-    def send(self, message: object) -> None:
-        """Queue a message. Does nothing if the other process has ended."""
+    def send(self, message: object, content: bytes = b"") -> None:
+        """Queue a message, followed by raw bytes. Does nothing if the other process has ended."""
         if not self._writer.is_closing():
             self._writer.write(framed(message))
+            if content:
+                self._writer.write(content)
 
     def send_at_once(self, message: object) -> None:
         """Send a small message while the event loop is blocked: `send` would wait for it.
@@ -51,12 +53,23 @@ class Channel:
 
     async def receive(self) -> Any:
         """Wait for the next message. Raises ChannelClosedError."""
+        return pickle.loads(await self.read_pickle())
+
+    async def read_pickle(self) -> bytes:
+        """Wait for the pickle of the next message. Raises ChannelClosedError."""
         try:
             (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
-            content = await self._reader.readexactly(length)
+            return await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise ChannelClosedError from error
-        return pickle.loads(content)
+
+    def release_reader(self) -> None:
+        """Let `receive` raise when it has read what has arrived."""
+        self._reader.feed_eof()
+
+    def abort(self) -> None:
+        """Close without sending what is queued."""
+        self._writer.transport.abort()
 
     async def close(self) -> None:
         """Send what is queued, and close."""

@@ -1,7 +1,11 @@
-"""The broker's end of its worker processes: start, send, receive, end.
+"""The broker's end of its other processes: start, send, receive, end.
 
-A process that is no longer wanted is killed, whatever it is doing: it keeps no state of its own.
-When the broker dies first, the pipes close and the process exits (process_pipe.py).
+All processes are started here: those with one task at a time (process_pipe.py), and the workers
+that serve partitions (workers/). When the broker dies first, the channel closes and the process
+exits.
+
+A process with tasks that is no longer wanted is killed, whatever it is doing: it keeps no state of
+its own.
 
 A killed process may stay in a system call if a disk hangs. The broker gives it up after
 END_SECONDS and goes on, or stops, without it. The process touches nothing after that call.
@@ -11,18 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import pickle
 import signal
+import socket
+import subprocess
 import sys
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 
 from odradek.storage.recovering.task import RecoveryTask
 
-from .frames import LENGTH, framed
+from .channel import Channel, ChannelClosedError
 from .messages import (
     CleanerSettings,
     CleaningFailed,
@@ -34,6 +37,7 @@ from .messages import (
     RecoveryFailed,
     Unusable,
 )
+from .signals import SIGNALS_OF_ALL
 
 logger = logging.getLogger("odradek.processes")
 
@@ -42,44 +46,74 @@ CLEANER_START_SECONDS = 60.0
 # The longest time that `stop_now` blocks. Most processes end within a millisecond.
 STOP_SECONDS = 1.0
 STOP_POLL_SECONDS = 0.001
+# How often the end of a process is looked for, whose channel is closed.
+POLL_SECONDS = 0.005
 
 
 def command_of(module: str) -> tuple[str, ...]:
-    """The command line that runs a module of this package as a process."""
+    """The command line that runs a module as a process."""
     # -P keeps the current directory out of sys.path.
-    return (sys.executable, "-P", "-m", f"{__package__}.{module}")
+    return (sys.executable, "-P", "-m", module)
 
 
-CLEANER_COMMAND = command_of("cleaner_process")
-RECOVERY_COMMAND = command_of("recovery_process")
-WALK_COMMAND = command_of("walk_process")
+CLEANER_COMMAND = command_of("odradek.broker.processes.cleaner_process")
+RECOVERY_COMMAND = command_of("odradek.broker.processes.recovery_process")
+WALK_COMMAND = command_of("odradek.broker.processes.walk_process")
 
 
-async def start_process(command: Sequence[str]) -> Process:
-    """Start a process with pipes to the broker. Raises OSError."""
-    return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+async def start_process(
+    command: Sequence[str], inherited: Collection[int] = ()
+) -> tuple[subprocess.Popen[bytes], Channel]:
+    """Start a process, whose stdin and stdout are its end of the channel. Raises OSError.
+
+    `inherited` are further descriptors that it gets.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = _start(command, theirs, inherited)
+        except OSError:
+            ours.close()
+            raise
+    try:
+        return process, await Channel.open(ours)
+    except BaseException:  # cancelled, too: nobody would end the process
+        ours.close()
+        process.kill()
+        process.wait()
+        raise
+
+
+def _start(
+    command: Sequence[str], theirs: socket.socket, inherited: Collection[int]
+) -> subprocess.Popen[bytes]:
+    # Blocked until the process ignores them: a terminal sends control-C to all processes.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS_OF_ALL)
+    try:
+        return subprocess.Popen(
+            command, stdin=theirs.fileno(), stdout=theirs.fileno(), pass_fds=inherited
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 class WorkerLostError(Exception):
     """The process has ended, or sends nothing any more; the message says which."""
 
 
-class WorkerProcess:
-    """A process that works for the broker. `end` must be called."""
+class ChildProcess:
+    """A process that works for the broker, and the channel to it. `end` must be called."""
 
-    def __init__(self, process: Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
+        self.channel = channel
         self._process = process
-        self._to = process.stdin
-        self._from = process.stdout
         self._loop = asyncio.get_running_loop()
         self._given_up_at: float | None = None  # in the loop's time; set by `kill`
         self._is_given_up = False
 
     @property
     def is_alive(self) -> bool:
-        return self._process.returncode is None
+        return self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -87,22 +121,17 @@ class WorkerProcess:
 
     def send(self, message: object, content: bytes = b"") -> None:
         """Queue a message, followed by raw bytes. Does nothing if the process has ended."""
-        if self.is_alive:
-            self._to.write(framed(message))
-            if content:
-                self._to.write(content)
+        self.channel.send(message, content)
 
-    async def read_pickle(self) -> bytes:
-        """Read the pickle of the next message.
-
-        Raises IncompleteReadError and ConnectionError: the process has ended.
-        """
-        (length,) = LENGTH.unpack(await self._from.readexactly(LENGTH.size))
-        return await self._from.readexactly(length)
+    async def wait(self) -> int:
+        """Wait for the end of the process. Returns its exit code."""
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110 # there is no event
+            await asyncio.sleep(POLL_SECONDS)
+        return code
 
     async def describe_end(self) -> str:
-        """Wait for the end of a process whose pipe is closed, and say in words how it ended."""
-        self.kill()  # it may only have closed its end of the pipe
+        """Wait for the end of a process whose channel is closed, and say in words how it ended."""
+        self.kill()  # it may only have closed its end of the channel
         code = await self._exit_code()
         if code is None:
             return "was killed and does not end"
@@ -110,23 +139,20 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the process; `end` waits until it is gone. Any thread."""
-        if not self.is_alive:
-            return
-        with suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         if self._given_up_at is None:
             self._given_up_at = self._loop.time() + END_SECONDS
-            # Messages already in the pipe are still read until then. The pipe of a process that
+            # Messages that it has sent are still read until then. The channel of a process that
             # hangs stays open, so a reader must be released.
             self._loop.call_soon_threadsafe(
-                self._loop.call_at, self._given_up_at, self._from.feed_eof
+                self._loop.call_at, self._given_up_at, self.channel.release_reader
             )
 
     async def _exit_code(self) -> int | None:
         """Wait for the end of a killed process. None: it was given up."""
         try:
             async with asyncio.timeout_at(self._given_up_at):
-                return await self._process.wait()
+                return await self.wait()
         except TimeoutError:
             if not self._is_given_up:
                 self._is_given_up = True
@@ -137,17 +163,17 @@ class WorkerProcess:
     async def end(self) -> None:
         """Kill the process. Returns when it has ended or was given up. May be called twice."""
         self.kill()
-        self._to.close()
-        if await self._exit_code() is not None:
-            with suppress(ConnectionError):
-                await self._to.wait_closed()
+        self.channel.abort()
+        await self._exit_code()
 
 
-class CleanerWorker(WorkerProcess):
+class CleanerWorker(ChildProcess):
     """A cleaning process. Made by `start`; `end` must be called."""
 
-    def __init__(self, process: Process, settings: CleanerSettings) -> None:
-        super().__init__(process)
+    def __init__(
+        self, process: subprocess.Popen[bytes], channel: Channel, settings: CleanerSettings
+    ) -> None:
+        super().__init__(process, channel)
         self.settings = settings
 
     @classmethod
@@ -156,10 +182,9 @@ class CleanerWorker(WorkerProcess):
     ) -> CleanerWorker:
         """Start a process and wait until it is ready for a task. Raises WorkerLostError."""
         try:
-            process = await start_process(command)
+            worker = cls(*await start_process(command), settings)
         except OSError as error:
             raise WorkerLostError(f"{command[0]} cannot be started: {error}") from error
-        worker = cls(process, settings)
         try:
             worker.send(settings)
             reply = await worker.receive(CLEANER_START_SECONDS)
@@ -175,11 +200,11 @@ class CleanerWorker(WorkerProcess):
         """Wait for the next message. Raises WorkerLostError, also on a timeout."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                content = await self.read_pickle()
+                content = await self.channel.read_pickle()
         except TimeoutError:
             reason = f"the cleaning process has been silent for {timeout_seconds:g} seconds"
             raise WorkerLostError(reason) from None
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except ChannelClosedError:
             raise WorkerLostError(f"the cleaning process {await self.describe_end()}") from None
         try:
             message: FromCleaner = pickle.loads(content)
@@ -188,13 +213,13 @@ class CleanerWorker(WorkerProcess):
         return message
 
 
-class RecoveryWorker(WorkerProcess):
+class RecoveryWorker(ChildProcess):
     """A recovery process. Made by `start`; `end` must be called."""
 
     @classmethod
     async def start(cls) -> RecoveryWorker:
         """Start a process. Raises OSError."""
-        return cls(await start_process(RECOVERY_COMMAND))
+        return cls(*await start_process(RECOVERY_COMMAND))
 
     async def recover(self, task: RecoveryTask, report: Callable[[str], None]) -> RecoveryEnding:
         """Recover one log. Returns RecoveryFailed if the process has ended."""
@@ -202,12 +227,12 @@ class RecoveryWorker(WorkerProcess):
         try:
             while isinstance(message := await self._receive(), Progress):
                 report(message.line)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except ChannelClosedError:
             return RecoveryFailed(f"the recovery process {await self.describe_end()}")
         return message
 
     async def _receive(self) -> FromRecovery:
-        message: FromRecovery = pickle.loads(await self.read_pickle())
+        message: FromRecovery = await self.channel.receive()
         return message
 
     def stop_now(self) -> None:
@@ -218,15 +243,8 @@ class RecoveryWorker(WorkerProcess):
         """
         self.kill()
         deadline = time.monotonic() + STOP_SECONDS
-        while self._is_running():
+        while self.is_alive:
             if time.monotonic() > deadline:
                 logger.error("the recovery process %d was killed and does not end", self.pid)
                 return
             time.sleep(STOP_POLL_SECONDS)
-
-    def _is_running(self) -> bool:
-        try:
-            state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        except ChildProcessError:
-            return False
-        return state is None

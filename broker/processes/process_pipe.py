@@ -1,24 +1,23 @@
-"""The worker process's end of its pipes to the broker: its stdin and stdout.
+"""The worker process's end of the socket to the broker, which is its stdin and stdout.
 
 frames.py says how a message is written. The broker's end is child_process.py.
 
 A worker process exits at once when the broker is gone, whatever it is doing. Otherwise a broker
 that starts again on the same directory would share it with a process that still writes there. So
-one thread of the worker does nothing but read stdin. The worker ignores SIGINT, SIGHUP and SIGTERM,
-which a terminal or a service manager sends to all processes of the group: the broker handles them.
+one thread of the worker does nothing but read stdin.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 from collections.abc import Callable
 from threading import Thread
 from typing import Any, BinaryIO
 
 from .frames import LENGTH, framed
+from .signals import ignore_signals_of_all
 
 
 def read_message(stream: BinaryIO) -> Any:
@@ -35,8 +34,7 @@ def read_message(stream: BinaryIO) -> Any:
 
 def pipe_to_broker() -> Callable[[object], None]:
     """Set this process up as a worker. Returns a function that sends a message to the broker."""
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals_of_all()
     to_broker = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a stray print() goes to stderr, not between the messages
 
@@ -45,7 +43,7 @@ def pipe_to_broker() -> Callable[[object], None]:
         try:
             while view:
                 view = view[to_broker.write(view) :]
-        except BrokenPipeError:
+        except ConnectionError:
             os._exit(0)
 
     return send

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeVar, cast
@@ -36,7 +35,8 @@ from typing import NamedTuple, TypeVar, cast
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.record_walk import LONG, SHORT, RecordsRefusedError, WalkLimits
 
-from .child_process import WALK_COMMAND, WorkerProcess, start_process
+from .channel import ChannelClosedError
+from .child_process import WALK_COMMAND, ChildProcess, start_process
 from .messages import Refused, TooLong, Walked, WalkEnding, WalkFailed, WalkTask
 
 logger = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class _Server:
         self.is_busy = False
         self._limits = limits
         self._command = command
-        self._worker: WorkerProcess | None = None
+        self._worker: ChildProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -265,10 +265,10 @@ class _Server:
         task = WalkTask(queued.walk, self._limits, len(queued.batch))
         try:
             if self._worker is None:
-                self._worker = WorkerProcess(await start_process(self._command))
+                self._worker = ChildProcess(*await start_process(self._command))
             self._worker.send(task, queued.batch)
-            outcome: WalkEnding = pickle.loads(await self._worker.read_pickle())
-        except (asyncio.IncompleteReadError, OSError) as error:
+            outcome: WalkEnding = await self._worker.channel.receive()
+        except (ChannelClosedError, OSError) as error:
             how = str(error) if self._worker is None else await self._worker.describe_end()
             await self.close()
             return WalkFailed(f"the walking process {how}")

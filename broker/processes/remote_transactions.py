@@ -41,7 +41,7 @@ class RemoteTransactions:
         """Return the answer for each partition. If one is not known, it is asked for.
 
         The future ends when the answers are known, for one use. `support`: the value of
-        transaction_verification.Support.
+        transactions/verification.Support.
         """
         known = self._known.get(producer.producer_id, {})
         unknown = {each for each in partitions if (producer.epoch, each) not in known}

@@ -134,7 +134,7 @@ class ForwardedResponse(NamedTuple):
 
 
 class VerifyTransaction(NamedTuple):
-    """A producer wants to write to partitions in its transaction. See transaction_verification.
+    """A producer wants to write to partitions in its transaction. See transactions/verification.
 
     `support` is the value of what the client supports.
     """

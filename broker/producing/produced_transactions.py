@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.transactions.verification import Batch, Support, Verified
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionData,
@@ -22,13 +23,12 @@ from odradek.storage.batch_validator import read_one_batch
 from odradek.storage.topic_names import is_internal
 
 from .produced_batches import batch_of, is_transactional, topic_name
-from .transaction_verification import Batch, Support, Verified, verify_batches
 
 FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
 
-def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
+def verify_all(context: NodeContext, request: ProduceRequest) -> Verified | ApiError:
     """As `verify`, for a whole request. Returns the error that refuses all of it."""
     sent = ((each, data) for each in request.topic_data for data in each.partition_data)
     try:
@@ -38,7 +38,7 @@ def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | A
 
 
 def verify(
-    context: RequestContext,
+    context: NodeContext,
     transactional_id: str,
     partitions: Iterable[tuple[ProduceTopicData, ProducePartitionData]],
 ) -> Verified:
@@ -57,16 +57,13 @@ def verify(
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
     )
-    return verify_batches(
-        context.broker,
-        transactional_id,
-        [batch for batch in batches if batch is not None],
-        support,
+    return context.broker.partition_transactions.verifier.verify(
+        transactional_id, [batch for batch in batches if batch is not None], support
     )
 
 
 def batch_to_verify(
-    context: RequestContext, topic: ProduceTopicData, partition: ProducePartitionData
+    context: NodeContext, topic: ProduceTopicData, partition: ProducePartitionData
 ) -> Batch | None:
     """A transactional batch and its log; None if it is refused for another reason."""
     try:
@@ -81,7 +78,7 @@ def batch_to_verify(
     return Batch(log, header)
 
 
-def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:
+def is_ending(context: NodeContext, verified: Verified | ApiError) -> bool:
     """Whether the producer's last transaction is still being completed.
 
     Producers of version 2 write again as soon as EndTxn is answered.
@@ -94,9 +91,7 @@ def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:
     return False
 
 
-async def verify_when_ended(
-    context: RequestContext, request: ProduceRequest
-) -> Verified | ApiError:
+async def verify_when_ended(context: NodeContext, request: ProduceRequest) -> Verified | ApiError:
     """Verify the batches when the producer's last transaction has ended.
 
     After add.partitions.to.txn.retry.backoff.max.ms they are refused. Kafka:
@@ -107,7 +102,7 @@ async def verify_when_ended(
     give_up_s += broker.config.add_partitions_to_txn_retry_backoff_max_ms / 1000
     while True:
         await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
-        context.now_ms = broker.now_ms()
+        context.now_ms = broker.clock.now_ms()
         verified = verify_all(context, request)
         if not is_ending(context, verified) or broker.loop.time() >= give_up_s:
             return verified

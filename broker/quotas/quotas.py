@@ -31,7 +31,8 @@ class Quotas:
     """The quotas in force. `refresh` takes over those of the metadata.
 
     `connection_rates` has the new connections per second of an address; `default_connection_rate`
-    is that of the others, or None. `on_change` are called after each `refresh`.
+    is that of the others, or None. `on_change` are called after each `refresh`. `addresses` are
+    those of the hosts that quotas and limits name.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Quotas:
             CONTROLLER_MUTATION_RATE: self.mutations,
         }
         self._stored = stored
-        self._addresses = addresses
+        self.addresses = addresses
         self.refresh()
 
     def refresh(self, step: Step = no_step) -> None:
@@ -76,7 +77,7 @@ class Quotas:
             for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE, step).items()
         }
         default_rate = rates.pop(None, None)
-        addresses = {host: self._addresses.of(host) for host in stepping(rates, step) if host}
+        addresses = {host: self.addresses.of(host) for host in stepping(rates, step) if host}
         for key, quota in self._by_key.items():
             quota.table = tables[key]
         self.is_active = any(tables.values())

@@ -12,7 +12,7 @@ NO_AUTHORIZER = "No Authorizer is configured"
 def check_may_change(context: RequestContext) -> None:
     """Raise CLUSTER_AUTHORIZATION_FAILED, or SECURITY_DISABLED if there is no authorizer."""
     context.check_cluster(AclOperation.ALTER)
-    if not context.broker.authorizer.has_rules:
+    if not context.broker.security.authorizer.has_rules:
         raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER}.")
 
 

@@ -7,11 +7,11 @@ from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.configs import ConfigResourceType
 
-from .context import RequestContext
+from .context import NodeContext
 
 
 def check_config_access(
-    context: RequestContext, operation: AclOperation, resource_type: int, name: str
+    context: NodeContext, operation: AclOperation, resource_type: int, name: str
 ) -> None:
     """Raise an AUTHORIZATION_FAILED error if the client may not perform `operation`.
 

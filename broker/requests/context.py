@@ -1,15 +1,20 @@
-"""What a handler knows about its request: the client, the version, and what the client may do."""
+"""What a handler knows about its request: the client, the version, and what the client may do.
+
+A handler of an API that workers serve, too, takes a NodeContext; it sees what every process has.
+All others take a RequestContext, whose broker has a controller and coordinators.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.nodes import Node
+from odradek.broker.node import BrokerNode
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.decision import Question
@@ -30,6 +35,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
 
 T = TypeVar("T")
+NodeT = TypeVar("NodeT", bound=BrokerNode, covariant=True)
 
 
 class ServedVersions(NamedTuple):
@@ -39,14 +45,14 @@ class ServedVersions(NamedTuple):
     spoken: Mapping[ApiKey, VersionRange]
 
 
-class RequestContext(Struct, eq=False):
+class Context(Struct, Generic[NodeT], eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
     `meter` measures what the request uses, if there are quotas. `slices` is set if it is served in
     slices.
     """
 
-    broker: Broker
+    broker: NodeT
     session: Session
     served: ServedVersions
     api_version: int
@@ -105,7 +111,7 @@ class RequestContext(Struct, eq=False):
         `is_logged` is False where the client did not ask for this resource, or may be authorized
         by another one.
         """
-        session, authorizer = self.session, self.broker.authorizer
+        session, authorizer = self.session, self.broker.security.authorizer
         if not authorizer.has_rules:
             return True
         principal = session.principal or ANONYMOUS  # as `principal`, without the call: a hot path
@@ -114,7 +120,7 @@ class RequestContext(Struct, eq=False):
             return True
         if is_logged:
             question = Question(principal, host, operation, resource_type, name)
-            authorizer.log_denial(question, self.api_key, self.broker.timer_ms())
+            authorizer.log_denial(question, self.api_key, self.broker.clock.timer_ms())
         return False
 
     def authorize_cluster(self, operation: AclOperation, *, is_logged: bool = True) -> bool:
@@ -123,13 +129,13 @@ class RequestContext(Struct, eq=False):
 
     def topic_filter(self) -> MayDescribe:
         """Whether the client may describe the topic of a name; None if it may describe all."""
-        if not self.broker.authorizer.has_rules:
+        if not self.broker.security.authorizer.has_rules:
             return None
         return partial(self.authorize, AclOperation.DESCRIBE, ResourceType.TOPIC, is_logged=False)
 
     def authorize_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may perform `operation` on at least one resource of the type."""
-        return self.broker.authorizer.allows_on_any(
+        return self.broker.security.authorizer.allows_on_any(
             self.principal, self.session.peer_host, operation, resource_type
         )
 
@@ -168,3 +174,7 @@ class RequestContext(Struct, eq=False):
         if not self.authorize_cluster(AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+NodeContext = Context[BrokerNode]
+RequestContext = Context[Broker]

@@ -27,9 +27,9 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.disk.log_sync import Sync
+from odradek.broker.node import BrokerNode
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
@@ -52,10 +52,10 @@ from odradek.protocol.headers import (
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
 from odradek.storage.log import PartitionLog
 
-from .context import RequestContext, ServedVersions
+from .context import Context, NodeContext, ServedVersions
 from .error_responses import handle_or_refuse
-from .lost_writes import retry_after_lost_write
-from .route import RESPONSE_HEADER, Handler, KnownFrames, Route
+from .lost_writes import LostWrites
+from .route import RESPONSE_HEADER, HandlerOf, KnownFrames, N, Route
 from .timed_requests import handle_timed
 
 Retry = Callable[[Message], Awaitable[Message]]
@@ -229,19 +229,27 @@ class RawToken(Answer):
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers.
 
-    Requests of which the first bytes are in `known` are not decoded.
+    Requests of which the first bytes are in `known` are not decoded. `lost_writes` is None in a
+    process without coordinators.
     """
 
     def __init__(
-        self, broker: Broker, handlers: Mapping[ApiKey, Handler], known: KnownFrames
+        self,
+        broker: N,
+        handlers: Mapping[ApiKey, HandlerOf[N]],
+        known: KnownFrames,
+        *,
+        lost_writes: LostWrites | None,
     ) -> None:
-        self._broker = broker
+        self._broker: BrokerNode = broker
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
         self._known = known
-        self._now_ms = broker.now_ms
+        self._now_ms = broker.clock.now_ms
         self._quotas = broker.quotas
+        self._log_syncs = broker.log_syncs
+        self._lost_writes = lost_writes
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
@@ -267,7 +275,7 @@ class Dispatcher:
             return self._serve(session, route, header.client_id, number, request, len(frame))
         except NotSmallError:
             serve = partial(self._serve_in_slices, session, route, header, position)
-            return SlicedAnswer(self._broker.slices, serve)
+            return SlicedAnswer(self._broker.turns.slices, serve)
 
     def _serve(
         self,
@@ -283,14 +291,14 @@ class Dispatcher:
 
         Raises NotSmallError if the handler does: then the request is to be served in slices.
         """
-        self._broker.log_syncs.due.clear()  # a timer started them; this request need not wait
+        self._log_syncs.due.clear()  # a timer started them; this request need not wait
         meter = (
             self._meter(session, client_id, route, frame_bytes) if self._quotas.is_active else None
         )
         if slices is not None and meter is not None:
             slices.on_begin, slices.on_end = meter.resume, meter.pause
         now_ms = self._now_ms()
-        context = RequestContext(
+        context = Context(
             self._broker,
             session,
             self._served,
@@ -410,20 +418,24 @@ class Dispatcher:
             raise
 
     def _fill(
-        self, answer: Answer, route: Route, context: RequestContext, request: Any, result: Any
+        self, answer: Answer, route: Route, context: NodeContext, request: Any, result: Any
     ) -> None:
         """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
-            if self._broker.log_syncs.due:
-                due = self._broker.log_syncs.take_due()
-                answer.retry = partial(retry_after_lost_write, route.handle, context, request)
+            if self._log_syncs.due:
+                due = self._log_syncs.take_due()
+                self._set_retry(answer, route, context, request)
                 answer.pending = self._when_synced(answer, {due[log]: log for log in due})
             return
         answer.pending = result
         answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
         if answer.awaits_coordinator:
-            answer.retry = partial(retry_after_lost_write, route.handle, context, request)
+            self._set_retry(answer, route, context, request)
+
+    def _set_retry(self, answer: Answer, route: Route, context: NodeContext, request: Any) -> None:
+        if self._lost_writes is not None:
+            answer.retry = partial(self._lost_writes.retry, route.handle, context, request)
 
     def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
         """Check a frame of a client that is logging in, or whose login has a deadline.
@@ -436,7 +448,7 @@ class Dispatcher:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
                 refused = RawToken(b"")
-                refused.pending = self._broker.logins.delayed(session, None)
+                refused.pending = self._broker.security.logins.delayed(session, None)
                 return refused
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
         if not guard.admits(session, api_key):
@@ -477,7 +489,7 @@ class Dispatcher:
         The response may reveal what a coordinator has just written for another request, to a log
         that has reached its flush.messages. It is sent once that write is synced.
         """
-        syncs = self._broker.log_syncs.coordinators
+        syncs = self._log_syncs.coordinators
         if not syncs or not answer.awaits_coordinator:
             return None
         answer.awaits_coordinator = False
@@ -490,11 +502,12 @@ class Dispatcher:
         """
         await asyncio.wait(syncs)
         lost = [log for sync, log in syncs.items() if sync.exception() is not None]
-        for log in lost:
-            self._broker.coordinator_logs.log_lost(log)
         response: Message = answer.response
-        if lost and answer.retry is not None:
-            response = await answer.retry(response)
+        if lost and self._lost_writes is not None:
+            for log in lost:
+                self._lost_writes.log_lost(log)
+            if answer.retry is not None:
+                response = await answer.retry(response)
         return response
 
     def _route(self, api_key: int, version: int) -> Route:
@@ -531,7 +544,7 @@ def _set_size(frame: bytearray, splices: Splices) -> None:
     _SIZE.pack_into(frame, 0, size)
 
 
-def request_class(handle: Handler) -> type[Message]:
+def request_class(handle: Callable[[Any, Any], Any]) -> type[Message]:
     """The message class that a handler takes, by its annotation."""
     handle = inspect.unwrap(handle)
     annotation = handle.__annotations__["request"]
@@ -542,7 +555,7 @@ def request_class(handle: Handler) -> type[Message]:
     return annotation  # type: ignore[no-any-return] # handlers annotate their request
 
 
-def served_versions(handlers: Mapping[ApiKey, Handler]) -> ServedVersions:
+def served_versions(handlers: Mapping[ApiKey, Callable[[Any, Any], Any]]) -> ServedVersions:
     """The versions of each API that has a handler."""
     specs = {key: request_class(handle).SPEC for key, handle in handlers.items()}
     return ServedVersions(

@@ -41,7 +41,7 @@ async def _respond_with_new_topic(
     respond: Respond[Request, Response],
 ) -> Response:
     try:
-        await context.broker.topic_admin.ensure_internal_topic(topic)
+        await context.broker.admin.topics.ensure_internal_topic(topic)
     except ApiError as error:
         logger.error("%s cannot be created: %s", topic, error.message)
     return respond(context, request)

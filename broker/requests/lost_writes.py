@@ -13,42 +13,53 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from odradek.broker.coordinators import Coordinators
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.schema import Message
+from odradek.storage.log import PartitionLog
 
-from .context import RequestContext
+from .context import NodeContext
 from .error_responses import handle_or_refuse
 
+C = TypeVar("C", bound=NodeContext)
 
-async def retry_after_lost_write(
-    handle: Callable[[RequestContext, Any], Any],
-    context: RequestContext,
-    request: Message,
-    response: Message,
-) -> Message:
-    """Return `response` if what it names still has a coordinator, else what `handle` returns now.
 
-    The receive buffer that the request refers to may have been overwritten. Handlers do not read
-    these bytes if the group has no coordinator.
-    """
-    is_served = context.broker.groups.shards.is_served
-    if isinstance(request, DeleteGroupsRequest):
-        return _retry_lost_deletions(
-            cast("DeleteGroupsResponse", response), is_served, handle, context
-        )
-    group_id = getattr(request, "group_id", None)
-    has_transactions = context.broker.transactions.shards.is_served
-    if (not group_id or is_served(group_id)) and all(
-        has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
-    ):
-        return response
-    answer = handle_or_refuse(handle, context, request)
-    if inspect.isawaitable(answer):
-        answer = await answer
-    return cast("Message", answer)
+class LostWrites:
+    """What dispatch does when the coordinators of this process have lost what they wrote."""
+
+    def __init__(self, coordinators: Coordinators) -> None:
+        self._coordinators = coordinators
+
+    def log_lost(self, log: PartitionLog) -> None:
+        """Close the coordinator of a log whose last records did not sync."""
+        self._coordinators.logs.log_lost(log)
+
+    async def retry(
+        self, handle: Callable[[C, Any], Any], context: C, request: Message, response: Message
+    ) -> Message:
+        """Return `response` if what it names still has a coordinator, else what `handle` returns.
+
+        The receive buffer that the request refers to may have been overwritten. Handlers do not
+        read these bytes if the group has no coordinator.
+        """
+        is_served = self._coordinators.groups.shards.is_served
+        if isinstance(request, DeleteGroupsRequest):
+            return _retry_lost_deletions(
+                cast("DeleteGroupsResponse", response), is_served, handle, context
+            )
+        group_id = getattr(request, "group_id", None)
+        has_transactions = self._coordinators.transactions.shards.is_served
+        if (not group_id or is_served(group_id)) and all(
+            has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
+        ):
+            return response
+        answer = handle_or_refuse(handle, context, request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return cast("Message", answer)
 
 
 def _transactional_ids(request: Message) -> list[str]:
@@ -63,8 +74,8 @@ def _transactional_ids(request: Message) -> list[str]:
 def _retry_lost_deletions(
     response: DeleteGroupsResponse,
     is_served: Callable[[str], bool],
-    handle: Callable[[RequestContext, Any], Any],
-    context: RequestContext,
+    handle: Callable[[C, Any], Any],
+    context: C,
 ) -> DeleteGroupsResponse:
     """Replace the results of the groups that have no coordinator any more."""
     lost = [item.group_id for item in response.results if not is_served(item.group_id)]

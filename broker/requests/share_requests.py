@@ -43,7 +43,7 @@ class AcknowledgedTopic(Protocol):
 
 def check_enabled(context: RequestContext) -> None:
     """Raise ApiError UNSUPPORTED_VERSION unless share groups are served."""
-    if not context.broker.serves_share_groups:
+    if not context.broker.coordinators.serves_share_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not enabled")
 
 
@@ -81,7 +81,7 @@ def check_small(
     """Raise NotSmallError if a request may acknowledge many records and is served at once."""
     if context.slices is not None:
         return
-    shares = context.broker.shares
+    shares = context.broker.coordinators.shares
     for topic in topics:
         for partition in topic.partitions:
             if partition.acknowledgement_batches:
@@ -126,7 +126,7 @@ def acknowledge_all(
             if acknowledgements:
                 has_acknowledged = True
                 key = SharePartitionKey(member.group_id, *place)
-                shares = context.broker.shares
+                shares = context.broker.coordinators.shares
                 shares.acknowledge(key, member.member_id, acknowledgements, context.step)
             else:
                 empty.add(place)

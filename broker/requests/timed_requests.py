@@ -10,20 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from odradek.broker.common.traffic import RequestTraffic
 from odradek.protocol.compiler import NotSmallError
 
-from .context import RequestContext
+from .context import NodeContext
+
+C = TypeVar("C", bound=NodeContext)
 
 
 def handle_timed(
     counts: RequestTraffic,
-    handle: Callable[[RequestContext, object], Any],
-    context: RequestContext,
+    handle: Callable[[C, object], Any],
+    context: C,
     request: object,
 ) -> object:
     """Handle a request, and count it with its time when its response is there."""
@@ -65,7 +67,7 @@ async def _timed(counts: RequestTraffic, began: float, pending: Awaitable[object
     return response
 
 
-def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:
+def _started(context: NodeContext, pending: Awaitable[object]) -> asyncio.Future[object]:
     """The work of a handler as a future. Quotas count the time that it works."""
     if context.meter is not None:
         pending = context.meter.timed(pending)

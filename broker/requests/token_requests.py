@@ -44,7 +44,7 @@ async def change_expiry(context: RequestContext, change: Callable[[], int]) -> C
         return ChangedExpiry(error.code, ERROR_TIMESTAMP)
     try:
         expiry_ms = change()
-        await context.broker.metadata_sync.sync()
+        await context.broker.metadata_log.sync()
     except ApiError as error:
         return ChangedExpiry(error.code, 0)
     return ChangedExpiry(ErrorCode.NONE, expiry_ms)

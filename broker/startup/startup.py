@@ -265,12 +265,12 @@ def register_broker(
     endpoints: Sequence[Endpoint],
     directories: Sequence[DataDirectory],
     now_ms: int,
-) -> int:
+) -> None:
     """Register the broker in the metadata log, lead its partitions in a new epoch, and sync.
 
-    `directories` are those that are online. Returns the broker epoch.
+    `directories` are those that are online.
     """
-    broker_epoch = controller.register_broker(
+    controller.register_broker(
         incarnation_id=random_uuid(),
         endpoints=endpoints,
         directories=[directory.directory_id for directory in directories],
@@ -286,7 +286,6 @@ def register_broker(
     lead_logs(config, log_manager, controller.metadata, now_ms)
     controller.assign_directories(directories_of(log_manager), now_ms)
     controller.log.flush(now_ms)
-    return broker_epoch
 
 
 def directories_of(log_manager: LogManager) -> dict[TopicPartition, bytes]:

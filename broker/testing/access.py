@@ -23,7 +23,7 @@ def add_user(broker: Broker, name: str, password: str) -> None:
             salt,
             salted(mechanism, password, salt, MIN_ITERATIONS),
         )
-        results = broker.controller.alter_scram_credentials([], [wanted], broker.now_ms())
+        results = broker.controller.alter_scram_credentials([], [wanted], broker.clock.now_ms())
         for error in results.values():
             if error is not None:
                 raise error
@@ -31,15 +31,15 @@ def add_user(broker: Broker, name: str, password: str) -> None:
 
 def remove_access(broker: Broker, *, kept_user: str) -> None:
     """Remove all ACLs, delegation tokens, and users except one."""
-    controller, metadata, now_ms = broker.controller, broker.metadata, broker.now_ms()
+    controller, metadata, now_ms = broker.controller, broker.metadata, broker.clock.now_ms()
     for mechanism in ScramMechanism:
         users = [name for number, name in metadata.scram_credentials.by_user if number == mechanism]
         deletions = [ScramDeletion(name, mechanism) for name in users if name != kept_user]
         controller.alter_scram_credentials(deletions, [], now_ms)
     controller.delete_acls([EVERY_ACL], now_ms)
-    hmacs = broker.token_rules.hmacs
+    hmacs = broker.security.token_rules.hmacs
     for token in [*metadata.delegation_tokens.by_id.values()] if hmacs else []:
         assert hmacs is not None
         controller.expire_token(
-            hmacs.of(token.token_id), -1, token.owner, broker.token_rules, now_ms
+            hmacs.of(token.token_id), -1, token.owner, broker.security.token_rules, now_ms
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from odradek.broker.broker import timer_clock_ms, wall_clock_ms
+from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 
 
 class AdjustableClock:

@@ -88,7 +88,7 @@ class Service:
         """Create a topic."""
         count = DEFAULT if call.partitions is None else call.partitions
         new = NewTopic(name=call.name, partition_count=count, configs=dict(call.configs))
-        for result in (await self._broker.topic_admin.create([new])).values():
+        for result in (await self._broker.admin.topics.create([new])).values():
             if isinstance(result, ApiError):
                 raise result
 
@@ -143,7 +143,7 @@ class Service:
 
     def committed_offsets(self, call: calls.CommittedOffsets) -> dict[int, int]:
         """Find the offsets that a group has committed in a topic."""
-        groups = self._broker.groups
+        groups = self._broker.coordinators.groups
         if not groups.shards.is_open:
             return {}
         wanted = OffsetFetchRequestGroup(group_id=call.group_id, member_epoch=-1, topics=None)
@@ -157,7 +157,7 @@ class Service:
 
     def expire_group(self, call: calls.ExpireGroup) -> None:
         """Remove all members of a group, as if their sessions had expired."""
-        groups = self._broker.groups
+        groups = self._broker.coordinators.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
@@ -173,15 +173,15 @@ class Service:
             QuotaAlteration(entity=dict(entity), changes=tuple((key, None) for key in of_entity))
             for entity, of_entity in broker.metadata.quotas.by_entity.items()
         ]
-        await broker.quota_admin.alter(removals, validate_only=False)
+        await broker.admin.quotas.alter(removals, validate_only=False)
         refs = [TopicRef(name) for name in broker.metadata.topics]
-        await broker.topic_admin.delete(refs)
-        broker.topic_admin.recent_deletions.forget()
+        await broker.admin.topics.delete(refs)
+        broker.admin.topics.recent_deletions.forget()
         overridden = {
             ConfigResource(record.resource_type, record.resource_name)
             for record in broker.metadata.configs.records()
         }
-        await broker.config_admin.alter(
+        await broker.admin.configs.alter(
             [Alteration(resource=each, changes=[], replaces=True) for each in overridden],
             check_authorized=lambda *_: None,
             validate_only=False,
@@ -192,14 +192,14 @@ class Service:
 
     async def run_retention(self, _: calls.RunRetention) -> None:
         """Delete what retention may delete now."""
-        await self._broker.log_cleaner.retention.run(lambda _: True)
+        await self._broker.maintenance.cleaner.retention.run(lambda _: True)
 
     async def run_compaction(self, _: calls.RunCompaction) -> None:
         """Clean all compacted topics up to their ends."""
         for log in self._broker.log_manager.logs():
             if log.config.compact and log.is_online:
                 log.roll(self._clock.wall_ms())
-        await self._broker.log_cleaner.clean_now()
+        await self._broker.maintenance.cleaner.clean_now()
 
     async def set_clock(self, call: calls.SetClock) -> None:
         """Set the wall clock."""
@@ -214,10 +214,10 @@ class Service:
     async def _notice_time(self) -> None:
         broker = self._broker
         for alarm in (
-            broker.groups.alarm,
-            broker.transactions.alarm,
-            broker.shares.alarm,
-            broker.share_coordinator.alarm,
+            broker.coordinators.groups.alarm,
+            broker.coordinators.transactions.alarm,
+            broker.coordinators.shares.alarm,
+            broker.coordinators.share_states.alarm,
         ):
             alarm.cancel()  # its timer was set by the clock as it was
             alarm.expire_due()

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
+from odradek.broker.handlers import HANDLERS, NODE_HANDLERS
+from odradek.broker.node import BrokerNode
 from odradek.broker.processes.channel import Channel
 from odradek.broker.processes.worker_messages import (
     ForwardCancelled,
@@ -24,15 +25,16 @@ from odradek.broker.processes.worker_messages import (
 )
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.quotas.request_meter import MeteredElsewhere
-from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.context import NodeContext
 from odradek.broker.requests.dispatch import (
     Answer,
     Dispatcher,
     Framed,
     RefusedRequestError,
     SlicedAnswer,
+    served_versions,
 )
-from odradek.broker.requests.route import Handler
+from odradek.broker.requests.route import NodeHandler
 from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError
@@ -49,42 +51,22 @@ logger = logging.getLogger("odradek.workers")
 
 _API_KEY = struct.Struct(">h")
 
-# What a worker answers itself. A client that lists groups or transactions asks every node, and each
-# names those that it coordinates: a worker coordinates none.
-ANSWERED_BY_WORKERS = frozenset(
-    (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.DELETE_RECORDS,
-        ApiKey.DESCRIBE_PRODUCERS,
-        ApiKey.WRITE_TXN_MARKERS,
-        ApiKey.DESCRIBE_LOG_DIRS,
-        ApiKey.ALTER_REPLICA_LOG_DIRS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.API_VERSIONS,
-        ApiKey.SASL_HANDSHAKE,
-        ApiKey.SASL_AUTHENTICATE,
-        ApiKey.LIST_GROUPS,
-        ApiKey.LIST_TRANSACTIONS,
-    )
-)
 
-
-def no_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:  # noqa: ARG001 # a handler
+def no_groups(context: NodeContext, request: ListGroupsRequest) -> ListGroupsResponse:  # noqa: ARG001 # a handler
     return ListGroupsResponse(groups=[])
 
 
 def no_transactions(
-    context: RequestContext,  # noqa: ARG001 # a handler
+    context: NodeContext,  # noqa: ARG001 # a handler
     request: ListTransactionsRequest,  # noqa: ARG001 # a handler
 ) -> ListTransactionsResponse:
     return ListTransactionsResponse(transaction_states=[])
 
 
-WORKER_HANDLERS: Mapping[ApiKey, Handler] = {
-    **naming_leaders(HANDLERS),
+# What a worker answers itself. A client that lists groups or transactions asks every node, and each
+# names those that it coordinates: a worker coordinates none.
+WORKER_HANDLERS: Mapping[ApiKey, NodeHandler] = {
+    **naming_leaders(NODE_HANDLERS),
     ApiKey.LIST_GROUPS: no_groups,
     ApiKey.LIST_TRANSACTIONS: no_transactions,
 }
@@ -162,8 +144,9 @@ class WorkerDispatcher(Dispatcher):
     Forwarded requests are counted where they are answered.
     """
 
-    def __init__(self, broker: Broker, forwarder: Forwarder) -> None:
-        super().__init__(broker, WORKER_HANDLERS, SingleBatches())
+    def __init__(self, node: BrokerNode, forwarder: Forwarder) -> None:
+        super().__init__(node, WORKER_HANDLERS, SingleBatches(), lost_writes=None)
+        self._served = served_versions(HANDLERS)  # those that are forwarded are served, too
         self._forwarder = forwarder
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
@@ -172,7 +155,7 @@ class WorkerDispatcher(Dispatcher):
         if is_raw_token or len(frame) < _API_KEY.size:
             return super().dispatch(session, frame)
         (api_key,) = _API_KEY.unpack_from(frame)
-        if api_key in ANSWERED_BY_WORKERS:
+        if api_key in WORKER_HANDLERS:
             return super().dispatch(session, frame)
         if session.guard is not None and not session.guard.admits(session, api_key):
             raise RefusedRequestError

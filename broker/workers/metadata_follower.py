@@ -25,7 +25,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.topic_partition import TopicPartition
 
-from .worker_broker import WorkerBroker
+from .worker_node import WorkerNode
 
 LOG_NAME = "__cluster_metadata-0"
 
@@ -33,9 +33,9 @@ LOG_NAME = "__cluster_metadata-0"
 class MetadataFollower:
     """Follows the metadata log for a worker, whose `followed_to` is the next offset."""
 
-    def __init__(self, broker: WorkerBroker) -> None:
-        self._broker = broker
-        self._metadata = broker.metadata
+    def __init__(self, node: WorkerNode) -> None:
+        self._node = node
+        self._metadata = node.metadata
         self._codec = MetadataRecordCodec.of_cluster()
         self._changed: dict[bytes, Topic] = {}  # by id: created, or with more partitions
         self._deleted: list[Topic] = []
@@ -49,12 +49,12 @@ class MetadataFollower:
 
     async def apply(self, appended: MetadataBatches) -> None:
         """Replay the batches, and return when all has been done that they ask for."""
-        await self._broker.slices.run(lambda slices: self._apply(appended, slices.step))
+        await self._node.turns.slices.run(lambda slices: self._apply(appended, slices.step))
 
     async def _apply(self, appended: MetadataBatches, step: Step) -> None:
         records = self._replay([memoryview(batch) for batch in appended.batches], step)
-        self._broker.followed_to = appended.end_offset
-        self._broker.quorum_version = appended.kraft_version
+        self._node.followed_to = appended.end_offset
+        self._node.quorum_version = appended.kraft_version
         await self._change_logs(step)
         self._configure([each for each in records if isinstance(each, ConfigRecord)])
         if any(isinstance(each, ClientQuotaRecord) for each in records):
@@ -65,7 +65,7 @@ class MetadataFollower:
         new = [
             (record, context)
             for record, context in stepping(stored_records(batches, self._codec, LOG_NAME), step)
-            if isinstance(record, JournalRecord) and context.offset >= self._broker.followed_to
+            if isinstance(record, JournalRecord) and context.offset >= self._node.followed_to
         ]
         joined = joined_records((record for record, _ in new), step)
         replayed = 0
@@ -77,7 +77,7 @@ class MetadataFollower:
 
     async def _change_logs(self, step: Step) -> None:
         """Delete the logs of deleted topics, then create those of new partitions."""
-        broker = self._broker
+        node = self._node
         deleted, self._deleted = self._deleted, []
         changed, self._changed = self._changed, {}
         if deleted:
@@ -86,21 +86,21 @@ class MetadataFollower:
                 for topic in deleted
                 for index in stepping(topic.partitions, step)
             ]
-            async with broker.log_cleaner.paused(partitions, step):
-                await broker.topic_logs.delete(deleted, step)
+            async with node.maintenance.cleaner.paused(partitions, step):
+                await node.topic_logs.delete(deleted, step)
         existing = [topic for key, topic in changed.items() if key in self._metadata.topics.by_id]
         if existing:
             wanted = [(topic, list(topic.partitions)) for topic in existing]
-            await broker.topic_logs.create(wanted, broker.now_ms(), step)
+            await node.topic_logs.create(wanted, node.clock.now_ms(), step)
 
     def _configure(self, changes: Iterable[ConfigRecord]) -> None:
         resources = {ConfigResource(each.resource_type, each.resource_name) for each in changes}
-        self._broker.applied_config.apply(resources)
+        self._node.applied_config.apply(resources)
 
     async def _limit(self, records: Iterable[Message | None]) -> None:
         """Put the client quotas in force."""
         quotas = [each for each in records if isinstance(each, ClientQuotaRecord)]
         entities = [entity for each in quotas for entity in each.entity]
         hosts = {each.entity_name for each in entities if each.entity_type == IP}
-        await self._broker.host_addresses.look_up(host for host in hosts if host is not None)
-        self._broker.quotas.refresh()
+        await self._node.quotas.addresses.look_up(host for host in hosts if host is not None)
+        self._node.quotas.refresh()

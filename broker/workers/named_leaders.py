@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.route import Handler
+from odradek.broker.requests.context import Context, NodeContext
+from odradek.broker.requests.route import HandlerOf, N
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -37,7 +37,7 @@ OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
+def naming_leaders(handlers: Mapping[ApiKey, HandlerOf[N]]) -> Mapping[ApiKey, HandlerOf[N]]:
     """The handlers, with the leaders in the answers to Produce and Fetch."""
     produce, fetch = handlers[ApiKey.PRODUCE], handlers[ApiKey.FETCH]
     return {
@@ -48,10 +48,10 @@ def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handle
 
 
 def _with_leaders(
-    handle: Handler, first_version: int, name: Callable[[RequestContext, Any], Any]
-) -> Handler:
+    handle: HandlerOf[N], first_version: int, name: Callable[[NodeContext, Any], Any]
+) -> HandlerOf[N]:
     @wraps(handle)
-    def serve(context: RequestContext, request: Any) -> Any:
+    def serve(context: Context[N], request: Any) -> Any:
         response = handle(context, request)
         if context.api_version < first_version or response.__class__ is bytearray:
             return response
@@ -61,14 +61,14 @@ def _with_leaders(
             return name_later(context, response)
         return response  # none, or a Fetch that waits: an error of this kind does not wait
 
-    async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
+    async def name_later(context: NodeContext, pending: Awaitable[Any]) -> Any:
         response = await pending
         return None if response is None else name(context, response)
 
     return serve
 
 
-def _name_in_produce(context: RequestContext, response: ProduceResponse) -> ProduceResponse:
+def _name_in_produce(context: NodeContext, response: ProduceResponse) -> ProduceResponse:
     leaders: set[int] = set()
     for answered in response.responses:
         partitions = answered.partition_responses
@@ -82,7 +82,7 @@ def _name_in_produce(context: RequestContext, response: ProduceResponse) -> Prod
     return _with_endpoints(context, response, leaders)
 
 
-def _name_in_fetch(context: RequestContext, response: FetchResponse) -> FetchResponse:
+def _name_in_fetch(context: NodeContext, response: FetchResponse) -> FetchResponse:
     leaders: set[int] = set()
     for answered in response.responses:
         partitions = answered.partitions
@@ -96,12 +96,12 @@ def _name_in_fetch(context: RequestContext, response: FetchResponse) -> FetchRes
     return _with_endpoints(context, response, leaders)
 
 
-def _topic(context: RequestContext, name: str, topic_id: bytes) -> Topic | None:
+def _topic(context: NodeContext, name: str, topic_id: bytes) -> Topic | None:
     topics = context.broker.metadata.topics
     return topics.get(name) if name else topics.by_id.get(topic_id)
 
 
-def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[int, int]:
+def _leader(context: NodeContext, topic: Topic | None, index: int) -> tuple[int, int]:
     """The node id and epoch of the leader that the metadata has; -1, -1: the topic is deleted."""
     if topic is None or index not in topic.partitions:
         return -1, -1
@@ -110,7 +110,7 @@ def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[i
     return node_id, partition.leader_epoch
 
 
-def _with_endpoints(context: RequestContext, response: Response, leaders: set[int]) -> Response:
+def _with_endpoints(context: NodeContext, response: Response, leaders: set[int]) -> Response:
     if not leaders:
         return response
     rack = context.broker.config.broker_rack

@@ -8,12 +8,7 @@ from collections.abc import Callable
 
 from odradek.broker.broker import Broker
 from odradek.broker.processes.worker_messages import TransactionVerified, VerifyTransaction
-from odradek.broker.producing.transaction_verification import (
-    Obstacle,
-    Support,
-    UnsyncedTransactionError,
-    add_or_verify,
-)
+from odradek.broker.transactions.verification import Obstacle, Support, UnsyncedTransactionError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
@@ -60,7 +55,7 @@ class Verification:
                 each for each in obstacles.values() if isinstance(each, UnsyncedTransactionError)
             ]
             if unsynced:
-                await unsynced[0].wait(broker)
+                await unsynced[0].wait()
                 continue
             refusals = {key: each for key, each in obstacles.items() if isinstance(each, ApiError)}
             if not _is_ending(question, refusals) or broker.loop.time() >= give_up_s:
@@ -68,8 +63,8 @@ class Verification:
             await asyncio.sleep(broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
 
     def _obstacles(self, question: VerifyTransaction) -> dict[TopicPartition, Obstacle]:
-        return add_or_verify(
-            self._broker,
+        verifier = self._broker.partition_transactions.verifier
+        return verifier.add_or_verify(
             question.transactional_id,
             question.producer,
             question.partitions,

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import socket
-import subprocess
-import sys
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.log_lines import log_format_in_use
 from odradek.broker.processes.channel import Channel, ChannelClosedError
+from odradek.broker.processes.child_process import ChildProcess, command_of, start_process
 from odradek.broker.processes.remote_markers import RemoteMarkers
 from odradek.broker.processes.worker_messages import (
     Applied,
@@ -49,7 +46,7 @@ logger = logging.getLogger("odradek.workers")
 # How long a worker may take to load its program. That is half a second of a processor, but all
 # workers do it at once, and there may be more of them than processors.
 LOAD_MS = 60_000
-COMMAND = (sys.executable, "-P", "-m", "odradek.broker.workers.worker_process")
+COMMAND = command_of("odradek.broker.workers.worker_process")
 
 
 class WorkerLink:
@@ -72,8 +69,7 @@ class WorkerLink:
         self._markers = markers
         self._forwarded = ForwardedRequests(broker, dispatcher, self.send)
         self._verification = Verification(broker, self.send)
-        self._child: subprocess.Popen[bytes] | None = None
-        self._channel: Channel | None = None
+        self._child: ChildProcess | None = None
         self._next_offset: int | None = None  # of the metadata to send; None: it is starting
         self._sending: asyncio.Handle | None = None
         self._heartbeats: Heartbeats | None = None  # while it runs
@@ -85,8 +81,8 @@ class WorkerLink:
 
     def send(self, message: object) -> None:
         """Send a message, if the worker runs."""
-        if self._channel is not None:
-            self._channel.send(message)
+        if self._child is not None:
+            self._child.send(message)
 
     def stop(self) -> None:
         """Ask the worker to stop."""
@@ -104,15 +100,13 @@ class WorkerLink:
 
     async def run(self) -> None:
         """Start the process, and return when it has ended."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                child = self._child = self._start_process(theirs)
-            except OSError as error:
-                logger.error("worker %d cannot be started: %s", self.process, error)
-                ours.close()
-                return
-        self._channel = await Channel.open(ours)
+        locks = [each.lock_descriptor for each in self._broker.log_manager.directories]
+        try:
+            started = await start_process(COMMAND, [*locks, *self._sockets.all()])
+        except OSError as error:
+            logger.error("worker %d cannot be started: %s", self.process, error)
+            return
+        child = self._child = ChildProcess(*started)
         self._clean = set()
         self.was_killed = False
         self.send(self._start_message())
@@ -122,7 +116,7 @@ class WorkerLink:
             self.send(StopWorker())
         try:
             while True:
-                await self._receive(self._channel)
+                await self._receive(child.channel)
         except ChannelClosedError:
             if not self._has_stopped:
                 child.kill()  # it may only have closed its end
@@ -139,23 +133,6 @@ class WorkerLink:
         self._is_handling = False
         if self._heartbeats is not None:
             self._heartbeats.heard()
-
-    def _start_process(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        directories = self._broker.log_manager.directories
-        inherited = [theirs.fileno(), *(each.lock_descriptor for each in directories)]
-        inherited += self._sockets.all()
-        # Blocked until the worker ignores them: a terminal sends control-C to all processes.
-        numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-        try:
-            return subprocess.Popen(
-                (*COMMAND, str(theirs.fileno())),
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr,  # standard output may be read by whoever has started the broker
-                pass_fds=inherited,
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def _start_message(self) -> StartWorker:
         manager = self._broker.log_manager
@@ -179,27 +156,25 @@ class WorkerLink:
             http_sockets=self._sockets.http_descriptors,
         )
 
-    async def _end(self, child: subprocess.Popen[bytes]) -> None:
+    async def _end(self, child: ChildProcess) -> None:
         """Wait until the process has ended."""
-        self._broker.worker_progress.note_ended(self.process)
+        self._broker.metadata_log.worker_progress.note_ended(self.process)
         self._next_offset = None
         if self._watch is not None:
             self._watch.cancel()
         self._heartbeats = self._watch = None
         self._is_handling = False
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
+        child.channel.abort()
         self._forwarded.cancel_all()
         self._verification.cancel_all()
         self._markers.worker_ended(self.process)
-        code = await self._broker.loop.run_in_executor(None, child.wait)
+        code = await child.wait()
         self._child = None
         if not self.stop_asked.is_set() or code:
             logger.error("worker %d (process %d) ended with %d", self.process, child.pid, code)
 
     async def _handle(self, message: object) -> None:
-        progress = self._broker.worker_progress
+        progress = self._broker.metadata_log.worker_progress
         match message:
             case ForwardedRequest():
                 self._forwarded.serve(message)
@@ -235,11 +210,11 @@ class WorkerLink:
             text = "worker %d (process %d) serves as node %d: %s listens on %s:%d"
             pid = self._child.pid if self._child is not None else 0
             where = (item.listener.name, item.listener.host or "*", item.port)
-            logger.info(text, self.process, pid, self._broker.node_id + self.process, *where)
+            logger.info(text, self.process, pid, self._broker.nodes.own_id + self.process, *where)
 
     async def _kill_if_silent(self) -> None:
         """End the process if it hangs."""
-        config, timer_ms = self._broker.config, self._broker.timer_ms
+        config, timer_ms = self._broker.config, self._broker.clock.timer_ms
         interval_ms, timeout_ms = (
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
@@ -251,7 +226,7 @@ class WorkerLink:
             await asyncio.sleep(interval_ms / 1000)
             if self._is_handling:  # its next messages are not read yet
                 heartbeats.heard()
-        serves = self._broker.worker_progress.is_serving(self.process)
+        serves = self._broker.metadata_log.worker_progress.is_serving(self.process)
         what = "hangs" if serves else "hangs while it starts"
         text = "worker %d %s: no heartbeat for %d ms; it is killed"
         logger.error(text, self.process, what, heartbeats.limit_ms)
@@ -261,8 +236,10 @@ class WorkerLink:
     async def _assign(self, asked: AssignDirectory) -> DirectoryAssigned:
         broker, partition = self._broker, asked.partition
         try:
-            broker.controller.assign_directory(*partition, asked.directory_id, broker.now_ms())
-            await broker.log_syncs.flush(broker.metadata_log)
+            broker.controller.assign_directory(
+                *partition, asked.directory_id, broker.clock.now_ms()
+            )
+            await broker.log_syncs.flush(broker.controller.log)
         except ApiError as error:
             return DirectoryAssigned(asked.number, partition, error.code, error.message)
         broker.log_manager.moved_elsewhere(partition, asked.directory_id)
@@ -289,7 +266,7 @@ class WorkerLink:
 
     def _send_metadata(self) -> None:
         self._sending = None
-        log = self._broker.metadata_log
+        log = self._broker.controller.log
         if self._next_offset is None or self._next_offset >= log.log_end_offset:
             return
         if self._next_offset < log.log_start_offset:

@@ -59,15 +59,15 @@ class WorkerPool:
         """
         self._broker = broker
         self._sockets = sockets
-        assert broker.remote_markers is not None
-        broker.remote_markers.send = self._send_marker
-        broker.config_admin.change_worker_levels = self._change_levels
+        assert broker.coordinators.remote_markers is not None
+        broker.coordinators.remote_markers.send = self._send_marker
+        broker.admin.configs.change_worker_levels = self._change_levels
         self._workers = [
-            WorkerLink(broker, process, each, dispatcher, broker.remote_markers)
+            WorkerLink(broker, process, each, dispatcher, broker.coordinators.remote_markers)
             for process, each in enumerate(sockets, 1)
         ]
         self._running: list[asyncio.Task[None]] = []
-        broker.metadata_log.on_append.add(self._appended)
+        broker.controller.log.on_append.add(self._appended)
         self._on_offline = broker.log_manager.on_offline
         broker.log_manager.on_offline = self._directory_offline
 
@@ -106,7 +106,7 @@ class WorkerPool:
 
     async def stop(self) -> None:
         """Stop the workers, and return when they have ended."""
-        self._broker.metadata_log.on_append.discard(self._appended)
+        self._broker.controller.log.on_append.discard(self._appended)
         for worker in self._workers:
             worker.stop()
         if self._running:
@@ -129,13 +129,13 @@ class WorkerPool:
             self._broker.loop.call_soon_threadsafe(worker.send, failed)
 
     def _send_marker(self, process: int, marker: WriteMarker) -> bool:
-        is_serving = self._broker.worker_progress.is_serving(process)
+        is_serving = self._broker.metadata_log.worker_progress.is_serving(process)
         if is_serving:
             self._workers[process - 1].send(marker)
         return is_serving
 
     def _change_levels(self, node_id: int, changes: Sequence[ConfigChange]) -> None:
-        process = node_id - self._broker.node_id
+        process = node_id - self._broker.nodes.own_id
         self._workers[process - 1].send(ChangeLogLevels(changes))
 
     def _appended(self, _log: PartitionLog) -> None:

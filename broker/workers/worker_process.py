@@ -1,12 +1,11 @@
-"""The process of a worker: `python -m odradek.broker.workers.worker_process FD`.
+"""The process of a worker: `python -m odradek.broker.workers.worker_process`.
 
-FD is its end of the channel to the broker's own process. When that process ends, whatever the
-reason, the channel closes and the worker exits at once. Until then it holds the locks of the log
-directories as well: it has inherited their descriptors. So no other broker can open a directory in
-which a worker may still write.
+Its stdin is its end of the channel to the broker's own process. When that process ends, whatever
+the reason, the channel closes and the worker exits at once. Until then it holds the locks of the
+log directories as well: it has inherited their descriptors. So no other broker can open a directory
+in which a worker may still write.
 
-The worker ignores SIGINT, SIGHUP and SIGTERM, which a terminal or a service manager sends to all
-processes: the broker's own process stops its workers.
+The worker ignores the signals that all processes get: the broker's own process stops its workers.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,13 +22,14 @@ from typing import TYPE_CHECKING, NoReturn
 import uvloop
 
 from odradek.broker.admin.log_levels import change_levels
-from odradek.broker.broker import timer_clock_ms
+from odradek.broker.common.clock import timer_clock_ms
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of_worker
 from odradek.broker.processes.channel import Channel, ChannelClosedError
 from odradek.broker.processes.remote_transactions import RemoteTransactions
+from odradek.broker.processes.signals import ignore_signals_of_all
 from odradek.broker.processes.worker_messages import (
     Applied,
     ChangeLogLevels,
@@ -62,21 +60,21 @@ from .forwarding import Forwarder, WorkerDispatcher
 from .metadata_follower import MetadataFollower
 from .remote_assignments import RemoteAssignments
 from .starting_files import StartingFiles
-from .worker_broker import WorkerBroker
+from .worker_node import WorkerNode
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
 
 logger = logging.getLogger("odradek.workers")
 
-STDERR = 2
+STDIN, STDOUT, STDERR = range(3)
 
 
 class Worker:
     """A worker that serves. `run` returns when it has stopped."""
 
     def __init__(self, channel: Channel, start: StartWorker) -> None:
-        """Open the logs; nothing is served yet. Raises what Broker raises."""
+        """Open the logs; nothing is served yet. Raises what WorkerNode raises."""
         self._channel = channel
         self._start = start
         self._loop = asyncio.get_running_loop()
@@ -92,7 +90,8 @@ class Worker:
             self._files, metadata_log_directory(directory), cluster_id, allow_torn_end=True
         )
         self._assignments = RemoteAssignments(channel.send)
-        self._broker = WorkerBroker(
+        self._transactions = RemoteTransactions(channel.send)
+        self._node = WorkerNode(
             config,
             self._loop,
             start,
@@ -100,26 +99,25 @@ class Worker:
             reading,
             self._save_checkpoint,
             self._assignments,
+            self._transactions,
         )
-        self._follower = MetadataFollower(self._broker)
+        self._follower = MetadataFollower(self._node)
         self._appended: asyncio.Queue[MetadataBatches] = asyncio.Queue()
         self._stop_asked = asyncio.Event()
         self._forwarder = Forwarder(channel)
-        self._transactions = RemoteTransactions(channel.send)
-        self._broker.remote_transactions = self._transactions
-        self._broker.log_manager.on_offline = lambda directory: self._loop.call_soon_threadsafe(
+        self._node.log_manager.on_offline = lambda directory: self._loop.call_soon_threadsafe(
             self._directory_failed, directory
         )
 
     async def run(self) -> None:
         """Serve until StopWorker. Raises ChannelClosedError if the broker's process has ended."""
         self._files.started()
-        self._channel.send(Following(self._broker.followed_to))
-        for path, reason in self._broker.log_manager.offline.items():
+        self._channel.send(Following(self._node.followed_to))
+        for path, reason in self._node.log_manager.offline.items():
             if path not in self._start.offline:  # it failed while the logs were opened
                 self._channel.send(DirectoryFailed(path, reason))
         server, monitoring = self._serve()
-        periodic = PeriodicTasks(periodic_tasks_of_worker(self._broker))
+        periodic = PeriodicTasks(periodic_tasks_of_worker(self._node))
         self._channel.send(Serving())
         tasks = [
             asyncio.ensure_future(work)
@@ -147,7 +145,7 @@ class Worker:
             case TransactionVerified():
                 self._transactions.answered(message)
             case WriteMarker():
-                self._broker.background.start(self._write_marker(message))
+                self._node.background.start(self._write_marker(message))
             case DirectoryAssigned():
                 self._assignments.answered(message)
             case MetadataBatches():
@@ -155,7 +153,7 @@ class Worker:
             case ChangeLogLevels():
                 change_levels(message.changes)
             case DirectoryFailed():
-                self._broker.log_manager.take_offline_at(message.path, message.reason)
+                self._node.log_manager.take_offline_at(message.path, message.reason)
             case StopWorker():
                 self._stop_asked.set()
 
@@ -164,33 +162,33 @@ class Worker:
             BoundListener(
                 listener, [socket.socket(fileno=fd) for fd in self._start.sockets[listener.name]]
             )
-            for listener in self._broker.config.open_listeners
+            for listener in self._node.config.open_listeners
         ]
-        self._broker.log_cleaner.start()
-        self._broker.log_recovery.begin(self._broker.config.num_recovery_threads_per_data_dir)
+        self._node.maintenance.cleaner.start()
+        self._node.maintenance.recovery.begin(self._node.config.num_recovery_threads_per_data_dir)
         return self._start_servers(bound)
 
     def _start_servers(self, bound: Sequence[BoundListener]) -> tuple[Server, Monitoring | None]:
-        broker, http = self._broker, self._broker.config.http_listener
-        server = Server(broker, bound, WorkerDispatcher(broker, self._forwarder))
-        if http is None or broker.traffic is None:
+        node, http = self._node, self._node.config.http_listener
+        server = Server(node, bound, WorkerDispatcher(node, self._forwarder))
+        if http is None or node.traffic is None:
             return server, None
         # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
         from odradek.broker.metrics.monitoring import Monitoring
 
         sockets = [socket.socket(fileno=fd) for fd in self._start.http_sockets]
-        return server, Monitoring(broker, server, broker.traffic, BoundListener(http, sockets))
+        return server, Monitoring(node, server, node.traffic, BoundListener(http, sockets))
 
     async def _follow(self) -> None:
         """Apply the records in order, while other messages are handled."""
         while True:
             await self._follower.apply(await self._appended.get())
-            self._channel.send(Applied(self._broker.followed_to))
+            self._channel.send(Applied(self._node.followed_to))
 
     async def _send_heartbeats(self) -> None:
         while True:
             self._channel.send(Heartbeat())
-            await asyncio.sleep(self._broker.config.broker_heartbeat_interval_ms / 1000)
+            await asyncio.sleep(self._node.config.broker_heartbeat_interval_ms / 1000)
 
     async def _stop_when_asked(
         self, server: Server, monitoring: Monitoring | None, periodic: PeriodicTasks
@@ -200,9 +198,9 @@ class Worker:
             monitoring.note_stopping()
         await periodic.close()
         server.finish()
-        self._broker.answer_parked_requests()
+        self._node.answer_parked_requests()
         await server.drain()
-        clean = await self._broker.close_logs()
+        clean = await self._node.close_logs()
         if monitoring is not None:
             monitoring.close()
         self._channel.send(Stopped(clean))
@@ -212,10 +210,10 @@ class Worker:
         code = ErrorCode.NONE
         try:
             self._transactions.transaction_ended(ending.marker.producer_id)
-            log = self._broker.log_manager.get(*ending.where)
-            written = log.append_marker(ending.marker, self._broker.now_ms())
+            log = self._node.log_manager.get(*ending.where)
+            written = log.append_marker(ending.marker, self._node.clock.now_ms())
             if log.high_watermark <= written.base_offset:  # it must be synced (flush.messages)
-                await self._broker.log_syncs.flush(log)
+                await self._node.log_syncs.flush(log)
         except ApiError as error:
             code = error.code
         self._channel.send(MarkerWritten(ending.marker, ending.where, code))
@@ -229,8 +227,8 @@ class Worker:
 
     def _directory_failed(self, directory: DataDirectory) -> None:
         """Report a failure, after the log manager has taken the directory offline."""
-        manager = self._broker.log_manager
-        self._broker.log_cleaner.directory_failed(directory)
+        manager = self._node.log_manager
+        self._node.maintenance.cleaner.directory_failed(directory)
         for log in manager.logs():
             if manager.directory_of(log) is directory:
                 log.notify_waiters()
@@ -243,9 +241,10 @@ def exit_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-async def run(descriptor: int) -> None:
+async def run() -> None:
     """Run the worker at the other end of the channel."""
-    channel = await Channel.open(socket.socket(fileno=descriptor))
+    channel = await Channel.open(socket.socket(fileno=os.dup(STDIN)))
+    os.dup2(STDERR, STDOUT)  # a stray print() goes to stderr, not between the messages
     try:
         start = await channel.receive()
         assert isinstance(start, StartWorker)
@@ -270,7 +269,6 @@ def keep_descriptors() -> None:
 
 if __name__ == "__main__":
     keep_descriptors()
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals_of_all()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(int(sys.argv[1])))
+        runner.run(run())

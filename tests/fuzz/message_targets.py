@@ -14,6 +14,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from odradek.broker.common.clock import Clock
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.turns.slices import Make, Result, Slices, Surroundings
@@ -152,13 +153,13 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
     syncs = SimpleNamespace(due={}, coordinators=())
     broker: Any = SimpleNamespace(
-        now_ms=lambda: 0,
+        clock=Clock(lambda: 0),
         log_syncs=syncs,
         quotas=SimpleNamespace(is_active=False),
-        slices=SimpleNamespace(begin=_at_once),
+        turns=SimpleNamespace(slices=SimpleNamespace(begin=_at_once)),
         traffic=None,
     )
-    return Dispatcher(broker, handlers, SingleBatches()), served
+    return Dispatcher(broker, handlers, SingleBatches(), lost_writes=None), served
 
 
 def _at_once(make: Make[Any]) -> Result[Any]:

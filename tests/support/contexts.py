@@ -28,7 +28,7 @@ async def broker_with_topic(directory: Path, partitions: int) -> AsyncIterator[B
     )
     loop = asyncio.get_running_loop()
     broker = Broker(config, loop, {"PLAINTEXT": 1}, now_ms=lambda: NOW_MS, files=UnsyncedFiles())
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=partitions)])
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=partitions)])
     yield broker
     await broker.close()
 

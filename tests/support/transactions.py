@@ -64,9 +64,11 @@ class Transactions:
     def __init__(self, broker: Broker, now: Now) -> None:
         self.broker = broker
         self.now = now
-        broker.transactions.close()
-        broker.transactions._clock = broker.transactions.alarm._clock = lambda: self.now
-        broker.coordinator_logs.load()
+        broker.coordinators.transactions.close()
+        broker.coordinators.transactions._clock = broker.coordinators.transactions.alarm._clock = (
+            lambda: self.now
+        )
+        broker.coordinators.logs.load()
 
     def log(self, partition: int = 0) -> PartitionLog:
         return self.broker.log_manager.get(TOPIC, partition)
@@ -77,7 +79,7 @@ class Transactions:
 
     @property
     def table(self) -> Any:
-        return self.broker.transactions.shards.at(0).state
+        return self.broker.coordinators.transactions.shards.at(0).state
 
     def known(self, transactional_id: str) -> Transaction:
         transaction: Transaction = self.table.find(transactional_id)
@@ -87,12 +89,12 @@ class Transactions:
         """Let `ms` pass; the wall clock may jump by another time."""
         jump_ms = ms if wall_ms is None else wall_ms
         self.now = Now(self.now.wall_ms + jump_ms, self.now.timer_ms + ms)
-        self.broker.transactions.alarm.expire_due()
+        self.broker.coordinators.transactions.alarm.expire_due()
 
     async def ask(self, request: Message, version: int) -> Any:
         """Serve a request, like the dispatcher, but do not wait for syncs of coordinators."""
         self.broker.log_syncs.due.clear()
-        context = request_context(self.broker, version, self.broker.now_ms())
+        context = request_context(self.broker, version, self.broker.clock.now_ms())
         assert request.SPEC.key is not None
         answer = handled(context, request)
         return await answer if inspect.isawaitable(answer) else answer
@@ -124,16 +126,16 @@ class Transactions:
         def find_log(topic: str, partition: int) -> PartitionLog:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{partition} is recovered")
 
-        self.broker.transactions.markers._find_log = find_log
+        self.broker.coordinators.transactions.markers._find_log = find_log
 
     def release_markers(self) -> None:
         """Write the markers that were held."""
-        self.broker.transactions.markers._find_log = self.broker.log_manager.get
+        self.broker.coordinators.transactions.markers._find_log = self.broker.log_manager.get
         self.wait(MARKERS_RETRIED_MS)
 
     def exhaust(self, transactional_id: str, epoch: int = 32766) -> ProducerIdAndEpoch:
         """Let the producer id of an idle transactional id come to that epoch."""
-        shard = self.broker.transactions.shards.at(0)
+        shard = self.broker.coordinators.transactions.shards.at(0)
         known = self.known(transactional_id)
         last = known.become(known.state, producer_epoch=epoch)
         shard.journal.commit(shard.state.write(last, 2, None), self.now.wall_ms)
@@ -280,9 +282,9 @@ async def transactions_in(
     config = BrokerConfig.from_texts(texts)
     broker = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092}, files=files)
     for name in INTERNAL_TOPICS:
-        await broker.topic_admin.ensure_internal_topic(name)
+        await broker.admin.topics.ensure_internal_topic(name)
     if TOPIC not in broker.metadata.topics:
-        await broker.topic_admin.create([NewTopic(name=TOPIC, partition_count=3)])
+        await broker.admin.topics.create([NewTopic(name=TOPIC, partition_count=3)])
     rig = Transactions(broker, now)
     try:
         yield rig

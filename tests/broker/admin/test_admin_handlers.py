@@ -154,7 +154,7 @@ async def test_nothing_is_deleted_where_deletion_is_disabled(
     tmp_path: Path, version: int, code: ErrorCode
 ) -> None:
     rig = Rig([tmp_path / "data"], delete_topic_enable="false")
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     answer = await rig.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=0), version)
     assert [one.error_code for one in answer.responses] == [code]
     assert "t" in rig.broker.metadata.topics
@@ -166,7 +166,7 @@ async def test_metadata_describes_a_topic_in_the_answer_that_creates_it(rig: Rig
     answer = await rig.ask(request, 12)
     [topic] = answer.topics
     assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, 1)
-    assert topic.partitions[0].leader_id == rig.broker.node_id
+    assert topic.partitions[0].leader_id == rig.broker.nodes.own_id
 
 
 async def test_topics_and_what_was_deleted_outlive_a_kill(rig: Rig) -> None:
@@ -183,7 +183,7 @@ async def test_topics_and_what_was_deleted_outlive_a_kill(rig: Rig) -> None:
 async def test_pages_are_no_larger_than_the_broker_allows(tmp_path: Path) -> None:
     rig = Rig([tmp_path / "data"], max_request_partition_size_limit="2")
     for name in ("a", "b", "c"):
-        await rig.broker.topic_admin.create([NewTopic(name=name)])
+        await rig.broker.admin.topics.create([NewTopic(name=name)])
     answer = await rig.ask(DescribeTopicPartitionsRequest(topics=[]), 0)
     assert [topic.name for topic in answer.topics] == ["a", "b"]
     assert answer.next_cursor.topic_name == "c"
@@ -194,7 +194,7 @@ async def test_pages_are_no_larger_than_the_broker_allows(tmp_path: Path) -> Non
 
 async def test_following_the_cursor_meets_every_partition_once(rig: Rig) -> None:
     for name, partitions in (("a", 3), ("b", 1), ("c", 4)):
-        await rig.broker.topic_admin.create([NewTopic(name=name, partition_count=partitions)])
+        await rig.broker.admin.topics.create([NewTopic(name=name, partition_count=partitions)])
     met: list[tuple[str, int]] = []
     cursor = None
     for _ in range(10):
@@ -215,7 +215,7 @@ async def test_following_the_cursor_meets_every_partition_once(rig: Rig) -> None
 async def test_a_partition_that_nobody_leads_can_be_led_again_by_an_unclean_election(
     rig: Rig,
 ) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     topic = rig.broker.metadata.topics["t"]
     rig.journal(PartitionChangeRecord(partition_id=0, topic_id=topic.id, leader=-1, isr=[]))
 
@@ -228,12 +228,12 @@ async def test_a_partition_that_nobody_leads_can_be_led_again_by_an_unclean_elec
 
     assert await elect(0) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     assert await elect(1) == ErrorCode.NONE
-    assert rig.broker.metadata.topics["t"].partitions[0].leader == rig.broker.node_id
+    assert rig.broker.metadata.topics["t"].partitions[0].leader == rig.broker.nodes.own_id
     assert await elect(1) == ErrorCode.ELECTION_NOT_NEEDED
 
 
 async def test_the_results_of_elections_are_those_of_the_entries_in_their_order(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=3)])
+    await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=3)])
 
     async def elect(wanted: list[tuple[str, list[int]]] | None) -> list[tuple[str, list[int]]]:
         topics = (
@@ -269,7 +269,7 @@ async def configs_of(rig: Rig, kind: int, name: str, *keys: str) -> dict[str, An
 
 
 async def test_what_formatting_set_on_all_brokers_is_told_with_its_source(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     defaults = await configs_of(rig, ConfigResourceType.BROKER, "")
     assert {name: (one.value, one.config_source) for name, one in defaults.items()} == {
         "min.insync.replicas": ("1", 3)
@@ -282,14 +282,14 @@ async def test_what_formatting_set_on_all_brokers_is_told_with_its_source(rig: R
 async def test_loggers_have_levels_by_the_names_that_kafka_knows(rig: Rig) -> None:
     logging.getLogger("odradek.for-this-test").setLevel(logging.WARNING)
     logging.getLogger("somebody.else")
-    loggers = await configs_of(rig, ConfigResourceType.BROKER_LOGGER, str(rig.broker.node_id))
+    loggers = await configs_of(rig, ConfigResourceType.BROKER_LOGGER, str(rig.broker.nodes.own_id))
     assert loggers["odradek.for-this-test"].value == "WARN"
     assert loggers["odradek.for-this-test"].config_source == 6
     assert "somebody.else" not in loggers
 
 
 async def test_secrets_stay_in_the_broker(rig: Rig) -> None:
-    configs = await configs_of(rig, ConfigResourceType.BROKER, str(rig.broker.node_id))
+    configs = await configs_of(rig, ConfigResourceType.BROKER, str(rig.broker.nodes.own_id))
     told = [one.name for one in configs.values() if one.is_sensitive and one.value is not None]
     assert "ssl.key.password" in configs
     assert told == []
@@ -299,7 +299,7 @@ async def test_secrets_stay_in_the_broker(rig: Rig) -> None:
 
 
 async def test_the_quorum_is_this_node_and_all_of_its_log_is_safe(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     asked = DescribeQuorumRequestTopicData(
         topic_name="__cluster_metadata",
         partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
@@ -308,7 +308,7 @@ async def test_the_quorum_is_this_node_and_all_of_its_log_is_safe(rig: Rig) -> N
     [partition] = answer.topics[0].partitions
     [voter] = partition.current_voters
     log = rig.broker.controller.log
-    assert partition.leader_id == voter.replica_id == rig.broker.node_id
+    assert partition.leader_id == voter.replica_id == rig.broker.nodes.own_id
     assert partition.leader_epoch == rig.broker.controller.quorum_epoch
     assert partition.high_watermark == voter.log_end_offset == log.log_end_offset
     assert voter.replica_directory_id == rig.broker.log_manager.directories[0].directory_id
@@ -317,7 +317,7 @@ async def test_the_quorum_is_this_node_and_all_of_its_log_is_safe(rig: Rig) -> N
 
 async def test_an_offline_directory_is_told_of_and_the_other_described(tmp_path: Path) -> None:
     rig = Rig([tmp_path / "one", tmp_path / "two"])
-    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=4)])
+    await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=4)])
     manager = rig.broker.log_manager
     manager.take_offline(manager.directories[1], "it was pulled out")
     answer = await rig.ask(DescribeLogDirsRequest(topics=None), 4)
@@ -331,7 +331,7 @@ async def test_an_offline_directory_is_told_of_and_the_other_described(tmp_path:
 
 
 async def test_sizes_are_those_of_the_records(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     batch = bytes(build_batch([Record(None, b"x" * 1000, NOW_MS)]))
     await rig.ask(produce_request("t", batch), 12)
     answer = await rig.ask(DescribeLogDirsRequest(topics=None), 4)
@@ -374,7 +374,7 @@ async def test_producer_ids_are_never_given_twice_not_even_by_a_killed_broker(ri
 async def test_a_transactional_batch_without_a_transactional_id_refuses_the_whole_request(
     rig: Rig,
 ) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     batch = build_batch(
         [Record(None, b"x", NOW_MS)],
         producer_id=1,
@@ -408,7 +408,7 @@ async def test_transactional_ids_are_not_searched_with_a_costly_expression(rig: 
 
 
 async def test_the_end_of_an_old_epoch_is_where_the_new_one_began(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="t")])
+    await rig.broker.admin.topics.create([NewTopic(name="t")])
     batch = bytes(build_batch([Record(None, b"x", NOW_MS), Record(None, b"y", NOW_MS)]))
     await rig.ask(produce_request("t", batch), 12)
     log = rig.broker.log_manager.get("t", 0)

@@ -55,7 +55,7 @@ class Rig:
             replaces=options.get("replaces", False),
         )
         validate_only = options.get("validate_only", False)
-        [error] = await self.broker.config_admin.alter(
+        [error] = await self.broker.admin.configs.alter(
             [alteration], check_authorized=lambda *_: None, validate_only=validate_only
         )
         return error
@@ -67,7 +67,7 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path, log_retention_ms="1000")
-    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+    await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=1)])
     yield rig
     await rig.broker.close()
 
@@ -85,12 +85,12 @@ async def test_a_topics_override_reaches_its_logs_at_once(rig: Rig) -> None:
 
 
 async def test_a_brokers_setting_reaches_the_logs_that_do_not_override_it(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name="own", configs={"retention.ms": "7"})])
+    await rig.broker.admin.topics.create([NewTopic(name="own", configs={"retention.ms": "7"})])
     await rig.alter(ALL, ("log.retention.ms", SET, "5"), ("message.max.bytes", SET, "77"))
     await rig.alter(OURS, ("log.retention.ms", SET, "6"))
     assert (rig.topic().retention_ms, rig.topic("own").retention_ms) == (6, 7)
     assert rig.topic("own").max_message_bytes == 77
-    await rig.broker.topic_admin.create([NewTopic(name="later")])
+    await rig.broker.admin.topics.create([NewTopic(name="later")])
     assert (rig.topic("later").retention_ms, rig.topic("later").max_message_bytes) == (6, 77)
     await rig.restart()
     assert (rig.topic().retention_ms, rig.topic("own").retention_ms) == (6, 7)
@@ -137,7 +137,7 @@ async def test_a_setting_that_cannot_be_changed_is_refused_and_not_written(rig: 
 async def test_resources_named_twice_are_refused_and_the_others_changed(rig: Rig) -> None:
     twice = Alteration(resource=TOPIC, changes=[ConfigChange("retention.ms", SET, "5")])
     once = Alteration(resource=ALL, changes=[ConfigChange("log.retention.ms", SET, "6")])
-    results = await rig.broker.config_admin.alter(
+    results = await rig.broker.admin.configs.alter(
         [twice, once, twice], check_authorized=lambda *_: None, validate_only=False
     )
     codes = [error and error.code for error in results]
@@ -196,7 +196,7 @@ async def test_settings_of_a_group_reach_it_at_once_and_after_a_restart(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     def session_and_interval() -> tuple[int, int]:
-        configs = rig.broker.group_configs.consumer
+        configs = rig.broker.coordinators.group_configs.consumer
         return configs.session_timeout_ms("g"), configs.assignment_interval_ms("g")
 
     group = ConfigResource(ConfigResourceType.GROUP, "g")

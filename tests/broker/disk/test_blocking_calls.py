@@ -101,7 +101,7 @@ class Rig:
 
     async def fill(self) -> None:
         small = {"internal.segment.bytes": str(SEGMENT_BYTES)}
-        admin = self.broker.topic_admin
+        admin = self.broker.admin.topics
         await admin.create([NewTopic(name="t", partition_count=1, configs=small)])
         await admin.create(
             [NewTopic(name="c", partition_count=1, configs=small | {"cleanup.policy": "compact"})]
@@ -258,7 +258,7 @@ async def move(rig: Rig) -> None:
 
 
 async def clean(rig: Rig) -> None:
-    rig.broker.log_cleaner.start()
+    rig.broker.maintenance.cleaner.start()
     segment = rig.broker.log_manager.get("c", 0).segments[0]
     await rig.until(lambda: rig.broker.log_manager.get("c", 0).segments[0] is not segment)
 
@@ -283,7 +283,7 @@ async def describe_log_dirs(rig: Rig) -> None:
 
 
 async def write_snapshot(rig: Rig) -> None:
-    await rig.broker.metadata_snapshots.write("the test asks for it")
+    await rig.broker.metadata_log.snapshots.write("the test asks for it")
 
 
 async def look_for_snapshot(rig: Rig) -> None:

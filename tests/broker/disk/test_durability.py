@@ -66,7 +66,7 @@ async def topic(
     """The logs of the topic t."""
     configs = {"flush.messages": str(flush_messages)}
     wish = NewTopic(name="t", partition_count=partitions, configs=configs)
-    await served.broker.topic_admin.create([wish])
+    await served.broker.admin.topics.create([wish])
     return [served.broker.log_manager.get("t", index) for index in range(partitions)]
 
 
@@ -233,7 +233,7 @@ async def test_a_failed_fsync_is_told_to_who_waits_and_never_tried_again(
     assert (await later)[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert hurt.recovery_point == 0
     assert list(served.broker.log_manager.offline) == [hurt.directory.parent]
-    assert not served.broker.failure.done()
+    assert not served.broker.directory_failures.fatal.done()
 
 
 def commit_of(offset: int) -> OffsetCommitRequest:
@@ -250,9 +250,9 @@ async def test_a_commit_waits_where_all_topics_flush_each_record(
 ) -> None:
     settings = {"log_flush_interval_messages": "1", "offsets_topic_num_partitions": "1"}
     async with broker_in_loop([tmp_path], files, **settings) as served:
-        await served.broker.topic_admin.create([NewTopic(name="t")])
+        await served.broker.admin.topics.create([NewTopic(name="t")])
         if version > 0:  # else that request makes the topic, and is answered late anyway
-            await served.broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+            await served.broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         files.gated = tmp_path / "__consumer_offsets-0"
         files.gate.clear()
         commit = asyncio.create_task(served.ask(commit_of(7), OffsetCommitResponse, version))
@@ -270,7 +270,7 @@ async def test_who_is_answered_late_hears_of_a_failed_sync_too(
 ) -> None:
     settings = {"log_flush_interval_messages": "1", "offsets_topic_num_partitions": "1"}
     async with broker_in_loop([tmp_path], files, **settings) as served:
-        await served.broker.topic_admin.create([NewTopic(name="t")])
+        await served.broker.admin.topics.create([NewTopic(name="t")])
         files.fail(below(tmp_path / "__consumer_offsets-0", "fsync"), lasting=False)
         answer = await served.ask(commit_of(7), OffsetCommitResponse, 0)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
@@ -282,7 +282,7 @@ async def test_nobody_waits_for_the_sync_of_what_no_request_has_written(
 ) -> None:
     (log,) = await topic(served)
     files.close_gate(log)
-    log.append(batch_of(b"v"), now_ms=served.broker.now_ms())
+    log.append(batch_of(b"v"), now_ms=served.broker.clock.now_ms())
     await until(lambda: files.begun)
     answer = served.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
     await asyncio.wait_for(answer, 10)
@@ -312,7 +312,7 @@ async def test_a_sync_that_fails_after_a_move_is_the_old_directory_s_failure(
     files.close_gate(log)
     producing = asyncio.create_task(served.produce("t", batch_of(b"v"), [log.partition]))
     assert await is_waiting(producing)
-    broker.log_mover.alter(*log.key, str(home))
+    broker.maintenance.mover.alter(*log.key, str(home))
     await until(lambda: log.directory.parent == home)
     files.fail(below(source, "fsync"), lasting=False)
     files.gate.set()
@@ -327,7 +327,7 @@ async def test_a_deleted_log_is_forgotten_once_it_is_synced(served: BrokerInLoop
     await served.produce("t", batch_of(b"v"))
     gone = weakref.ref(log)
     del log
-    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.broker.admin.topics.delete([TopicRef(name="t")])
     await served.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
     gc.collect()
     assert gone() is None

@@ -84,7 +84,7 @@ async def served(tmp_path: Path, disk: Disk) -> AsyncIterator[BrokerInLoop]:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, disk, odradek_min_free_bytes=str(1 << 20)) as broker:
         wish = NewTopic(name="t", partition_count=PARTITIONS)
-        await broker.broker.topic_admin.create([wish])
+        await broker.broker.admin.topics.create([wish])
         await broker.produce("t", batch_of(b"v"), range(PARTITIONS))
         yield broker
         disk.heal()
@@ -164,7 +164,7 @@ async def test_without_the_metadata_directory_the_broker_ends(
 ) -> None:
     disk.fail(below(tmp_path / "a", "write"), error=errno.EIO)
     await served.produce("t", batch_of(b"w"), range(PARTITIONS))
-    reason = await served.broker.failure
+    reason = await served.broker.directory_failures.fatal
     assert reason.startswith(f"the metadata directory {tmp_path / 'a'} failed: ")
 
 
@@ -172,7 +172,7 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
         wish = NewTopic(name="t", partition_count=PARTITIONS)
-        await before.broker.topic_admin.create([wish])
+        await before.broker.admin.topics.create([wish])
         await before.produce("t", batch_of(b"v"), range(PARTITIONS))
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     disk = FaultyFiles()
@@ -195,7 +195,7 @@ async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         await before.produce("t", batch_of(b"v"), range(PARTITIONS))
         away = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     for _ in range(2):
@@ -221,13 +221,13 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, disk) as served:
         broker = served.broker
-        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = [log.partition for log in logs_of(served) if log.directory.parent == directories[1]]
         both = registered(served)
         disk.fail(below(directories[1], "write"), error=errno.EIO)
         await served.produce("t", batch_of(b"w"), range(PARTITIONS))
         await until(lambda: len(registered(served)) == 1)
-        log = broker.metadata_log
+        log = broker.controller.log
         await until(lambda: log.recovery_point == log.log_end_offset)
         for index, now in broker.metadata.topics["t"].partitions.items():
             assert (now.leader, now.leader_epoch) == ((-1, 1) if index in hurt else (0, 0))
@@ -246,7 +246,7 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
 async def test_a_start_with_a_broken_directory_is_recorded(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
     disk = FaultyFiles()
     disk.fail(below(directories[1]))
@@ -262,7 +262,7 @@ async def test_a_directory_that_fails_while_the_broker_starts_is_handled_too(
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
         missing = min(hurt)
     shutil.rmtree(directories[1] / f"t-{missing}")  # so that it must be made again
@@ -287,12 +287,12 @@ async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
             change = ConfigChange("cordoned.log.dirs", AlterOperation.SET, text)
             resource = ConfigResource(ConfigResourceType.BROKER, "0")
             alteration = Alteration(resource=resource, changes=(change,))
-            assert await served.broker.config_admin.alter(
+            assert await served.broker.admin.configs.alter(
                 [alteration], check_authorized=lambda *_: None, validate_only=False
             ) == [None]
             registration = served.broker.metadata.brokers[0]
             assert len(registration.cordoned_log_dirs or ()) == count
-            metadata_log = served.broker.metadata_log
+            metadata_log = served.broker.controller.log
             assert metadata_log.recovery_point == metadata_log.log_end_offset
 
 
@@ -300,7 +300,7 @@ async def test_a_directory_for_the_metadata_log_alone_gets_no_partitions(tmp_pat
     directories = [tmp_path / "a", tmp_path / "b"]
     settings = {"metadata_log_dir": str(tmp_path / "m")}
     async with broker_in_loop(directories, FaultyFiles(), **settings) as served:
-        await served.broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await served.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         assert {log.directory.parent for log in logs_of(served)} == set(directories)
         assert len(registered(served)) == len(directories)
     # What is there all the same is served.
@@ -330,8 +330,8 @@ async def test_below_the_minimum_of_free_space_only_produce_is_refused(
     assert len(lines) == 2  # one for each directory
     assert await fetch_code(served, 0) == ErrorCode.NONE
     assert served.broker.is_served("t", 0)
-    await served.broker.topic_admin.create([NewTopic(name="other")])
-    await served.broker.topic_admin.delete([TopicRef(name="other")])
+    await served.broker.admin.topics.create([NewTopic(name="other")])
+    await served.broker.admin.topics.delete([TopicRef(name="other")])
     assert "other" not in served.broker.metadata.topics
     disk.free = GIB
     await served.broker.disk_space.check_directories()
@@ -361,7 +361,7 @@ async def test_logs_that_cannot_be_created_for_now_are_created_later(
 ) -> None:
     broker = served.broker
     disk.fail(lambda kind, path: "new-" in str(path) and kind == "create", error=lack)
-    await broker.topic_admin.create([NewTopic(name="new", partition_count=3)])
+    await broker.admin.topics.create([NewTopic(name="new", partition_count=3)])
     assert not any(broker.is_served("new", index) for index in range(3))
     assert not list(tmp_path.glob("*/new-*"))  # noqa: ASYNC240 # nothing is left of them
     await broker.disk_space.check_directories()  # as each second
@@ -381,11 +381,11 @@ async def test_a_topic_whose_log_could_not_be_created_leaves_nothing_to_the_next
 ) -> None:
     broker = served.broker
     disk.fail(lambda _, path: "new-0/leader-epoch" in str(path), error=errno.ENOSPC)
-    await broker.topic_admin.create([NewTopic(name="new")])
+    await broker.admin.topics.create([NewTopic(name="new")])
     assert not broker.is_served("new", 0)
-    await broker.topic_admin.delete([TopicRef("new")])
+    await broker.admin.topics.delete([TopicRef("new")])
     disk.heal()
-    await broker.topic_admin.create([NewTopic(name="new")])
+    await broker.admin.topics.create([NewTopic(name="new")])
     assert broker.log_manager.get("new", 0).topic_id == broker.metadata.topics["new"].id
 
 

@@ -25,9 +25,9 @@ async def test_what_cannot_be_removed_is_named_once_and_tried_again(
     settings = {"log_segment_delete_delay_ms": "0"}
     async with broker_in_loop([tmp_path], files, **settings) as served:
         for name in ("t", "u"):
-            await served.broker.topic_admin.create([NewTopic(name=name)])
+            await served.broker.admin.topics.create([NewTopic(name=name)])
         files.fail(lambda kind, path: kind == "remove_tree" and path.name.startswith("t-0"))
-        await served.broker.topic_admin.delete([TopicRef(name="t"), TopicRef(name="u")])
+        await served.broker.admin.topics.delete([TopicRef(name="t"), TopicRef(name="u")])
 
         def tries() -> int:
             return sum(kind == "remove_tree" and "t-0" in path.name for kind, path in files.seen)

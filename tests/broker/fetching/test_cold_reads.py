@@ -63,7 +63,7 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     first = Rig(tmp_path)
-    await first.broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
+    await first.broker.admin.topics.create([NewTopic(name="t", partition_count=2)])
     for index in range(2):
         first.log(index).append(batch_of(b"old"), now_ms=NOW_MS)
     await first.broker.close()
@@ -74,7 +74,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 async def test_a_fetch_of_a_log_that_is_deleted_meanwhile_is_refused(rig: Rig) -> None:
     answer = rig.fetch()
-    await rig.broker.topic_admin.delete([TopicRef("t")])
+    await rig.broker.admin.topics.delete([TopicRef("t")])
     [topic] = (await answer).responses
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not rig.broker.log_manager.offline
@@ -105,13 +105,13 @@ async def test_a_fetch_whose_client_is_gone_waits_no_more(rig: Rig) -> None:
     await rig.fetch()
     for is_released in (False, True):
         answer = rig.fetch(rig.log().log_end_offset, LONG_MS)
-        assert rig.broker.fetch_waiters.count == 1
+        assert rig.broker.fetching.waiters.count == 1
         if is_released:
             rig.log().append(batch_of(b"new"), now_ms=NOW_MS)
         answer.cancel()
         with pytest.raises(asyncio.CancelledError):
             await answer
-        await until(lambda: rig.broker.fetch_waiters.count == 0)
+        await until(lambda: rig.broker.fetching.waiters.count == 0)
         assert not rig.log().on_append
 
 
@@ -138,7 +138,7 @@ async def test_the_first_produce_answers_each_partition_in_its_place(rig: Rig) -
 
 async def test_the_first_produce_to_a_log_that_is_deleted_meanwhile_is_refused(rig: Rig) -> None:
     waiting = asyncio.ensure_future(rig.ask(produce_to("t", batch_of(b"new")), 9))
-    await rig.broker.topic_admin.delete([TopicRef("t")])
+    await rig.broker.admin.topics.delete([TopicRef("t")])
     [topic] = (await waiting).responses
     # Not appended, or appended just before: never to a file of nobody.
     assert topic.partition_responses[0].error_code in (

@@ -32,7 +32,7 @@ TOPICS = ("t", "u")
 async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     async with broker_in_loop([tmp_path], Files()) as broker:
         for name in TOPICS:
-            await broker.broker.topic_admin.create([NewTopic(name=name, partition_count=1)])
+            await broker.broker.admin.topics.create([NewTopic(name=name, partition_count=1)])
             await broker.produce(name, batch_of(b"v"))
         yield broker
 
@@ -53,13 +53,13 @@ async def test_a_topic_that_goes_while_another_is_converted_is_unknown(
     served: BrokerInLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert {code for code, _ in (await fetched(served)).values()} == {0}
-    convert = served.broker.down_converter.convert
+    convert = served.broker.fetching.down_converter.convert
 
     async def goes_meanwhile(*args: Any) -> Any:
-        await served.broker.topic_admin.delete([TopicRef(name="u")])
+        await served.broker.admin.topics.delete([TopicRef(name="u")])
         return await convert(*args)
 
-    monkeypatch.setattr(served.broker.down_converter, "convert", goes_meanwhile)
+    monkeypatch.setattr(served.broker.fetching.down_converter, "convert", goes_meanwhile)
     found = await fetched(served)
     assert found["t"][0] == ErrorCode.NONE
     assert found["t"][1] > 0
@@ -70,7 +70,7 @@ async def test_a_directory_that_goes_meanwhile_is_an_error_that_the_client_knows
     served: BrokerInLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = served.broker.log_manager.get("u", 0)
-    converter = served.broker.down_converter
+    converter = served.broker.fetching.down_converter
     convert = converter._convert_slice
 
     async def gives_nothing(
@@ -104,4 +104,4 @@ async def test_what_unpacks_to_much_is_converted_in_a_process_up_to_the_limit(
     (found,) = answer.responses[0].partitions
     (record,) = read_message_set(found.records or b"")
     assert len(record.value or b"") == 17 << 20
-    assert len(served.broker.read_walks.pids) == 2
+    assert len(served.broker.fetching.walks.pids) == 2

@@ -67,7 +67,7 @@ async def response_of(
     waiting = asyncio.ensure_future(response)
     while not waiting.done():
         await asyncio.sleep(0)
-        broker.fetch_waiters.release_all()
+        broker.fetching.waiters.release_all()
     return waiting.result()
 
 

@@ -57,7 +57,7 @@ async def test_a_fetch_that_waits_is_told_that_its_topic_is_unknown(
     async with broker_with_topic(tmp_path, 1) as broker:
         waiting = ask(broker, fetch_request(broker, max_wait_ms=60_000), version)
         assert not isinstance(waiting, FetchResponse)
-        await broker.topic_admin.delete([TopicRef("t")])
+        await broker.admin.topics.delete([TopicRef("t")])
         answer = answer_of(await waiting)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answer.aborted_transactions is None
@@ -75,11 +75,11 @@ async def test_a_session_knows_that_its_topic_is_gone_and_that_another_has_its_n
             request = fetch_request(broker, session_id=first.session_id, epoch=epoch)
             return answer_of(ask(broker, request, version))
 
-        await broker.topic_admin.delete([TopicRef("t")])
+        await broker.admin.topics.delete([TopicRef("t")])
         gone = news(1)
         assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert gone.aborted_transactions == []
-        await broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+        await broker.admin.topics.create([NewTopic(name="t", partition_count=1)])
         again = news(2)
     by_id = version >= 13
     assert again.error_code == (ErrorCode.INCONSISTENT_TOPIC_ID if by_id else ErrorCode.NONE)

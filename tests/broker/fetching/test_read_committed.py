@@ -48,7 +48,7 @@ class Rig:
         self.log.append(batch_of(value), now_ms=NOW_MS)
 
     def context(self, version: int) -> RequestContext:
-        return request_context(self.broker, version, self.broker.now_ms())
+        return request_context(self.broker, version, self.broker.clock.now_ms())
 
     async def fetch(self, offset: int, level: int, *, max_wait_ms: int, min_bytes: int = 1) -> Any:
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
@@ -78,7 +78,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     texts = {"log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://localhost:9092"}
     config = BrokerConfig.from_texts(texts)
     broker = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
-    await broker.topic_admin.create([NewTopic(name="t")])
+    await broker.admin.topics.create([NewTopic(name="t")])
     rig = Rig(broker)
     rig.write()
     yield rig

@@ -79,7 +79,7 @@ async def test_it_is_written_when_the_broker_stops(tmp_path: Path) -> None:
 
 async def test_until_then_clients_see_that_the_transaction_is_completed(rig: Transactions) -> None:
     await committed(rig)
-    assert rig.broker.transactions.describe("shop").state is COMPLETE
+    assert rig.broker.coordinators.transactions.describe("shop").state is COMPLETE
     listed = await rig.ask(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0)
     assert [each.transaction_state for each in listed.transaction_states] == ["CompleteCommit"]
 

@@ -20,7 +20,9 @@ from odradek.protocol.messages.delete_records import (
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.schema import Message
+from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.moving.log_moves import LogMoves
 from odradek.storage.retention import delete_old_segments
 from tests.support.contexts import handled, request_context
 from tests.support.log_box import batch_of, values_from
@@ -77,7 +79,7 @@ class Rig:
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(tmp_path)
     wish = NewTopic(name="t", partition_count=1, configs={"segment.bytes": "1048576"})
-    await made.broker.topic_admin.create([wish])
+    await made.broker.admin.topics.create([wish])
     for _ in range(7):
         made.log.append(batch_of(VALUE), now_ms=NOW_MS)
     yield made
@@ -129,7 +131,7 @@ async def test_a_log_that_is_offline_keeps_its_records(rig: Rig) -> None:
 async def test_log_directories_tell_of_a_log_on_its_way(rig: Rig) -> None:
     manager = rig.broker.log_manager
     [target] = [one for one in manager.directories if one.path.name == "two"]
-    future = rig.broker.log_moves.begin(rig.log, target)
+    future = LogMoves(rig.broker.log_manager, Files()).begin(rig.log, target)
     plan = future.next_copy()
     assert plan is not None
     plan.run()
@@ -152,7 +154,7 @@ async def test_log_directories_tell_of_a_log_on_its_way(rig: Rig) -> None:
 
 
 async def test_the_one_broker_stays_registered(rig: Rig) -> None:
-    own = rig.broker.node_id
+    own = rig.broker.nodes.own_id
     answer = await rig.ask(UnregisterBrokerRequest(broker_id=own), 0)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     answer = await rig.ask(UnregisterBrokerRequest(broker_id=own + 1), 0)

@@ -24,7 +24,7 @@ async def test_an_end_waits_until_the_block_of_the_new_id_is_synced(rig: Transac
     end_offset = rig.state_log.log_end_offset
     assert await one.end() is NOT_SYNCED_YET
     assert rig.state_log.log_end_offset == end_offset  # the id is in no record
-    await rig.broker.metadata_sync.sync()
+    await rig.broker.metadata_log.sync()
     assert await one.end() is ErrorCode.NONE
     assert one.current.producer_id > first_of_block > old.producer_id
     assert one.current.epoch == 0
@@ -39,6 +39,6 @@ async def test_an_abort_by_timeout_waits_for_it_too(rig: Transactions) -> None:
     use_up_the_block(rig)
     rig.wait(70_001)
     assert rig.known("shop").state.client_name == "Ongoing"
-    await rig.broker.metadata_sync.sync()
+    await rig.broker.metadata_log.sync()
     rig.wait(10_001)
     assert rig.known("shop").state.client_name == "CompleteAbort"

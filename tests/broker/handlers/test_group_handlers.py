@@ -67,11 +67,11 @@ class Broker:
         for index in range(2):
             topics.replay_partition(partition_record(index))
         self.broker: Any = SimpleNamespace(
-            groups=self.clients.coordinator,
-            topic_admin=SimpleNamespace(ensure_internal_topic=self._create_topic),
+            coordinators=SimpleNamespace(groups=self.clients.coordinator),
+            admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
-            node_id=7,
-            authorizer=Authorizer(),
+            nodes=SimpleNamespace(own_id=7),
+            security=SimpleNamespace(authorizer=Authorizer()),
             advertised=lambda *_: ("localhost", 9092),
             topic_name=self._topic_name,
         )
@@ -179,7 +179,7 @@ async def test_find_coordinator_has_none_when_the_offsets_topic_cannot_be_made(
     groups = Groups()
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
-    rig.broker.topic_admin.ensure_internal_topic = refuse
+    rig.broker.admin.topics.ensure_internal_topic = refuse
     request = FindCoordinatorRequest(key=GROUP)
     found = await find_coordinator.handle(rig.context(3), request)
     assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -195,7 +195,7 @@ async def test_clients_of_08_are_answered_when_the_offsets_topic_cannot_be_made(
     groups = Groups()
     groups.coordinator = groups.closed_coordinator()
     rig = Broker(groups)
-    rig.broker.topic_admin.ensure_internal_topic = refuse
+    rig.broker.admin.topics.ensure_internal_topic = refuse
     answers = [
         await offset_commit.handle(rig.context(0), commit_request((*TOPIC, (0,)))),
         await offset_fetch.handle(rig.context(0), fetch_request(0)),
@@ -215,7 +215,7 @@ async def test_find_coordinator_waits_for_the_topic_where_making_it_takes_time()
         await created.wait()
         groups.open()
 
-    broker.broker.topic_admin.ensure_internal_topic = create
+    broker.broker.admin.topics.ensure_internal_topic = create
     context = broker.context(4)
     request = FindCoordinatorRequest(coordinator_keys=[GROUP])
     waiting = asyncio.ensure_future(find_coordinator.handle(context, request))  # type: ignore[arg-type] # it waits

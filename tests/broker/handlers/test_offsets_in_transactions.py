@@ -55,7 +55,7 @@ def offsets_log(rig: Transactions) -> PartitionLog:
 
 
 def has_group(rig: Transactions) -> bool:
-    return GROUP in rig.broker.groups.shards.at(0).state.groups
+    return GROUP in rig.broker.coordinators.groups.shards.at(0).state.groups
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -134,16 +134,16 @@ async def test_pending_offsets_survive_a_restart(tmp_path: Path, commits: bool) 
 async def test_a_transaction_ends_when_the_groups_partition_is_loaded(rig: Transactions) -> None:
     one = await pending(rig, 50)
     log = offsets_log(rig)
-    rig.broker.groups.partition_offline(0)
+    rig.broker.coordinators.groups.partition_offline(0)
     assert await one.end() is NONE
     assert rig.known("shop").state.client_name == "PrepareCommit"
     rig.wait(100)
     end_offset = log.log_end_offset
-    rig.broker.groups.partition_online(log)
+    rig.broker.coordinators.groups.partition_online(log)
     rig.wait(100)
     assert log.log_end_offset == end_offset  # the groups are loading
     assert await one.commit_offset(60) is LOADING
-    await until(lambda: list(rig.broker.groups.shards.serving()))
+    await until(lambda: list(rig.broker.coordinators.groups.shards.serving()))
     assert await rig.committed(0, stable=True) == [UNSTABLE]
     rig.wait(100)
     assert rig.known("shop").state.client_name == "CompleteCommit"
@@ -193,7 +193,7 @@ async def test_offsets_after_the_deletion_of_the_group_belong_to_a_new_one(
 
 async def test_offsets_in_a_deleted_topic_are_gone(rig: Transactions) -> None:
     one = await pending(rig, 50)
-    await rig.broker.topic_admin.delete([TopicRef(TOPIC)])
+    await rig.broker.admin.topics.delete([TopicRef(TOPIC)])
     await one.end()
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert await rig.committed(0) == [NO_OFFSET]

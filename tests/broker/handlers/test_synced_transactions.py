@@ -62,7 +62,7 @@ class Rig:
 
     @property
     def state(self) -> TransactionState:
-        return self.served.broker.transactions.describe(ID).state
+        return self.served.broker.coordinators.transactions.describe(ID).state
 
     async def begin(self) -> None:
         request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)
@@ -117,7 +117,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     }
     directories = [tmp_path / "a", tmp_path / "b"]
     async with broker_in_loop(directories, files, **settings) as served:
-        admin = served.broker.topic_admin
+        admin = served.broker.admin.topics
         await admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         await admin.ensure_internal_topic(TRANSACTION_STATE_TOPIC)
         await admin.create([NewTopic(name="t", partition_count=2)])
@@ -155,7 +155,7 @@ async def test_a_transaction_is_completed_whose_topic_is_deleted_before_the_mark
     rig.files.close_gate(log)
     ending = asyncio.create_task(rig.commit())
     await until(lambda: log.log_end_offset == 2)
-    deleting = asyncio.create_task(rig.served.broker.topic_admin.delete([TopicRef(name="t")]))
+    deleting = asyncio.create_task(rig.served.broker.admin.topics.delete([TopicRef(name="t")]))
     await until(lambda: not log.is_online)
     await until(lambda: rig.state is TransactionState.COMPLETE_COMMIT)
     rig.files.gate.set()
@@ -198,7 +198,7 @@ async def test_nothing_is_written_if_the_sync_of_the_beginning_fails(rig: Rig) -
     home = rig.served.broker.config.metadata_directory
     away = next(each for each in rig.served.broker.config.data_directories if each != home)
     if not rig.coordinator_log.directory.is_relative_to(away):
-        rig.served.broker.log_mover.alter(TRANSACTION_STATE_TOPIC, 0, str(away))
+        rig.served.broker.maintenance.mover.alter(TRANSACTION_STATE_TOPIC, 0, str(away))
     await until(lambda: rig.coordinator_log.directory.is_relative_to(away))
     logs = [rig.log("t", partition) for partition in (0, 1)]
     logs = [log for log in logs if log.directory.is_relative_to(home)]

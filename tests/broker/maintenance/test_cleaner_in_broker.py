@@ -27,7 +27,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     config = BrokerConfig.from_texts(settings)
     made = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
     topic_settings = {"cleanup.policy": "compact", "internal.segment.bytes": "4096"}
-    await made.topic_admin.create([NewTopic(name="t", partition_count=1, configs=topic_settings)])
+    await made.admin.topics.create([NewTopic(name="t", partition_count=1, configs=topic_settings)])
     yield made
     await made.close()
 
@@ -41,15 +41,15 @@ async def test_a_cleaned_log_moves_with_its_checkpoint_and_is_deleted_with_it(
 ) -> None:
     log = broker.log_manager.get("t", 0)
     fill(log)
-    broker.log_cleaner.start()
+    broker.maintenance.cleaner.start()
     here = broker.log_manager.directory_of(log)
     [there] = [one for one in broker.log_manager.directories if one is not here]
     await until(lambda: checkpoint(here.path) == {("t", 0): 300})
-    broker.log_mover.alter("t", 0, str(there.path))
+    broker.maintenance.mover.alter("t", 0, str(there.path))
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})
     assert checkpoint(here.path) == {}
     assert left_in(log) == newest()
-    await broker.topic_admin.delete([TopicRef("t")])
+    await broker.admin.topics.delete([TopicRef("t")])
     assert checkpoint(there.path) == {}
 
 
@@ -58,9 +58,9 @@ async def test_a_move_calls_off_the_round_and_ends_before_the_next(broker: Broke
     fill(log)
     here = broker.log_manager.directory_of(log)
     [there] = [one for one in broker.log_manager.directories if one is not here]
-    broker.log_cleaner.start()
-    await until(lambda: broker.log_cleaner.status().cleaning)
-    broker.log_mover.alter("t", 0, str(there.path))
+    broker.maintenance.cleaner.start()
+    await until(lambda: broker.maintenance.cleaner.status().cleaning)
+    broker.maintenance.mover.alter("t", 0, str(there.path))
     await until(lambda: broker.log_manager.directory_of(log) is there)
     assert checkpoint(here.path) == {}
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})

@@ -63,7 +63,7 @@ class Rig:
         [name] = [
             one.path.name
             for one in self.broker.log_manager.directories
-            if one.directory_id == partition.directory_of(self.broker.node_id)
+            if one.directory_id == partition.directory_of(self.broker.nodes.own_id)
         ]
         return name
 
@@ -71,7 +71,7 @@ class Rig:
         self.log.append(batch_of(*values), now_ms=NOW_MS)
 
     def alter(self, name: str, topic: str = "t", index: int = 0) -> None:
-        self.broker.log_mover.alter(topic, index, f"{self.root}/{name}")
+        self.broker.maintenance.mover.alter(topic, index, f"{self.root}/{name}")
 
     async def settled(self) -> None:
         """Return when nothing moves any more, nor waits to be written down."""
@@ -81,10 +81,10 @@ class Rig:
         """Let all moves together copy so many bytes per second."""
         operation = AlterOperation.DELETE if rate is None else AlterOperation.SET
         alteration = Alteration(
-            resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.node_id)),
+            resource=ConfigResource(ConfigResourceType.BROKER, str(self.broker.nodes.own_id)),
             changes=(ConfigChange(MOVE_RATE, operation, rate),),
         )
-        assert await self.broker.config_admin.alter(
+        assert await self.broker.admin.configs.alter(
             [alteration], check_authorized=lambda *_: None, validate_only=False
         ) == [None]
 
@@ -97,7 +97,7 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(tmp_path)
-    await made.broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
+    await made.broker.admin.topics.create([NewTopic(name="t", partition_count=1)])
     yield made
     await made.broker.close()
 
@@ -133,7 +133,7 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
     flush = rig.broker.log_syncs.flush
 
     async def cancelled_then_synced(log: PartitionLog) -> None:
-        assert (log, rig.assigned) == (rig.broker.metadata_log, target)
+        assert (log, rig.assigned) == (rig.broker.controller.log, target)
         rig.alter(source)
         await flush(log)
 
@@ -145,7 +145,7 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
 
 async def test_a_deleted_topic_does_not_move_on(rig: Rig) -> None:
     rig.alter(rig.elsewhere)
-    await rig.broker.topic_admin.delete([TopicRef("t")])
+    await rig.broker.admin.topics.delete([TopicRef("t")])
     await rig.settled()
     assert rig.directories() == ["one-delete", "two-delete"]
 
@@ -208,7 +208,7 @@ async def test_a_move_that_is_held_back_ends_with_the_broker(
     await rig.limit("0")
     rig.alter(rig.elsewhere)
     await asyncio.sleep(0)
-    rig.broker.log_mover.close()
+    rig.broker.maintenance.mover.close()
     async with asyncio.timeout(30):
         await rig.settled()
 
@@ -249,14 +249,14 @@ async def test_a_directory_without_room_for_a_new_name_ends_the_move_and_hurts_n
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, directory = rig.place, rig.log.directory
-    rename = rig.broker.files.rename
+    rename = rig.broker.log_manager.files.rename
 
     def full(old: Path, new: Path) -> None:
         if old == directory:
             raise OSError(errno.ENOSPC, "full", str(old))
         rename(old, new)
 
-    monkeypatch.setattr(rig.broker.files, "rename", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "rename", full)
     rig.put(b"a")
     rig.alter(rig.elsewhere)
     await rig.settled()
@@ -268,14 +268,14 @@ async def test_a_move_that_can_neither_be_ended_nor_taken_back_keeps_the_copy(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target, directory = rig.place, rig.elsewhere, rig.log.directory
-    rename = rig.broker.files.rename
+    rename = rig.broker.log_manager.files.rename
 
     def full(old: Path, new: Path) -> None:
         if new.name == directory.name:
             raise OSError(errno.ENOSPC, "full", str(old))
         rename(old, new)
 
-    monkeypatch.setattr(rig.broker.files, "rename", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "rename", full)
     rig.put(b"a")
     rig.alter(target)
     await rig.settled()
@@ -294,7 +294,7 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
     def full(_: OpenFile, file: OpenFile, *args: int) -> None:
         raise OSError(28, "no space left", str(file.path))
 
-    monkeypatch.setattr(rig.broker.files, "copy_range", full)
+    monkeypatch.setattr(rig.broker.log_manager.files, "copy_range", full)
     rig.alter(target)
     await rig.settled()
     assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
@@ -304,7 +304,7 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
 
 async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
     rig = Rig(tmp_path, **{"cordoned.log.dirs": f"{tmp_path}/one"})
-    await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=5)])
+    await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=5)])
     logs = rig.broker.log_manager.logs()
     assert {rig.broker.log_manager.directory_of(log).path.name for log in logs} == {"two"}
     with pytest.raises(ApiError) as caught:
@@ -316,8 +316,8 @@ async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
 
 async def test_where_all_is_cordoned_only_named_replicas_are_made(tmp_path: Path) -> None:
     rig = Rig(tmp_path, **{"cordoned.log.dirs": "*"})
-    named = NewTopic(name="named", assignments=[(0, [rig.broker.node_id])])
-    results = await rig.broker.topic_admin.create([NewTopic(name="t", partition_count=1), named])
+    named = NewTopic(name="named", assignments=[(0, [rig.broker.nodes.own_id])])
+    results = await rig.broker.admin.topics.create([NewTopic(name="t", partition_count=1), named])
     refused = results["t"]
     assert isinstance(refused, ApiError)
     assert refused.code is ErrorCode.INVALID_REPLICATION_FACTOR

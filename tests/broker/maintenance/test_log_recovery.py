@@ -14,7 +14,6 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
-from odradek.broker.lifecycle.directory_failure import watch_directories
 from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -66,7 +65,7 @@ def open_broker(root: Path, **settings: str) -> Broker:
 async def restarted(root: Path, **settings: str) -> AsyncIterator[Broker]:
     """A broker that recovers what its directory holds, and is stopped at the end."""
     broker = open_broker(root, **settings)
-    broker.log_recovery.begin(2)
+    broker.maintenance.recovery.begin(2)
     try:
         yield broker
     finally:
@@ -77,7 +76,7 @@ async def restarted(root: Path, **settings: str) -> AsyncIterator[Broker]:
 async def root(tmp_path: Path) -> Path:
     """The directory of a broker that was killed: a topic `t`, a record in each partition."""
     broker = open_broker(tmp_path)
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
     for index in range(PARTITIONS):
         log = broker.log_manager.get("t", index)
         log.append(batch_of(b"%d" % index, producer=(3, 0, 0)), now_ms=NOW_MS)
@@ -88,7 +87,7 @@ async def root(tmp_path: Path) -> Path:
 
 
 async def at_work(broker: Broker) -> None:
-    while not broker.log_recovery.at_work:  # noqa: ASYNC110  nothing tells of it
+    while not broker.maintenance.recovery.at_work:  # noqa: ASYNC110  nothing tells of it
         await asyncio.sleep(0.005)
 
 
@@ -101,7 +100,7 @@ def has_ended(pid: int) -> bool:
 async def test_a_partition_is_served_when_it_is_recovered(root: Path) -> None:
     async with restarted(root) as broker:
         assert not broker.is_served("t", 0)
-        await broker.log_recovery.finished()
+        await broker.maintenance.recovery.finished()
         for index in range(PARTITIONS):
             assert broker.is_served("t", index)
             log = broker.log_manager.get("t", index)
@@ -126,7 +125,7 @@ async def test_a_waiting_partition_is_refused_so_that_clients_retry(
         with pytest.raises(ApiError) as refusal:
             broker.log_manager.get("t", 0)
         assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        await broker.topic_admin.create([NewTopic(name="other", partition_count=1)])
+        await broker.admin.topics.create([NewTopic(name="other", partition_count=1)])
         assert broker.is_served("other", 0), "the others are served"
 
 
@@ -137,13 +136,13 @@ async def test_a_stop_in_the_middle_is_followed_by_another_recovery(
         never.setattr(child_process, "RECOVERY_COMMAND", STUCK)
         async with restarted(root) as broker:
             await at_work(broker)
-            pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
+            pids = [worker.pid for worker in broker.maintenance.recovery.at_work.values()]
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     assert not (root / "data" / ".kafka_cleanshutdown").exists()
     async with restarted(root) as broker:
-        await broker.log_recovery.finished()
+        await broker.maintenance.recovery.finished()
         assert values_from(broker.log_manager.get("t", 2)) == [b"2"]
 
 
@@ -152,15 +151,15 @@ async def test_a_topic_may_be_deleted_and_made_anew_while_it_is_recovered(
 ) -> None:
     async with asyncio.timeout(8), restarted(root) as broker:
         await at_work(broker)
-        pids = [worker.pid for worker in broker.log_recovery.at_work.values()]
-        [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+        pids = [worker.pid for worker in broker.maintenance.recovery.at_work.values()]
+        [deleted] = await broker.admin.topics.delete([TopicRef(name="t")])
         assert deleted.error is None
         assert all(map(has_ended, pids))
-        await broker.topic_admin.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
         for index in range(PARTITIONS):
             log = broker.log_manager.get("t", index)
             assert log.append(batch_of(b"new"), now_ms=NOW_MS).base_offset == 0
-        await broker.log_recovery.finished()
+        await broker.maintenance.recovery.finished()
         assert values_from(broker.log_manager.get("t", 0)) == [b"new"]
     names = sorted(path.name for path in (root / "data").glob("t-*"))
     assert [name for name in names if "delete" not in name] == ["t-0", "t-1", "t-2"]
@@ -176,8 +175,8 @@ async def test_a_process_that_a_hung_disk_keeps_from_ending_stops_neither_a_dele
         patched.setattr(os, "kill", lambda pid, number: None)
         async with asyncio.timeout(10), restarted(root) as broker:
             await at_work(broker)
-            workers = list(broker.log_recovery.at_work.values())
-            [deleted] = await broker.topic_admin.delete([TopicRef(name="t")])
+            workers = list(broker.maintenance.recovery.at_work.values())
+            [deleted] = await broker.admin.topics.delete([TopicRef(name="t")])
             assert deleted.error is None
     assert all(worker.is_alive for worker in workers)
     for worker in workers:
@@ -191,12 +190,12 @@ async def test_a_killed_process_is_named_and_the_next_log_is_recovered(
     root: Path, stuck: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = open_broker(root)
-    broker.log_recovery.begin(1)
+    broker.maintenance.recovery.begin(1)
     await at_work(broker)
-    [(key, worker)] = broker.log_recovery.at_work.items()
+    [(key, worker)] = broker.maintenance.recovery.at_work.items()
     monkeypatch.undo()
     os.kill(worker.pid, signal.SIGKILL)
-    await broker.log_recovery.finished()
+    await broker.maintenance.recovery.finished()
     with pytest.raises(ApiError, match="was ended by signal 9"):
         broker.log_manager.get(*key)
     assert sum(broker.is_served("t", index) for index in range(PARTITIONS)) == PARTITIONS - 1
@@ -218,20 +217,19 @@ async def test_checkpoints_do_not_forget_what_waits(root: Path, stuck: None) -> 
 
 async def test_a_failed_directory_ends_the_recovery_of_its_logs(root: Path, stuck: None) -> None:
     broker = open_broker(root)
-    watch_directories(broker)
-    broker.log_recovery.begin(2)
+    broker.maintenance.recovery.begin(2)
     await at_work(broker)
-    workers = list(broker.log_recovery.at_work.values())
+    workers = list(broker.maintenance.recovery.at_work.values())
     directory = broker.log_manager.directories[0]
     broker.log_manager.take_offline(directory, "it fell off the table")
-    await broker.log_recovery.finished()
+    await broker.maintenance.recovery.finished()
     assert workers
     assert not any(worker.is_alive for worker in workers)
-    assert "failed" in await broker.failure
+    assert "failed" in await broker.directory_failures.fatal
     with pytest.raises(ApiError) as refusal:
         broker.log_manager.get("t", 0)
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    await broker.log_recovery.close()
+    await broker.maintenance.recovery.close()
     broker.disk.close()
 
 
@@ -259,14 +257,14 @@ async def test_what_a_full_disk_kept_from_being_recovered_is_recovered_when_ther
     broker = open_broker(root)
     first, *others = broker.log_manager.waiting()
     broker.log_manager.give_up(first, OSError(errno.ENOSPC, "no space left"))
-    broker.log_recovery.begin(2)
-    await broker.log_recovery.finished()
+    broker.maintenance.recovery.begin(2)
+    await broker.maintenance.recovery.finished()
     assert not broker.is_served(*first.key)
     with pytest.raises(ApiError, match="no space left") as refusal:
         broker.log_manager.get(*first.key)
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     await broker.disk_space.check_directories()
-    await broker.log_recovery.finished()
+    await broker.maintenance.recovery.finished()
     assert all(broker.is_served(*log.key) for log in (first, *others))
     assert values_from(broker.log_manager.get(*first.key)) == [b"%d" % first.partition]
     assert {lag for _, lag in (await described(broker)).values()} == {0}
@@ -279,7 +277,7 @@ async def test_a_log_that_another_error_kept_is_not_tried_again(root: Path) -> N
     damaged, full, *_ = broker.log_manager.waiting()
     broker.log_manager.give_up(damaged, CorruptRecordError("it is not a log"))
     broker.log_manager.give_up(full, OSError(errno.ENOSPC, "no space left"))
-    await broker.topic_admin.delete([TopicRef(name="t")])
+    await broker.admin.topics.delete([TopicRef(name="t")])
     await broker.disk_space.check_directories()
     assert broker.log_manager.waiting() == []
     await broker.close()
@@ -289,7 +287,7 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = open_broker(tmp_path, **{"offsets.topic.num.partitions": "1"})
-    await broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+    await broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
     await broker.close()
     opened = LogOpening.open_found
 
@@ -299,11 +297,11 @@ async def test_groups_are_served_when_their_log_could_be_recovered_at_last(
     monkeypatch.setattr(LogOpening, "open_found", no_space)
     broker = open_broker(tmp_path)
     monkeypatch.setattr(LogOpening, "open_found", opened)
-    assert not broker.groups.shards.is_served("g")
+    assert not broker.coordinators.groups.shards.is_served("g")
     await asyncio.sleep(0)  # the broker hears of the full disk
     await broker.disk_space.check_directories()
-    await broker.log_recovery.finished()
-    assert broker.groups.shards.is_served("g")
+    await broker.maintenance.recovery.finished()
+    assert broker.coordinators.groups.shards.is_served("g")
     await broker.close()
 
 
@@ -315,7 +313,7 @@ async def test_a_log_that_could_not_be_made_is_made_when_there_is_room(tmp_path:
     loop = asyncio.get_running_loop()
     broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
     files.fail(below(tmp_path / "data" / "t-0"), error=errno.ENOSPC)
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=2)])
     files.heal()
     assert [broker.is_served("t", index) for index in range(2)] == [False, True]
     await broker.disk_space.check_directories()

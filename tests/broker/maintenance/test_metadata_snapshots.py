@@ -24,14 +24,14 @@ def opened(data: Path, settings: dict[str, str]) -> Broker:
 async def test_a_snapshot_tells_what_was_there_when_it_was_begun(tmp_path: Path) -> None:
     broker = opened(tmp_path, EAGER)
     names = [f"before-{number}" for number in range(120)]  # more records than one piece
-    await broker.topic_admin.create([NewTopic(name=name) for name in names])
-    end_offset = broker.metadata_log.log_end_offset
-    writing = asyncio.ensure_future(broker.metadata_snapshots.write_if_due())
+    await broker.admin.topics.create([NewTopic(name=name) for name in names])
+    end_offset = broker.controller.log.log_end_offset
+    writing = asyncio.ensure_future(broker.metadata_log.snapshots.write_if_due())
     await asyncio.sleep(0)
-    await broker.topic_admin.create([NewTopic(name="meanwhile")])
+    await broker.admin.topics.create([NewTopic(name="meanwhile")])
     await writing
-    newest = snapshots_in(Files(), broker.metadata_log.directory)[-1]
-    assert newest == (end_offset, broker.metadata_log.leader_epoch)
+    newest = snapshots_in(Files(), broker.controller.log.directory)[-1]
+    assert newest == (end_offset, broker.controller.log.leader_epoch)
     await broker.close()
     again = opened(tmp_path, {})
     assert list(again.metadata.topics) == [*names, "meanwhile"]
@@ -41,19 +41,19 @@ async def test_a_snapshot_tells_what_was_there_when_it_was_begun(tmp_path: Path)
 async def test_without_anything_new_no_other_snapshot_is_written(tmp_path: Path) -> None:
     broker = opened(tmp_path, EAGER)
     for _ in range(2):
-        await broker.metadata_snapshots.write_if_due()
-        assert len(snapshots_in(Files(), broker.metadata_log.directory)) == 2  # the first voters
+        await broker.metadata_log.snapshots.write_if_due()
+        assert len(snapshots_in(Files(), broker.controller.log.directory)) == 2  # the first voters
     await broker.close()
 
 
 async def test_old_snapshots_go_by_the_configuration(tmp_path: Path) -> None:
     broker = opened(tmp_path, {**EAGER, "metadata.max.retention.bytes": "1"})
     for name in ("a", "b"):
-        await broker.topic_admin.create([NewTopic(name=name)])
-        await broker.metadata_snapshots.write_if_due()
-    await broker.metadata_snapshots.clean()
-    [kept] = snapshots_in(Files(), broker.metadata_log.directory)
-    assert broker.metadata_log.log_start_offset == kept.end_offset
+        await broker.admin.topics.create([NewTopic(name=name)])
+        await broker.metadata_log.snapshots.write_if_due()
+    await broker.metadata_log.snapshots.clean()
+    [kept] = snapshots_in(Files(), broker.controller.log.directory)
+    assert broker.controller.log.log_start_offset == kept.end_offset
     await broker.close()
     again = opened(tmp_path, {})
     assert list(again.metadata.topics) == ["a", "b"]

@@ -53,7 +53,7 @@ class Rig:
 
     async def create(self) -> None:
         settings = {"internal.segment.bytes": "1000"}
-        await self.broker.topic_admin.create(
+        await self.broker.admin.topics.create(
             [NewTopic(name="t", partition_count=1, configs=settings)]
         )
 
@@ -63,7 +63,7 @@ class Rig:
         self.log.increment_log_start_offset(4)
 
     def check(self) -> "asyncio.Task[None]":
-        return asyncio.ensure_future(self.broker.log_cleaner.retention.run(lambda _: True))
+        return asyncio.ensure_future(self.broker.maintenance.cleaner.retention.run(lambda _: True))
 
     async def begin(self) -> "asyncio.Task[None]":
         """A check that has come to its first rename."""
@@ -110,7 +110,7 @@ async def test_a_topic_that_is_deleted_meanwhile_and_made_again_keeps_its_new_fi
     rig: Rig,
 ) -> None:
     check = await rig.begin()
-    deletion = asyncio.ensure_future(rig.broker.topic_admin.delete([TopicRef("t")]))
+    deletion = asyncio.ensure_future(rig.broker.admin.topics.delete([TopicRef("t")]))
     await asyncio.sleep(0)
     assert not deletion.done()
     rig.files.may_go_on.set()
@@ -124,7 +124,7 @@ async def test_a_move_waits_until_the_files_are_renamed(rig: Rig) -> None:
     check = await rig.begin()
     here = rig.broker.log_manager.directory_of(rig.log)
     [there] = [one for one in rig.broker.log_manager.directories if one is not here]
-    rig.broker.log_mover.alter("t", 0, str(there.path))
+    rig.broker.maintenance.mover.alter("t", 0, str(there.path))
     await asyncio.sleep(0.05)
     assert rig.broker.log_manager.directory_of(rig.log) is here
     rig.files.may_go_on.set()
@@ -150,5 +150,5 @@ async def test_files_are_renamed_although_the_check_is_cancelled(rig: Rig) -> No
     check.cancel()
     await asyncio.wait([check])
     rig.files.may_go_on.set()
-    await rig.broker.log_cleaner.retention.close()
+    await rig.broker.maintenance.cleaner.retention.close()
     assert len(list(rig.log.directory.glob("*.log.deleted"))) == 2

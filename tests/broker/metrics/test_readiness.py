@@ -52,8 +52,8 @@ async def kill_with_a_record(root: Path) -> None:
     """Leave the directory of a broker that was killed after a record had come."""
     config = config_in(root)
     broker = Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
-    await broker.topic_admin.create([NewTopic(name="t", partition_count=1)])
-    broker.log_manager.get("t", 0).append(batch_of(b"x"), now_ms=broker.now_ms())
+    await broker.admin.topics.create([NewTopic(name="t", partition_count=1)])
+    broker.log_manager.get("t", 0).append(batch_of(b"x"), now_ms=broker.clock.now_ms())
     for directory in broker.log_manager.directories:
         directory.unlock()
     broker.disk.close()

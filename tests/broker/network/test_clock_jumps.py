@@ -69,7 +69,7 @@ class JumpingBroker(BrokerInLoop):
     async def advance(self, by_ms: int) -> None:
         """Let time pass, and do what is due then."""
         self._clock.advance(by_ms)
-        self.broker.groups.alarm.expire_due()
+        self.broker.coordinators.groups.alarm.expire_due()
         await self.run_tasks()
 
     async def run_tasks(self) -> None:
@@ -85,7 +85,7 @@ async def served(tmp_path: Path) -> AsyncIterator[JumpingBroker]:
     clock = AdjustableClock()
     running = open_broker(config, bound, now_ms=clock.wall_ms, timer_ms=clock.timer_ms)
     broker = JumpingBroker(running, port, clock)
-    await broker.broker.topic_admin.create([NewTopic(name="t")])
+    await broker.broker.admin.topics.create([NewTopic(name="t")])
     try:
         yield broker
     finally:
@@ -100,7 +100,7 @@ async def test_a_woken_fetch_waits_for_the_rest_of_its_time(
     began = time.monotonic()
     request = fetch_request("t", 0, 1, 1 << 20, max_wait_ms=MAX_WAIT_MS)
     client = await served.send(request, FETCH_VERSION)
-    await until(lambda: served.broker.fetch_waiters.count == 1)
+    await until(lambda: served.broker.fetching.waiters.count == 1)
     served.step(step_ms)
     log = served.broker.log_manager.get("t", 0)
     log.roll(0)
@@ -161,7 +161,7 @@ def deleted_in(directory: Path) -> list[Path]:
 async def test_deleted_files_are_removed_after_their_delay(
     served: JumpingBroker, step_ms: int, tmp_path: Path
 ) -> None:
-    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.broker.admin.topics.delete([TopicRef(name="t")])
     served.step(step_ms)
     await served.run_tasks()
     assert len(deleted_in(tmp_path)) == 1

@@ -261,7 +261,7 @@ async def test_connections_over_the_rate_are_served_after_the_throttle_time(
 ) -> None:
     settings = {"max_connection_creation_rate": "10", "quota_window_num": "2"}
     async with serving(tmp_path, **settings) as broker:
-        now_ms = broker.broker.timer_ms()
+        now_ms = broker.broker.clock.timer_ms()
         broker.broker.quotas.timer_ms = lambda: now_ms
         for _ in range(10):
             await answered(await connect(broker))
@@ -273,7 +273,7 @@ async def test_connections_over_the_rate_are_served_after_the_throttle_time(
 
 async def test_an_address_over_its_rate_is_closed_after_the_throttle_time(tmp_path: Path) -> None:
     async with serving(tmp_path, quota_window_num="2") as broker:
-        now_ms = broker.broker.timer_ms()
+        now_ms = broker.broker.clock.timer_ms()
         broker.broker.quotas.timer_ms = lambda: now_ms
         request = quota_request({"ip": "127.0.0.1"}, connection_creation_rate=10)
         answer = await broker.ask(request, AlterClientQuotasResponse, ALTER_VERSION)

@@ -32,7 +32,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
         "socket_send_buffer_bytes": "-1",
     }
     async with broker_in_loop([tmp_path], Files(), **settings) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         yield broker
 
 
@@ -57,7 +57,7 @@ async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_del
 ) -> None:
     await fetch_much(served)
     assert held_files(tmp_path / "t-0")
-    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.broker.admin.topics.delete([TopicRef(name="t")])
     await until(lambda: not held_files(tmp_path / "t-0"))
     assert "has not read its answer" in caplog.text
 

@@ -9,16 +9,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from odradek.broker.processes import child_process
-from odradek.broker.processes.child_process import WorkerProcess, start_process
+from odradek.broker.processes.channel import ChannelClosedError
+from odradek.broker.processes.child_process import ChildProcess, start_process
 from tests.support.broker_in_loop import until
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
 
 
 @pytest.fixture
-async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerProcess]:
+async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ChildProcess]:
     """Killing it has no effect, as while a system call of it waits for a disk."""
-    made = WorkerProcess(await start_process(SLEEPER))
+    made = ChildProcess(*await start_process(SLEEPER))
     with monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda pid, number: None)
         patched.setattr(child_process, "END_SECONDS", 0.2, raising=False)
@@ -29,13 +30,13 @@ async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerProcess
 
 
 async def test_nobody_waits_for_ever_for_a_process_that_does_not_end(
-    worker: WorkerProcess, caplog: pytest.LogCaptureFixture
+    worker: ChildProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hearing = asyncio.ensure_future(worker.read_pickle())
+    hearing = asyncio.ensure_future(worker.channel.receive())
     await asyncio.sleep(0)
     worker.kill()
     async with asyncio.timeout(10):
-        with pytest.raises(asyncio.IncompleteReadError):
+        with pytest.raises(ChannelClosedError):
             await hearing
         assert await worker.describe_end() == "was killed and does not end"
         await worker.end()

@@ -102,7 +102,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
             NewTopic(name="plain", partition_count=1),
         ]
         for wish in wishes:
-            await broker.broker.topic_admin.create([wish])
+            await broker.broker.admin.topics.create([wish])
         yield broker
 
 
@@ -193,7 +193,7 @@ async def test_several_large_batches_of_a_request_are_stored_and_synced_before_t
 ) -> None:
     configs = {"cleanup.policy": "compact", "flush.messages": "1"}
     wish = NewTopic(name="synced", partition_count=2, configs=configs)
-    await served.broker.topic_admin.create([wish])
+    await served.broker.admin.topics.create([wish])
     answers = await served.produce("synced", LARGE, [0, 1])
     assert [(each.index, each.error_code, each.base_offset) for each in answers] == [
         (0, 0, 0),
@@ -245,7 +245,7 @@ async def test_a_topic_that_goes_meanwhile_is_unknown(
 ) -> None:
     client = await served.send(produce_to("t", LARGE), PRODUCE_VERSION)
     await until(lambda: held.asked)
-    await served.broker.topic_admin.delete([TopicRef(name="t")])
+    await served.broker.admin.topics.delete([TopicRef(name="t")])
     held.go_on.set()
     answer = await served.answer(client, ProduceResponse, PRODUCE_VERSION)
     found = answer.responses[0].partition_responses[0]

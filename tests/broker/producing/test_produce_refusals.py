@@ -29,7 +29,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """Its topic `t` is compacted, takes 200 bytes, and begins at offset 1."""
     async with broker_in_loop([tmp_path / "data"], Files()) as running:
         configs = {"cleanup.policy": "compact,delete", "max.message.bytes": "200"}
-        await running.broker.topic_admin.create([NewTopic(name="t", configs=configs)])
+        await running.broker.admin.topics.create([NewTopic(name="t", configs=configs)])
         await running.produce("t", GOOD)
         running.broker.log_manager.get("t", 0).increment_log_start_offset(1)
         yield running

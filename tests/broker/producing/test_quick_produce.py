@@ -152,10 +152,10 @@ class Side:
         )
         loop = asyncio.get_running_loop()
         self.broker = Broker(config, loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
-        self.broker.authorizer = RefusesSecrets()
+        self.broker.security.authorizer = RefusesSecrets()
         self.waits = 0  # how many responses had to wait
         self._dispatcher = Dispatcher(
-            self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches()
+            self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches(), lost_writes=None
         )
         self._listener = config.open_listeners[0]
 
@@ -165,7 +165,7 @@ class Side:
             NewTopic(name=name, partition_count=PARTITIONS, configs=each | SMALL_INDEXES)
             for name, each in configs.items()
         ]
-        for result in (await self.broker.topic_admin.create(new)).values():
+        for result in (await self.broker.admin.topics.create(new)).values():
             assert not isinstance(result, ApiError), result.message
 
     def topic_id(self, name: str) -> bytes:
@@ -237,7 +237,7 @@ class Pair:
                 assert self.quick.state(name, partition) == self.careful.state(name, partition)
         finally:
             for side in (self.quick, self.careful):
-                await side.broker.topic_admin.delete([TopicRef(name) for name in names])
+                await side.broker.admin.topics.delete([TopicRef(name) for name in names])
 
     def _name(self, topic: str) -> str:
         return topic if topic.startswith("__") else f"{topic}-{self._examples}"
@@ -492,7 +492,7 @@ async def test_a_disk_that_fails_under_the_quick_path_is_answered_as_by_the_care
     for name, handle in (("quick", produce.handle), ("careful", serve_carefully)):
         files = FullDisk()
         side = Side(tmp_path / name, handle, files)
-        side.broker.authorizer = Authorizer()
+        side.broker.security.authorizer = Authorizer()
         await side.create({"plain": {}, "secret": {}})
         files.is_full = True
         request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)

@@ -53,8 +53,8 @@ PRODUCE_VERSION, TOPICS_VERSION, PARTITIONS_VERSION, DELETE_VERSION = 9, 7, 3, 5
 async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """A broker with a topic. The clock of its quotas stands still."""
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
-        now_ms = broker.broker.timer_ms()
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
+        now_ms = broker.broker.clock.timer_ms()
         broker.broker.quotas.timer_ms = lambda: now_ms
         yield broker
 
@@ -208,7 +208,7 @@ async def test_a_metered_request_that_waits_ends_with_its_client(served: BrokerI
     await alter(served, WIRE, request_percentage=100)
     request = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=20_000)
     waiting = await served.send(request, FETCH_VERSION)
-    waiters = served.broker.fetch_waiters
+    waiters = served.broker.fetching.waiters
     await until(lambda: waiters.count == 1)
     waiting.close()
     await until(lambda: waiters.count == 0)
@@ -287,7 +287,7 @@ async def test_topics_are_not_created_automatically_beyond_the_quota(served: Bro
 
 async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         await alter(broker, WIRE, producer_byte_rate=1)
     async with broker_in_loop([tmp_path], Files()) as broker:
         assert await produced(broker) > 0
@@ -295,7 +295,7 @@ async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
 
 async def test_a_broker_stops_without_waiting_for_throttled_clients(tmp_path: Path) -> None:
     async with broker_in_loop([tmp_path], Files()) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         await alter(broker, WIRE, producer_byte_rate=1)
         assert await produced(broker) > 600_000
         began = asyncio.get_running_loop().time()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.common.clock import Clock
 from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic, Traffic
 from odradek.broker.handlers import fetch
 from odradek.broker.producing.single_batch import SingleBatches
@@ -32,11 +33,13 @@ class Rig:
         self._now_ms = NOW_MS
         broker: Any = SimpleNamespace(
             traffic=Traffic(Topics()),
-            now_ms=lambda: self._now_ms,
+            clock=Clock(lambda: self._now_ms),
             quotas=SimpleNamespace(is_active=False),
             log_syncs=SimpleNamespace(due={}),
         )
-        self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches())
+        self._dispatcher = Dispatcher(
+            broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches(), lost_writes=None
+        )
         self._traffic: Traffic = broker.traffic
 
     def _handle(self, context: RequestContext, request: HeartbeatRequest) -> object:

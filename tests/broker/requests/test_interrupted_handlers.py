@@ -54,7 +54,7 @@ async def answer_while_a_topic_is_deleted(
         context.slices = slices
         return serve(context)
 
-    answer = broker.slices.run(in_slices)
+    answer = broker.turns.slices.run(in_slices)
     for _ in range(20):
         await asyncio.sleep(0)
     assert not answer.done(), "the topic is deleted too late"
@@ -84,7 +84,7 @@ async def test_a_topic_is_deleted_while_all_are_listed(broker: Broker) -> None:
 
 
 async def test_a_topic_is_deleted_before_its_turn_in_a_list_of_all(broker: Broker) -> None:
-    await broker.topic_admin.create([NewTopic(name="u")])
+    await broker.admin.topics.create([NewTopic(name="u")])
     response = await answer_while_a_topic_is_deleted(
         broker, lambda context: metadata.handle(context, MetadataRequest(topics=None)), 9, "u"
     )
@@ -142,7 +142,7 @@ def begin_fetch(broker: Broker, request: FetchRequest) -> asyncio.Task[FetchResp
         answer = fetch.handle(context, request)
         return answer if isinstance(answer, FetchResponse) else await answer
 
-    return broker.slices.run(in_slices)
+    return broker.turns.slices.run(in_slices)
 
 
 async def turns(count: int) -> None:
@@ -171,7 +171,7 @@ async def test_a_fetch_that_waits_reads_only_the_partitions_that_have_changed(
     opened = await begin_fetch(broker, fetch_of_all(broker, session_epoch=0, max_wait_ms=0))
     request = fetch_of_all(broker, topics=[], session_id=opened.session_id, session_epoch=1)
     answer = begin_fetch(broker, request)
-    while not broker.fetch_waiters.count:
+    while not broker.fetching.waiters.count:
         await turns(1)
     read: list[int] = []
     find_log = fetch.find_log
@@ -190,12 +190,12 @@ async def test_a_fetch_that_waits_reads_only_the_partitions_that_have_changed(
 
 async def test_the_client_of_a_fetch_in_slices_goes(broker: Broker) -> None:
     answer = begin_fetch(broker, fetch_of_all(broker))
-    while not broker.fetch_waiters.count:
+    while not broker.fetching.waiters.count:
         await turns(1)
     answer.cancel()
     with pytest.raises(asyncio.CancelledError):
         await answer
-    assert broker.fetch_waiters.count == 0
+    assert broker.fetching.waiters.count == 0
     assert not any(log.on_append for log in broker.log_manager.of_topic("t").values())
 
 
@@ -225,4 +225,4 @@ async def test_one_of_two_requests_of_a_session_at_the_same_time_is_refused(
     codes = [(await changes).error_code, (await forgets).error_code]
     assert sorted(codes) == [ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
     size = PARTITIONS if codes[0] is ErrorCode.NONE else 1
-    assert broker.fetch_sessions.size_of(opened.session_id) == size
+    assert broker.fetching.sessions.size_of(opened.session_id) == size

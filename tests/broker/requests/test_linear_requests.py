@@ -51,7 +51,7 @@ async def elect_leaders(broker: Broker, size: int) -> AsyncWork:
 
 async def list_transactions(broker: Broker, size: int) -> AsyncWork:
     """As many producer ids as there are transactions."""
-    for at in range(len(list(broker.transactions.transactions())), size):
+    for at in range(len(list(broker.coordinators.transactions.transactions())), size):
         await ask(
             broker,
             ApiKey.INIT_PRODUCER_ID,
@@ -112,10 +112,10 @@ async def test_the_entries_of_one_producer_are_added_to_its_transaction_together
     broker: Broker,
 ) -> None:
     """Each addition writes all partitions of the transaction again."""
-    await broker.topic_admin.create([NewTopic(name="two", partition_count=2)])
+    await broker.admin.topics.create([NewTopic(name="two", partition_count=2)])
     init = request_of(ApiKey.INIT_PRODUCER_ID, transactional_id="x", transaction_timeout_ms=1000)
     producer = await ask(broker, ApiKey.INIT_PRODUCER_ID, init)
-    log = broker.transactions.shards.of("x").journal.log
+    log = broker.coordinators.transactions.shards.of("x").journal.log
     end = log.log_end_offset
     of_x, of_y = (
         {"transactional_id": name, "producer_id": producer.producer_id, "producer_epoch": 0}
@@ -140,7 +140,7 @@ async def test_the_entries_of_one_producer_are_added_to_its_transaction_together
         for topic in one.topic_results
     ] == [("x", [(0, 0)]), ("y", [(0, ErrorCode.INVALID_PRODUCER_ID_MAPPING)]), ("x", [(1, 0)])]
     assert log.log_end_offset == end + 1
-    partitions = broker.transactions.describe("x").partitions
+    partitions = broker.coordinators.transactions.describe("x").partitions
     assert partitions == {TopicPartition("two", 0), TopicPartition("two", 1)}
 
 

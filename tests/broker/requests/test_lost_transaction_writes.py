@@ -85,7 +85,7 @@ async def test_a_request_that_a_full_disk_refused_can_be_repeated(
     one = rig.producer(is_v2=is_v2)
     for name, (step, errors) in (STEPS_OF_V2 if is_v2 else STEPS_OF_V1).items():
         if name == failing:
-            await rig.broker.metadata_sync.sync()
+            await rig.broker.metadata_log.sync()
             before = dict(rig.table.by_id)
             files.fail(is_write, at=number, error=errno.ENOSPC, lasting=False)
             assert await step(one) is errors[number]
@@ -234,9 +234,9 @@ async def served(tmp_path: Path, files: FaultyFiles) -> AsyncIterator[Served]:
     }
     directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as broker:
-        await broker.broker.topic_admin.create([NewTopic(name="t")])
+        await broker.broker.admin.topics.create([NewTopic(name="t")])
         for name in ("__consumer_offsets", TRANSACTION_STATE_TOPIC):
-            await broker.broker.topic_admin.ensure_internal_topic(name)
+            await broker.broker.admin.topics.ensure_internal_topic(name)
         yield Served(broker, files, directories[1])
         files.heal()
 
@@ -362,10 +362,10 @@ async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transaction
     log.take_offline("its sync failed")
     for _ in range(3):  # until then, it looks often whether the marker is synced
         rig.wait(2)
-    deadlines = rig.broker.transactions.alarm.deadlines
+    deadlines = rig.broker.coordinators.transactions.alarm.deadlines
     assert deadlines.next_deadline_ms is not None
     assert deadlines.next_deadline_ms - rig.now.timer_ms > RETRY_MS // 2
-    rig.broker.transactions.markers._find_log = lambda topic, partition: rig.log(1)
+    rig.broker.coordinators.transactions.markers._find_log = lambda topic, partition: rig.log(1)
     rig.wait(RETRY_MS)
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert rig.log(1).log_end_offset == 1  # it stands for the log that is open again

@@ -92,7 +92,7 @@ class Rig:
 
     def parked(self, group: str) -> bool:
         """Whether a member waits for the others to join."""
-        return self._served.broker.groups.admin.classic_group(group).roster.joined > 0
+        return self._served.broker.coordinators.groups.admin.classic_group(group).roster.joined > 0
 
     def fail(self) -> None:
         """Make every further fsync in the directory fail."""
@@ -189,8 +189,8 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     }
     directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as served:
-        await served.broker.topic_admin.create([NewTopic(name="t")])
-        await served.broker.topic_admin.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+        await served.broker.admin.topics.create([NewTopic(name="t")])
+        await served.broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         yield Rig(served, files, directories[1])
         files.heal()
 

@@ -80,7 +80,7 @@ async def test_entries_are_in_force_and_on_disk_with_the_answer(start: Start) ->
     answer = await ask(broker, ApiKey.CREATE_ACLS, creations=[ENTRY, {**ENTRY, "operation": 99}])
     codes = [one.error_code for one in answer.results]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
-    assert broker.metadata_log.recovery_point == broker.metadata_log.log_end_offset
+    assert broker.controller.log.recovery_point == broker.controller.log.log_end_offset
     assert await listed(broker) == [("t", 3)]
     await broker.close()
     broker = start(AS_ROOT)
@@ -88,7 +88,7 @@ async def test_entries_are_in_force_and_on_disk_with_the_answer(start: Start) ->
     answer = await ask(broker, ApiKey.DELETE_ACLS, filters=[ALL_ENTRIES, ALL_ENTRIES])
     matches = [[one.resource_name for one in each.matching_acls] for each in answer.filter_results]
     assert matches == [["t"], ["t"]]
-    assert broker.metadata_log.recovery_point == broker.metadata_log.log_end_offset
+    assert broker.controller.log.recovery_point == broker.controller.log.log_end_offset
     assert await listed(broker) == []
 
 

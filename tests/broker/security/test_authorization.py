@@ -1041,7 +1041,7 @@ class Rig:
     ) -> tuple[Any, list[str]]:
         """The answer and the checks that were made for it."""
         authorizer = RecordingAuthorizer(refused)
-        self.broker.authorizer = authorizer
+        self.broker.security.authorizer = authorizer
         request = build(request_class(HANDLERS[api]), version, **values)
         answer = handled(request_context(self.broker, version, NOW_MS), request)
         if inspect.isawaitable(answer):
@@ -1066,7 +1066,7 @@ def error_codes(answer: Any) -> Iterator[int]:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     made = Rig(tmp_path / "data")
-    await made.broker.topic_admin.create([NewTopic(name="t", partition_count=2)])
+    await made.broker.admin.topics.create([NewTopic(name="t", partition_count=2)])
     await made.ask(ApiKey.FIND_COORDINATOR, 6, {"coordinator_keys": ["g"]})
     offsets = [{"name": "t", "partitions": INDEXES}]
     group = {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": offsets}

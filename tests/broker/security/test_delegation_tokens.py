@@ -188,7 +188,7 @@ async def test_a_token_is_created_described_renewed_and_expired(rig: Rig) -> Non
 
 
 async def test_a_token_for_somebody_else_needs_create_tokens_on_that_user(rig: Rig) -> None:
-    rig.broker.authorizer = Rules(("carol", "CREATE_TOKENS", "USER", "User:alice"))
+    rig.broker.security.authorizer = Rules(("carol", "CREATE_TOKENS", "USER", "User:alice"))
     wanted = {"owner_principal_type": "User", "owner_principal_name": "alice"}
     refused = await rig.create(DAVE, **wanted)
     assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -211,7 +211,7 @@ async def test_renewers_are_users_and_an_owner_has_a_type(rig: Rig) -> None:
 
 
 async def test_only_some_may_describe_a_token(rig: Rig) -> None:
-    rig.broker.authorizer = Rules(("carol", "CREATE_TOKENS", "USER", "User:alice"))
+    rig.broker.security.authorizer = Rules(("carol", "CREATE_TOKENS", "USER", "User:alice"))
     wanted = {"owner_principal_type": "User", "owner_principal_name": "alice"}
     created = await rig.create(CAROL, renewers=[owner(BOB)], **wanted)
     for principal in (ALICE, BOB, CAROL):
@@ -224,7 +224,7 @@ async def test_only_some_may_describe_a_token(rig: Rig) -> None:
         ("dave", "DESCRIBE", "DELEGATION_TOKEN", created.token_id),
         ("dave", "DESCRIBE_TOKENS", "USER", "User:alice"),
     ):
-        rig.broker.authorizer = Rules(right)
+        rig.broker.security.authorizer = Rules(right)
         assert await rig.described(DAVE, owners=None) == [created.token_id]
         assert await rig.described(DAVE, owners=[owner(DAVE)]) == []
 

@@ -31,7 +31,7 @@ async def served(tmp_path: Path) -> AsyncIterator[BrokerInLoop]:
     """A broker with one of the batches in each partition of the topic t."""
     async with broker_in_loop([tmp_path], Files()) as broker:
         topic = NewTopic(name="t", partition_count=len(BATCHES))
-        await broker.broker.topic_admin.create([topic])
+        await broker.broker.admin.topics.create([topic])
         for index, batch in enumerate(BATCHES):
             broker.broker.log_manager.get("t", index).append(batch, now_ms=NOW_MS)
         yield broker
@@ -80,7 +80,7 @@ async def test_list_offsets_answers_each_partition_and_unpacks_nothing_large_on_
     newest = [(ErrorCode.NONE, 999, NOW_MS + 999), (ErrorCode.NONE, 0, NOW_MS), corrupt]
     assert (await listed(served, -3))[:3] == newest
     assert set(limits_on_the_loop) == {AT_ONCE}
-    assert len(served.broker.read_walks.pids) == 2
+    assert len(served.broker.fetching.walks.pids) == 2
 
 
 async def test_a_share_group_by_duration_has_its_start_searched_in_a_process(
@@ -92,7 +92,7 @@ async def test_a_share_group_by_duration_has_its_start_searched_in_a_process(
     def start() -> int:
         return start_offset(log, "by_duration:PT0.5S", NOW_MS + 1000)
 
-    with pytest.raises(WouldWaitError) as missing, broker.cold_reads.first_attempt:
+    with pytest.raises(WouldWaitError) as missing, broker.fetching.cold_reads.first_attempt:
         start()
-    assert await broker.cold_reads.look_up(start, missing.value) == 500
-    assert len(broker.read_walks.pids) == 1
+    assert await broker.fetching.cold_reads.look_up(start, missing.value) == 500
+    assert len(broker.fetching.walks.pids) == 1

@@ -21,7 +21,7 @@ from tests.support.share_rig import ShareRig
 async def test_a_partition_that_is_named_twice_without_records_is_no_error(tmp_path: Path) -> None:
     async with broker_with_topic(tmp_path, 1) as broker:
         context = request_context(broker, 1, NOW_MS)
-        broker.shares.sessions.open(SessionKey("g", "m"), [], context.session)
+        broker.coordinators.shares.sessions.open(SessionKey("g", "m"), [], context.session)
         topic_id = broker.metadata.topics["t"].id
         partitions = [ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[])] * 2
         request = ShareAcknowledgeRequest(

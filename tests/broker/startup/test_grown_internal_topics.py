@@ -19,7 +19,7 @@ COUNT = 5
 
 async def grow(rig: Transactions) -> None:
     added = [MorePartitions(name=name, count=COUNT) for name in INTERNAL_TOPICS]
-    results = await rig.broker.topic_admin.create_partitions(added)
+    results = await rig.broker.admin.topics.create_partitions(added)
     assert set(results.values()) == {None}
     await asyncio.sleep(0)  # a new log is loaded in the loop's next turn
     await asyncio.sleep(0)
@@ -37,7 +37,7 @@ async def test_added_partitions_are_served_and_ids_stay_where_they_are(tmp_path:
     async with transactions_in(tmp_path) as rig:
         await commit(rig, "shop")
         await grow(rig)
-        for coordinator in (rig.broker.groups, rig.broker.transactions):
+        for coordinator in (rig.broker.coordinators.groups, rig.broker.coordinators.transactions):
             served = [shard.partition for shard in coordinator.shards.all()]
             assert served == list(range(COUNT))
         await commit(rig, "shop")

@@ -49,7 +49,7 @@ async def data(tmp_path: Path) -> Path:
     """A directory that a broker has served and closed."""
     data = tmp_path / "data"
     broker = open_broker(config_of(data))
-    await broker.topic_admin.create([NewTopic(name="orders")])
+    await broker.admin.topics.create([NewTopic(name="orders")])
     await broker.close()
     return data
 
@@ -216,7 +216,7 @@ async def two(tmp_path: Path) -> list[Path]:
     """Directories that a broker has served together; the metadata log is in the first."""
     directories = [tmp_path / "first", tmp_path / "second"]
     broker = open_broker(config_of(tmp_path, log_dirs=",".join(map(str, directories))))
-    await broker.topic_admin.create([NewTopic(name="orders", partition_count=4)])
+    await broker.admin.topics.create([NewTopic(name="orders", partition_count=4)])
     await broker.close()
     return directories
 

@@ -82,7 +82,7 @@ async def test_clients_that_push_first_at_the_same_time_find_the_topic(rig: Rig)
 
 
 async def test_clients_are_spread_over_the_partitions(rig: Rig) -> None:
-    await rig.broker.topic_admin.create([NewTopic(name=TOPIC, partition_count=3)])
+    await rig.broker.admin.topics.create([NewTopic(name=TOPIC, partition_count=3)])
     for _ in range(40):
         await rig.push()
     assert sum(rig.ends) == 40
@@ -93,7 +93,7 @@ async def test_a_push_that_the_topic_refuses_is_dropped(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = NewTopic(name=TOPIC, partition_count=1, configs={"max.message.bytes": "10000"})
-    await rig.broker.topic_admin.create([new])
+    await rig.broker.admin.topics.create([new])
     for content in (LARGE, LARGE, PUSHED, LARGE):
         await rig.push(content)
     assert (rig.ends, rig.dropped_count) == ([1], 3)
@@ -113,7 +113,7 @@ async def test_a_topic_that_was_deleted_is_created_again(rig: Rig, tmp_path: Pat
     for _ in range(2):
         await rig.push()
         (topic,) = [each for each in rig.broker.metadata.topics.values() if each.name == TOPIC]
-        await rig.broker.topic_admin.delete([TopicRef(topic.name)])
+        await rig.broker.admin.topics.delete([TopicRef(topic.name)])
     await rig.push()
     assert rig.ends == [1]
 

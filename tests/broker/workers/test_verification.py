@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from odradek.broker.processes.worker_messages import TransactionVerified, VerifyTransaction
-from odradek.broker.producing.transaction_verification import Support
+from odradek.broker.transactions.verification import CoordinatorVerifier, Support
 from odradek.broker.workers.verification import Verification
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -42,11 +42,12 @@ async def test_every_question_is_answered(error: Exception, code: ErrorCode) -> 
     config = SimpleNamespace(
         add_partitions_to_txn_retry_backoff_max_ms=0, add_partitions_to_txn_retry_backoff_ms=0
     )
+    coordinator, unused = cast(Any, Coordinator(error)), cast(Any, None)
+    verifier = CoordinatorVerifier(unused, unused, coordinator, unused, unused)
     broker = SimpleNamespace(
         loop=asyncio.get_running_loop(),
         config=config,
-        remote_transactions=None,
-        transactions=Coordinator(error),
+        partition_transactions=SimpleNamespace(verifier=verifier),
     )
     answers: asyncio.Queue[object] = asyncio.Queue()
     Verification(cast(Any, broker), answers.put_nowait).serve(QUESTION)

@@ -1,23 +1,25 @@
-"""The Broker object of a worker: the same parts, but it decides nothing.
+"""The node of a worker: it decides nothing, and follows the metadata of the broker.
 
 It has no lock, no controller, no coordinators and no metadata log. Its logs are those of its share.
 Its metadata was read from the files of the log, and follows the log from then on
-(metadata_follower.py). Handlers that need the other parts are never called: those requests are
-forwarded (forwarding.py).
+(metadata_follower.py). Requests that need the other parts are forwarded (forwarding.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from odradek.broker.broker import Broker
+from odradek.broker.admin.applied_config import AppliedConfig
+from odradek.broker.admin.subscriptions import Subscriptions
+from odradek.broker.admin.topic_logs import TopicLogs
+from odradek.broker.common.clock import Clock
+from odradek.broker.node import BrokerNode
+from odradek.broker.processes.remote_transactions import RemoteTransactions
 from odradek.broker.processes.worker_messages import SharedDirectory, StartWorker
-from odradek.broker.startup.coordinator_logs import CoordinatorLogs
-from odradek.broker.startup.coordinators import load_group_configs
 from odradek.broker.startup.startup import lead_logs
+from odradek.broker.transactions.partition_transactions import PartitionTransactions
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.topics import Topic
@@ -31,12 +33,14 @@ from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 
 from .remote_assignments import RemoteAssignments
+from .remote_verifier import RemoteVerifier
 
-logger = logging.getLogger("odradek.workers")
 
+class WorkerNode(BrokerNode):
+    """A node that serves the logs of a worker.
 
-class WorkerBroker(Broker):
-    """A broker that serves the logs of a worker."""
+    `followed_to` is the end of the metadata that it knows, `quorum_version` the kraft.version then.
+    """
 
     def __init__(
         self,
@@ -47,56 +51,49 @@ class WorkerBroker(Broker):
         reading: MetadataReading,
         save_checkpoint: Callable[[Path, Offsets], None],
         assignments: RemoteAssignments,
+        transactions: RemoteTransactions,
     ) -> None:
         """`reading` is the metadata. `save_checkpoint` is called on any thread."""
-        self._start = start
-        self._reading = reading
-        self._save_checkpoint = save_checkpoint
-        self._assignments = assignments
-        super().__init__(config, loop, start.ports[0], worker_ports=start.ports[1:], files=files)
-
-    # -- the steps of the constructor that differ --------------------------------------------------
-
-    def _open_directories(self) -> MetadataReading:
+        clock = Clock()
+        logins = self._create_logins(config, clock)
         opened = OpenedDirectories()
-        opened.online = [shared_directory(self.files, each) for each in self._start.directories]
-        opened.offline = dict(self._start.offline)
-        self.log_manager = LogManager(
-            self.config,
-            self.files,
+        opened.online = [shared_directory(files, each) for each in start.directories]
+        opened.offline = dict(start.offline)
+        log_manager = LogManager(
+            config,
+            files,
             opened,
-            self.timer_ms,
-            share=LogShare(self._start.process, self.config.odradek_workers),
-            save_checkpoint=self._save_checkpoint,
-            is_restarted=self._start.is_restarted,
+            clock.timer_ms,
+            share=LogShare(start.process, config.odradek_workers),
+            save_checkpoint=save_checkpoint,
+            is_restarted=start.is_restarted,
         )
-        return self._reading
-
-    def _open_metadata(self, reading: MetadataReading | None) -> None:
-        assert reading is not None
-        self.metadata = reading.metadata
+        super().__init__(config, loop, clock, log_manager, start.ports)
         self.followed_to = reading.next_offset
         self.quorum_version = reading.quorum.kraft_version
-
-    @property
-    def _other_processes_read_logs(self) -> bool:
-        return True
-
-    def _register(self) -> None:
-        lead_logs(self.config, self.log_manager, self.metadata, self.now_ms())
-
-    def _create_control(self) -> None:
-        self.group_configs = load_group_configs(self.config, self.metadata.configs)
-        self.markers = MarkerWriter(
-            partition_exists=lambda *_: True,
-            find_log=self.log_manager.get,
-            groups=NoGroups(),
+        self._load(reading.metadata, logins, large_may_wait=True)
+        lead_logs(self.config, log_manager, self.metadata, clock.now_ms())
+        self._complete(assignments.assign, assignments.assigned)
+        self.topic_logs = TopicLogs(
+            log_manager=log_manager,
+            disk=self.disk,
+            node_id=config.node_id,
+            config_of=self._topic_config,
+            on_deleted=nothing_follows,
         )
-        self.coordinator_logs = CoordinatorLogs([], self.log_manager, self.metadata.topics)
-        self._create_log_mover(self._assignments.assign, self._assignments.assigned)
-        self.log_mover.resume()
-
-    # -- what differs while it serves --------------------------------------------------------------
+        self.applied_config = AppliedConfig(
+            self.effective_config,
+            self.metadata.configs,
+            log_manager,
+            Subscriptions(self.metadata.configs),
+        )
+        self.partition_transactions = PartitionTransactions(
+            RemoteVerifier(lambda: self.config, clock.timer_ms, transactions),
+            MarkerWriter(
+                partition_exists=lambda *_: True, find_log=log_manager.get, groups=NoGroups()
+            ),
+        )
+        self.maintenance.mover.resume()
 
     @property
     def metadata_end_offset(self) -> int:
@@ -108,17 +105,10 @@ class WorkerBroker(Broker):
         """The kraft.version of the metadata quorum."""
         return self.quorum_version
 
-    def _topics_deleted(self, topics: Sequence[Topic]) -> None:
-        """Nothing else follows the topics of a worker."""
-
-    async def close(self) -> None:
-        """Flush and close the logs, without marking the stop as clean."""
-        await self.close_logs()
-
     async def close_logs(self) -> list[Path]:
         """Flush and close the logs. Returns the directories in which all were closed cleanly."""
         await self._end_background_work()
-        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.timer_ms())
+        clean = await self.disk.run(self.log_manager.close_logs, now_ms=self.clock.timer_ms())
         self.disk.close()
         return [directory.path for directory in clean]
 
@@ -129,6 +119,10 @@ class NoGroups:
     def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:  # noqa: ARG002 # as GroupCoordinator's
         """Raise NOT_COORDINATOR."""
         raise ApiError(ErrorCode.NOT_COORDINATOR, "a worker coordinates no groups")
+
+
+def nothing_follows(_topics: Sequence[Topic]) -> None:
+    """Nothing else of a worker follows the topics."""
 
 
 def shared_directory(files: Files, shared: SharedDirectory) -> DataDirectory:

@@ -1,0 +1,41 @@
+"""The metadata log of a broker: its fsyncs, its snapshots, and who has applied it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.broker.disk.cold_reads import ColdReads
+from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.disk.log_sync import LogSyncs
+from odradek.broker.disk.progress import SyncWithWorkers, WorkerProgress
+from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
+from odradek.coordinator.runtime.timers import Now
+
+from .metadata_snapshots import MetadataSnapshots
+
+
+class MetadataLog:
+    """The log to which the controller writes, `controller.log`. Workers follow it."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        keeper: SnapshotKeeper,
+        *,
+        log_syncs: LogSyncs,
+        disk: DiskExecutor,
+        cold_reads: ColdReads,
+        workers: int,
+        clock: Callable[[], Now],
+    ) -> None:
+        """`workers`: how many there are (odradek.workers)."""
+        self.worker_progress = WorkerProgress(workers)
+        self.log_sync = SyncWithWorkers(controller.log, log_syncs, self.worker_progress)
+        self.snapshots = MetadataSnapshots(
+            controller, keeper, self.log_sync, disk, cold_reads, clock
+        )
+
+    async def sync(self) -> None:
+        """Return when all of the log is on the disk and applied. Raises KAFKA_STORAGE_ERROR."""
+        await self.log_sync.sync()
