@@ -45,6 +45,7 @@ REASONS = {
         broker/handlers/produce.py: append_late append_to_partition
         broker/handlers/read_share_group_state.py: read
         broker/handlers/txn_offset_commit.py: answer_later
+        broker/handlers/unregister_controller.py: handle
         broker/handlers/update_features.py: handle
         broker/handlers/write_share_group_state.py: write
         broker/handlers/write_txn_markers.py: write_to_partition

@@ -47,7 +47,7 @@ def test_a_metadata_record_is_read_as_it_was_written(message: Message, version: 
     assert METADATA.decode(*METADATA.encode(record)) == record
 
 
-@pytest.mark.parametrize("value", ["01a70100", "010c0100", "011d00"], ids=repr)
+@pytest.mark.parametrize("value", ["01a70100", "010c0100", "011e00"], ids=repr)
 def test_a_metadata_record_of_unknown_type_or_version_is_handed_on_as_it_is(value: str) -> None:
     stored = bytes.fromhex(value)
     record = METADATA.decode(None, stored)

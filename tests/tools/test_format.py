@@ -41,7 +41,7 @@ def test_the_first_user_logs_in_at_the_first_start_and_after_the_next(tmp_path: 
     assert done.exit_code == 0, done.output
     for _ in range(2):
         with broker_in_thread(tmp_path / "data", SETTINGS) as broker:
-            assert broker.broker.cluster_id == "AAAAAAAAAAAAAAAAAAAAAA"
+            assert broker.broker.log_manager.cluster_id == "AAAAAAAAAAAAAAAAAAAAAA"
             with WireClient(broker.ports["IN"]) as client:
                 log_in_by_scram(client, "SCRAM-SHA-256", "alice", "pencil")
             with WireClient(broker.ports["IN"]) as client:

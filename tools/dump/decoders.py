@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.declaration import present_fields
 from odradek.protocol.primitives import read_uvarint
 from odradek.protocol.records import (
@@ -205,6 +204,9 @@ def _decode_member_fields(
 
 def _status_name(number: int) -> str:
     """The state of a transaction; since Kafka 4.4 as its name, or as text if it is not known."""
+    # Imported here: only the decoder of __transaction_state needs the coordinators.
+    from odradek.coordinator.transactions.states import TransactionState
+
     known = number in TransactionState.__members__.values()
     return TransactionState(number).client_name if known else str(number)
 
