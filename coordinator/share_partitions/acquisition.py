@@ -2,9 +2,9 @@
 
 Records in flight that are available come first, then new ones after the last in flight. New records
 are acquired by whole record batches, so a member may get more than it asked for, but no more than
-may be in flight. In the mode `record limit` (KIP-1206) it gets no more than it asked for. A record
-that was delivered often is delivered with fewer others, and at its last delivery alone, so that a
-record that kills its consumers does not take others with it (KIP-1206).
+2,000 or than may be in flight. In the mode `record limit` (KIP-1206) it gets no more than it asked
+for. A record that was delivered often is delivered with fewer others, and at its last delivery
+alone, so that a record that kills its consumers does not take others with it (KIP-1206).
 
 Kafka: SharePartition.acquire, acquireNewBatchRecords, acquireSubsetBatchRecords.
 """
@@ -15,6 +15,8 @@ from typing import NamedTuple
 from .in_flight import Batch, InFlight, RecordState
 from .share_partition import Limits, SharePartition
 
+# A record batch of so many records is acquired as a whole, also if fewer may be in flight.
+WHOLE_BATCH_RECORDS = 2_000
 # From this many deliveries on, a record is delivered with fewer others.
 LEAST_THROTTLE_COUNT = 2
 
@@ -116,7 +118,7 @@ class _Acquisition:
         self._max_delivery_count = limits.max_delivery_count
         # A record batch with more records is acquired in parts. This bounds what the broker keeps
         # of a batch, whatever number of records its header announces, and the work for them.
-        self._largest_range = limits.max_in_flight
+        self._largest_range = max(limits.max_in_flight, WHOLE_BATCH_RECORDS)
         self._throttle_count = max(LEAST_THROTTLE_COUNT, -(-limits.max_delivery_count // 2))
         self._fetched = fetched
         self._base_offset = fetched[0].base_offset
