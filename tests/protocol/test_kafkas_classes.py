@@ -12,7 +12,13 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.kafka_definitions import definitions
-from tests.support.kafka_jars import clients_39_jar, clients_44_jar, kafka_jars, why_no_jars
+from tests.support.kafka_jars import (
+    NEWEST_BROKER_VERSION,
+    clients_39_jar,
+    clients_44_jar,
+    kafka_jars,
+    why_no_jars,
+)
 from tests.support.messages import all_messages, emptiest, sample, smallest, versions_of
 
 pytestmark = pytest.mark.java
@@ -61,7 +67,7 @@ def echo(written: list[Written], clients: Path | None) -> Iterator[tuple[Written
     """What the classes make of each: its bytes in hex, and the number of bytes left unread."""
     if not written:
         return iter(())
-    jars = kafka_jars()
+    jars = kafka_jars(NEWEST_BROKER_VERSION)
     if jars is None or clients is None or shutil.which("java") is None:
         pytest.skip(why_no_jars())
     done = subprocess.run(
