@@ -94,7 +94,10 @@ class LogRecovery:
                     log = logs.pop()
                     if not self._manager.is_waiting(log):
                         continue
-                    if worker is None or not worker.is_alive:
+                    if worker is not None and not worker.is_alive:
+                        await worker.end()
+                        worker = None
+                    if worker is None:
                         worker = await RecoveryWorker.start()
                     if self._manager.is_waiting(log):  # it may have been deleted meanwhile
                         await self._recover(log, worker)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ NOW_MS = 1_700_000_000_000
 PARTITIONS = 3
 # A process that takes its task and never ends it.
 STUCK = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
+
+# A process that takes its task and ends.
+ENDING = (sys.executable, "-c", "import os; os.read(0, 1 << 20)")
 
 # A process that says nothing, and does not hear that its broker is gone.
 HUNG = (sys.executable, "-c", "import time; time.sleep(600)")
@@ -95,6 +98,15 @@ def has_ended(pid: int) -> bool:
     """Also where nobody has asked yet how."""
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def open_sockets() -> set[str]:
+    """The sockets of this process."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the descriptor of this listing
+            found.add(os.readlink(descriptor))
+    return {link for link in found if link.startswith("socket:")}
 
 
 async def test_a_partition_is_served_when_it_is_recovered(root: Path) -> None:
@@ -201,6 +213,21 @@ async def test_a_killed_process_is_named_and_the_next_log_is_recovered(
     assert sum(broker.is_served("t", index) for index in range(PARTITIONS)) == PARTITIONS - 1
     await broker.close()
     assert not (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_nothing_is_left_of_processes_that_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "RECOVERY_COMMAND", ENDING)
+    broker = open_broker(root)
+    sockets = open_sockets()
+    broker.maintenance.recovery.begin(1)
+    await broker.maintenance.recovery.finished()
+    await until(lambda: open_sockets() == sockets)
+    for index in range(PARTITIONS):
+        with pytest.raises(ApiError, match="ended with code 0"):
+            broker.log_manager.get("t", index)
+    await broker.close()
 
 
 async def test_checkpoints_do_not_forget_what_waits(root: Path, stuck: None) -> None:
