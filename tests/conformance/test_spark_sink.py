@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance import sink_jobs as jobs
 from tests.support.broker_process import ApacheKafkaProcess
-from tests.support.committed import committed_values
+from tests.support.committed import committed_values, wait_until_decided
 from tests.support.killed_stream import LIMIT_SECONDS, Job, Producing, let_it_run
 from tests.support.lengths import SEED, by_length
 from tests.support.quick_spark import quick_java_options
@@ -78,6 +78,7 @@ def test_tasks_that_fail_and_run_again_write_their_rows_once(
     with spark_on("local[2,2]", tmp_path) as spark:
         spark.do(jobs.write_failing, ROWS, size, options, str(tmp_path))
     assert {path.name for path in tmp_path.glob("?-?")} == {"0-0", "0-1", "1-0", "1-1"}
+    wait_until_decided(kafka.bootstrap, topic, 2)
     assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
     (left,) = [name for name in set(groups(kafka)) - known if name.startswith("odradek-")]
     assert left.count("-") == 5, "the group of a task, odradek-UUID-0, and not of the query"
@@ -95,6 +96,7 @@ def test_of_two_attempts_at_a_time_one_writes(
     ):
         spark.do(jobs.write_overtaken, ROWS, size, options, str(tmp_path))
     assert {"0-0", "1-0", "1-1"} <= {path.name for path in tmp_path.glob("?-?")}
+    wait_until_decided(kafka.bootstrap, topic, 2)
     assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
 
 

@@ -19,7 +19,7 @@ from odradek.pipeline.sink.task_writing import write_once, write_rows
 from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from odradek.pipeline.sink.written_batches import last_batch, places_of
 from tests.support.broker_process import ApacheKafkaProcess
-from tests.support.committed import committed_values
+from tests.support.committed import committed_values, wait_until_decided
 from tests.support.task_attempts import Rows, Waits, rows
 from tests.support.topics import create_topic
 
@@ -45,9 +45,11 @@ def placed(partition: int, *values: str) -> pa.RecordBatch:
 
 
 def committed(options: WriteOptions) -> list[str]:
-    """What a reader of committed records finds in the topic, sorted."""
+    """What a reader of committed records finds in the topic, sorted; no transaction is open."""
     assert options.topic is not None
-    found = committed_values(options.client["bootstrap.servers"], options.topic, 2)
+    topic = options.client["bootstrap.servers"], options.topic, 2
+    wait_until_decided(*topic)
+    found = committed_values(*topic)
     return [value.decode() for value in found]
 
 
