@@ -113,8 +113,15 @@ class _Query:
     def _note(self, error: Exception | None) -> None:
         if error is not None:
             fresh = self._directory / "error"
-            fresh.write_text(str(error))
+            fresh.write_text("\ncaused by: ".join(_texts(error)))
             fresh.rename(self._directory / f"error-{self._number}")
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """The texts of an error of Spark's and of its causes. Some have only the reason in a cause."""
+    while error is not None:
+        yield str(error)
+        error = getattr(error, "_cause", None)
 
 
 def _start(
