@@ -124,7 +124,7 @@ class SenderOwner(Protocol):
 
 
 class AnswerSender:
-    """The answers that were not sent yet, and the socket that takes them.
+    """The answers that were not sent yet, and the socket that takes them from `open` to `close`.
 
     `is_watching`: whether it waits until the client has read more.
     """
@@ -141,16 +141,21 @@ class AnswerSender:
         "is_watching",
     )
 
-    def __init__(self, support: SenderSupport, output: Output, owner: SenderOwner) -> None:
+    def __init__(self, support: SenderSupport) -> None:
         self.is_watching = False
         self._support = support
-        self._output: Output | None = output  # None when it is closed, as the owner
-        self._owner: SenderOwner | None = owner
+        self._output: Output | None = None  # until it is open and when it is closed, as the owner
+        self._owner: SenderOwner | None = None
         self._added: list[bytes | bytearray] = []  # to the requests of the current read
         self._added_bytes = 0
         self._unsent: list[Piece] = []  # of the answer, the last piece first
         self._in_queue = False
         self._queued_bytes = 0  # in the socket's buffer at the last `has_taken_bytes`
+
+    def open(self, output: Output, owner: SenderOwner) -> None:
+        """Send to the output, and call the owner."""
+        self._output = output
+        self._owner = owner
 
     # -- answers ----------------------------------------------------------------------------------
 

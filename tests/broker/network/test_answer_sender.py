@@ -99,7 +99,10 @@ def senders(machine: Machine) -> list[tuple[AnswerSender, Output]]:
         files=SimpleNamespace(is_cached=lambda *_: True),
     )
     outputs = [Output(machine, number) for number in range(CONNECTIONS)]
-    return [(AnswerSender(support, output, output), output) for output in outputs]  # type: ignore[arg-type] # as above
+    made = [(AnswerSender(support), output) for output in outputs]  # type: ignore[arg-type] # as above
+    for sender, output in made:
+        sender.open(output, output)
+    return made
 
 
 def large_answer(sender: AnswerSender) -> None:
