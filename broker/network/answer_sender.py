@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.turns.turn_queue import TurnQueue
+from odradek.broker.turns.turns import SEND_S
 from odradek.protocol.schema import Splices
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
@@ -45,8 +46,6 @@ FILE_CHUNK_BYTES = 1024 * 1024
 CHECKED_MS = 100
 # Slices of at most so many bytes in all are copied into the answer: one system call sends them.
 COPIED_BYTES = 32 * 1024
-# How long one turn of the event loop sends large answers.
-SEND_S = 0.001
 # So many slices of an answer are made pieces at once.
 PIECED_SLICES = 64
 

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker.network import answer_sender
-from odradek.broker.network.answer_sender import FILE_CHUNK_BYTES, SEND_S, AnswerSender
+from odradek.broker.network.answer_sender import FILE_CHUNK_BYTES, AnswerSender
 from odradek.broker.turns.turn_queue import TurnQueue
+from odradek.broker.turns.turns import SEND_S
 from odradek.storage.log import RecordsSlice
 
 CONNECTIONS = 30
