@@ -11,7 +11,7 @@ from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.common.clock import Clock
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.shares.shares import Shares
-from odradek.broker.shares.waiting import SlicedRead, WaitingRead
+from odradek.broker.shares.waiting import WaitingRead
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
 from odradek.broker.startup.coordinators import (
     create_group_coordinator,
@@ -104,7 +104,7 @@ class Coordinators:
             find_log=find_log,
             slices=turns.slices,
         )
-        self.waiting_share_fetches: set[WaitingRead | SlicedRead] = set()
+        self.waiting_share_fetches: set[WaitingRead] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.logs = CoordinatorLogs(
             [self.groups, self.transactions, self.share_states], log_manager, metadata.topics

@@ -37,7 +37,7 @@ from odradek.broker.shares.share_read import (
     answered_partition,
     partition_with_error,
 )
-from odradek.broker.shares.waiting import SlicedRead, WaitingRead, read_or_wait
+from odradek.broker.shares.waiting import WaitingRead
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -173,27 +173,21 @@ class Fetch:
         self._refused: Answers = {}
 
     def run(self) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
-        broker = self._context.broker
-        wait_ms = self._request.max_wait_ms
-        if self._context.slices is not None:
-            read = ShareRead(
-                broker.coordinators.shares,
-                broker.log_manager.files,
-                self._call(),
-                self._context.step,
-            )
-            return self._respond_later(
-                SlicedRead(read, broker.loop, broker.clock.now, broker.fetching.cold_reads, wait_ms)
-            )
-        read = ShareRead(broker.coordinators.shares, broker.log_manager.files, self._call())
-        answers = read_or_wait(
-            read, wait_ms, broker.loop, broker.clock.now, broker.fetching.cold_reads
+        context, broker = self._context, self._context.broker
+        read = ShareRead(
+            broker.coordinators.shares, broker.log_manager.files, self._call(), context.step
         )
-        if isinstance(answers, WaitingRead):
-            return self._respond_later(answers)
-        return self.respond(answers)
+        waiting = WaitingRead(
+            read,
+            broker.loop,
+            broker.clock.now,
+            broker.fetching.cold_reads,
+            self._request.max_wait_ms,
+        )
+        answers = waiting.read_now() if context.slices is None else None
+        return self._respond_later(waiting) if answers is None else self.respond(answers)
 
-    async def _respond_later(self, waiting: WaitingRead | SlicedRead) -> ShareFetchResponse:
+    async def _respond_later(self, waiting: WaitingRead) -> ShareFetchResponse:
         self._context.broker.coordinators.waiting_share_fetches.add(waiting)
         try:
             return self.respond(await waiting)

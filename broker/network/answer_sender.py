@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.turns.turn_queue import TurnQueue
+from odradek.broker.turns.turns import SEND_S
 from odradek.protocol.schema import Splices
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
@@ -45,8 +46,6 @@ FILE_CHUNK_BYTES = 1024 * 1024
 CHECKED_MS = 100
 # Slices of at most so many bytes in all are copied into the answer: one system call sends them.
 COPIED_BYTES = 32 * 1024
-# How long one turn of the event loop sends large answers.
-SEND_S = 0.001
 # So many slices of an answer are made pieces at once.
 PIECED_SLICES = 64
 
@@ -124,7 +123,7 @@ class SenderOwner(Protocol):
 
 
 class AnswerSender:
-    """The answers that were not sent yet, and the socket that takes them.
+    """The answers that were not sent yet, and the socket that takes them from `open` to `close`.
 
     `is_watching`: whether it waits until the client has read more.
     """
@@ -141,16 +140,21 @@ class AnswerSender:
         "is_watching",
     )
 
-    def __init__(self, support: SenderSupport, output: Output, owner: SenderOwner) -> None:
+    def __init__(self, support: SenderSupport) -> None:
         self.is_watching = False
         self._support = support
-        self._output: Output | None = output  # None when it is closed, as the owner
-        self._owner: SenderOwner | None = owner
+        self._output: Output | None = None  # until it is open and when it is closed, as the owner
+        self._owner: SenderOwner | None = None
         self._added: list[bytes | bytearray] = []  # to the requests of the current read
         self._added_bytes = 0
         self._unsent: list[Piece] = []  # of the answer, the last piece first
         self._in_queue = False
         self._queued_bytes = 0  # in the socket's buffer at the last `has_taken_bytes`
+
+    def open(self, output: Output, owner: SenderOwner) -> None:
+        """Send to the output, and call the owner."""
+        self._output = output
+        self._owner = owner
 
     # -- answers ----------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._open_output = open_output
         self._received = ReceiveBuffer(support.receive_view)
         self._state = ServingState()
-        self._sender: AnswerSender | None = None
+        self._sender = AnswerSender(support.sender)
         self._waiting: asyncio.Future[object] | None = None  # for the answer
         self._throttled: asyncio.TimerHandle | None = None
         self._turn_bytes = 0  # of large reads, since it has given way
@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             logger.error("closed a new connection: %s", error.strerror)
             self._transport.abort()
             return
-        self._sender = AnswerSender(self._support.sender, output, self)
+        self._sender.open(output, self)
         peer = host_and_port(transport.get_extra_info("peername"))
         local_host, _ = host_and_port(transport.get_extra_info("sockname"))
         self.session = Session(
@@ -146,9 +146,6 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
-        if self._sender is None:  # it was never open
-            self._support.closed(self)
-            return
         partial = self.partial_frame
         if partial is not None:
             logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)
@@ -171,11 +168,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_unread(self) -> bool:
         """Whether an answer waits until the client has read more of it."""
-        return self._sender is not None and self._sender.is_watching
+        return self._sender.is_watching
 
     def note_reading(self) -> None:
         """Set `last_active_ms` if the client has read something since the last call."""
-        if self._sender is not None and self._sender.has_taken_bytes():
+        if self._sender.has_taken_bytes():
             self.last_active_ms = self._support.timer_ms()
 
     @property
@@ -272,8 +269,7 @@ class Connection(asyncio.BufferedProtocol):
         except FrameError as error:
             self._refuse_frame(error)
             return
-        if self._sender is not None:
-            self._sender.flush()
+        self._sender.flush()
         if received.tidy(state.holds != 0) or self._is_paused or self._has_grant:
             self._after_serving()
 
@@ -303,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
             if answer is None:
                 return
             if isinstance(answer, bytes):
-                self._sender.add(answer)  # type: ignore[union-attr] # there is one while it serves
+                self._sender.add(answer)
                 return
             if isinstance(answer, SlicedAnswer):
                 answer.begin(self._received.lend(frame))
@@ -338,7 +334,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._send(answer)
             # At once: if the client is gone, no more requests are served.
-            self._sender.flush()  # type: ignore[union-attr] # there is one while it serves
+            self._sender.flush()
         except Exception as error:  # noqa: BLE001 # the root of every request that waited
             self._failed(error)
             return
@@ -351,11 +347,10 @@ class Connection(asyncio.BufferedProtocol):
         """Send an answer, or add it to those of the same read, and settle what it has used."""
         if answer.response is not None:
             head, splices = answer.encoded()
-            sender = cast(AnswerSender, self._sender)
             if splices:
-                sender.add_spliced(head, splices)
+                self._sender.add_spliced(head, splices)
             else:
-                sender.add(head)
+                self._sender.add(head)
         if answer.meter is not None:
             self._throttle(answer.meter)
 
@@ -425,7 +420,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if reason is not None:
             logger.warning("closed %s: %s", self.session, reason)
-        if self._sender is not None and self._sender.has_added:
+        if self._sender.has_added:
             self._sender.flush()
             if self._state.holds & UNSENT:
                 self._state.finish()

@@ -12,12 +12,11 @@ from operator import attrgetter
 from odradek.broker.node import BrokerNode
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
-from odradek.broker.turns.turn_queue import TurnQueue
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 
 from .acceptor import Acceptor
-from .answer_sender import SEND_S, SenderSupport
+from .answer_sender import SenderSupport
 from .connection import Connection, ConnectionSupport
 from .connection_limits import ConnectionLimits
 from .frame_memory import FrameMemory
@@ -65,7 +64,7 @@ class Server:
             sender=SenderSupport(
                 loop=self._loop,
                 timer_ms=broker.clock.timer_ms,
-                send_turns=TurnQueue(self._loop, SEND_S),
+                send_turns=broker.turns.send,
                 files=broker.log_manager.files,
                 disk=broker.disk,
             ),

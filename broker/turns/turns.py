@@ -1,16 +1,24 @@
-"""The queues in which the requests of one event loop wait for their turn."""
+"""The queues in which the requests and answers of one event loop wait for their turn."""
 
 import asyncio
 
 from .group_turns import GroupTurns
 from .large_turns import LargeTurns
 from .slices import SliceRunner, Surroundings
+from .turn_queue import TurnQueue
+
+# How long one turn of the event loop sends large answers.
+SEND_S = 0.001
 
 
 class Turns:
-    """`group`: requests of group members. `large`: large ones, and slices, which `slices` makes."""
+    """`group`: requests of group members. `large`: large ones, and slices, which `slices` makes.
+
+    `send`: answers that take long to send.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, surroundings: Surroundings) -> None:
         self.group = GroupTurns(loop)
         self.large = LargeTurns(loop)
+        self.send = TurnQueue(loop, SEND_S)
         self.slices = SliceRunner(self.large, surroundings)

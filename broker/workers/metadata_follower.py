@@ -14,7 +14,7 @@ from odradek.coordinator.metadata.client_quotas import IP
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.joined_records import joined_records
 from odradek.coordinator.metadata.topics import Topic, TopicEvent
-from odradek.coordinator.runtime.journal import stored_records
+from odradek.coordinator.runtime.journal import replay_joined, stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.coordinator.runtime.steps import Step, stepping
@@ -61,18 +61,17 @@ class MetadataFollower:
             await self._limit(records)
 
     def _replay(self, batches: Iterable[memoryview], step: Step) -> list[Message | None]:
-        """Replay the records that are new to this process, all in one turn. Returns them."""
+        """Replay the records that are new to this process, all in one turn. Returns them.
+
+        Raises CorruptJournalError for one that contradicts those before it.
+        """
         new = [
             (record, context)
             for record, context in stepping(stored_records(batches, self._codec, LOG_NAME), step)
             if isinstance(record, JournalRecord) and context.offset >= self._node.followed_to
         ]
         joined = joined_records((record for record, _ in new), step)
-        replayed = 0
-        for each in joined:
-            replayed += each.count
-            _, context = new[replayed - 1]
-            self._metadata.replay(each.record, context)
+        replay_joined(joined, lambda index: new[index][1], self._metadata, LOG_NAME)
         return [record.value for record, _ in new]
 
     async def _change_logs(self, step: Step) -> None:

@@ -218,11 +218,12 @@ class Journal:
         self, prepared: Prepared, now_ms: int, producer: ProducerIdAndEpoch
     ) -> None:
         result = self.log.append(prepared.batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-        next_offset = result.base_offset
-        for joined in prepared.joined:
-            next_offset += joined.count
-            context = ReplayContext(next_offset - 1, now_ms, *producer)
-            self._state.replay(joined.record, context)
+        replay_joined(
+            prepared.joined,
+            lambda index: ReplayContext(result.base_offset + index, now_ms, *producer),
+            self._state,
+            self.log.name,
+        )
 
     def _encode(self, records: Sequence[JournalRecord], step: Step) -> list[Encoded]:
         try:
@@ -305,13 +306,35 @@ def replay_stored(
         if isinstance(record, TransactionEnd):
             state.end_transaction(record.producer_id, committed=record.committed)
         else:
-            try:
-                state.replay(record, context)
-            except LookupError as error:
-                raise CorruptJournalError(
-                    f"{log_name}, offset {context.offset}: {type(record.value).__name__} "
-                    f"names something that does not exist: {error}"
-                ) from error
+            _replay(record, context, state, log_name)
+
+
+def replay_joined(
+    joined: Iterable[JoinedRecord],
+    context_of: Callable[[int], ReplayContext],
+    state: StateMachine,
+    log_name: str,
+) -> None:
+    """Replay joined records; `context_of` has the context of each record that they stand for.
+
+    Raises CorruptJournalError for one that contradicts those before it.
+    """
+    replayed = 0
+    for each in joined:
+        replayed += each.count
+        _replay(each.record, context_of(replayed - 1), state, log_name)
+
+
+def _replay(
+    record: JournalRecord, context: ReplayContext, state: StateMachine, log_name: str
+) -> None:
+    try:
+        state.replay(record, context)
+    except LookupError as error:
+        raise CorruptJournalError(
+            f"{log_name}, offset {context.offset}: {type(record.value).__name__} "
+            f"names something that does not exist: {error}"
+        ) from error
 
 
 def _typed_records(

@@ -328,6 +328,14 @@ def test_a_record_that_contradicts_those_before_it_is_named_with_log_and_offset(
         opened(log)
 
 
+def test_a_decided_record_that_contradicts_the_state_is_named_with_log_and_offset() -> None:
+    log = MemoryLog()
+    journal, _ = opened(log)
+    outcome = Outcome(reply=None, records=(put("a", 1), gone("b")))
+    with pytest.raises(CorruptJournalError, match=r"__cluster_metadata-0, offset 1: "):
+        journal.commit(outcome, 0)
+
+
 def test_a_control_batch_that_cannot_be_read_is_named_with_its_log() -> None:
     log = MemoryLog()
     batch = build_batch(

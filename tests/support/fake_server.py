@@ -4,7 +4,6 @@ import asyncio
 import struct
 
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.network.answer_sender import SEND_S
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.network.receive_buffer import SHARED_BYTES
@@ -12,6 +11,7 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GroupTurns
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.turn_queue import TurnQueue
+from odradek.broker.turns.turns import SEND_S
 from odradek.storage.files import Files
 
 LIMIT = 8 * 1024 * 1024

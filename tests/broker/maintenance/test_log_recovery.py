@@ -105,7 +105,7 @@ def open_sockets() -> set[str]:
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the descriptor of this listing
-            found.add(os.readlink(descriptor))
+            found.add(str(descriptor.readlink()))
     return {link for link in found if link.startswith("socket:")}
 
 

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker.network import answer_sender
-from odradek.broker.network.answer_sender import FILE_CHUNK_BYTES, SEND_S, AnswerSender
+from odradek.broker.network.answer_sender import FILE_CHUNK_BYTES, AnswerSender
 from odradek.broker.turns.turn_queue import TurnQueue
+from odradek.broker.turns.turns import SEND_S
 from odradek.storage.log import RecordsSlice
 
 CONNECTIONS = 30
@@ -99,7 +100,10 @@ def senders(machine: Machine) -> list[tuple[AnswerSender, Output]]:
         files=SimpleNamespace(is_cached=lambda *_: True),
     )
     outputs = [Output(machine, number) for number in range(CONNECTIONS)]
-    return [(AnswerSender(support, output, output), output) for output in outputs]  # type: ignore[arg-type] # as above
+    made = [(AnswerSender(support), output) for output in outputs]  # type: ignore[arg-type] # as above
+    for sender, output in made:
+        sender.open(output, output)
+    return made
 
 
 def large_answer(sender: AnswerSender) -> None:

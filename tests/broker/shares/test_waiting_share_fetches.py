@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from odradek.broker.shares.waiting import WaitingRead
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.runtime.timers import Now
-from odradek.storage.files import WouldWaitError
 
 MINUTE_MS = 60_000
 LIMIT_SECONDS = 10
@@ -26,18 +25,18 @@ class Read:
     """A read that finds something from the second attempt on."""
 
     def __init__(self, led: Led) -> None:
+        self.step = no_step
+        self.on_open: Callable[[Led], object]
         self._led = led
         self._has_tried = False
 
     def attempt(self, _now: Now, *, is_last: bool) -> dict[Any, Any] | None:
         assert not is_last, "the time is not up"
+        self.on_open(self._led)
         if self._has_tried:
             return {}
         self._has_tried = True
         return None
-
-    def open_all(self) -> list[Led]:
-        return [self._led]
 
 
 class ColdReads:
@@ -45,9 +44,8 @@ class ColdReads:
 
     def __init__(self, happens: Callable[[], None]) -> None:
         self._happens = happens
-        self.first_attempt: AbstractContextManager[None] = nullcontext()
 
-    async def look_up(self, work: Callable[[], Any], _missing: WouldWaitError) -> Any:
+    async def look_up(self, work: Callable[[], Any]) -> Any:
         found = work()
         asyncio.get_running_loop().call_soon(self._happens)
         return found
@@ -65,8 +63,8 @@ async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None
         asyncio.get_running_loop(),
         lambda: Now(wall_ms=0, timer_ms=0),
         ColdReads(append),  # type: ignore[arg-type] # likewise
+        MINUTE_MS,
     )
-    waiting.start(MINUTE_MS, WouldWaitError({}))
     assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
     assert not led.on_append
     assert not led.waiting

@@ -4,23 +4,36 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from odradek.broker.broker import Broker
 from odradek.broker.common.log_lines import log_format_in_use
 from odradek.broker.processes.remote_transactions import RemoteTransactions
-from odradek.broker.processes.worker_messages import SharedDirectory, StartWorker
+from odradek.broker.processes.worker_messages import (
+    MetadataBatches,
+    SharedDirectory,
+    StartWorker,
+)
 from odradek.broker.security.session import Session
 from odradek.broker.workers.forwarding import Forwarder, WorkerDispatcher
+from odradek.broker.workers.metadata_follower import MetadataFollower
 from odradek.broker.workers.remote_assignments import RemoteAssignments
 from odradek.broker.workers.worker_node import WorkerNode
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersMarker,
     WriteTxnMarkersRequest,
     WriteTxnMarkersTopic,
 )
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.cluster_metadata import RemoveTopicRecord
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.wire import request_frame
 
@@ -36,13 +49,7 @@ MARKER = WriteTxnMarkersMarker(
 
 
 async def test_a_worker_answers_when_what_a_request_wrote_was_not_synced(tmp_path: Path) -> None:
-    config = BrokerConfig.from_texts(
-        {
-            "log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}",
-            "listeners": "PLAINTEXT://localhost:9092",
-            "odradek.workers": "1",
-        }
-    )
+    config = config_in(tmp_path)
     files = FaultyFiles()
     node = await worker_node(config, files)
     log = node.log_manager.get("t", 0)
@@ -58,6 +65,31 @@ async def test_a_worker_answers_when_what_a_request_wrote_was_not_synced(tmp_pat
     files.heal()
     node.answer_parked_requests()
     await node.close_logs()
+
+
+async def test_a_followed_record_that_contradicts_the_metadata_is_named_with_log_and_offset(
+    tmp_path: Path,
+) -> None:
+    config = config_in(tmp_path)
+    node = await worker_node(config, FaultyFiles())
+    offset = node.followed_to
+    record = JournalRecord(RemoveTopicRecord(topic_id=bytes(range(16))))
+    value = MetadataRecordCodec.of_cluster().encode(record)[1]
+    batch = bytes(build_batch([Record(None, value, 0)], base_offset=offset))
+    appended = MetadataBatches([batch], offset + 1, node.quorum_version)
+    with pytest.raises(CorruptJournalError, match=f"__cluster_metadata-0, offset {offset}: Remove"):
+        await MetadataFollower(node).apply(appended)
+    await node.close_logs()
+
+
+def config_in(path: Path) -> BrokerConfig:
+    return BrokerConfig.from_texts(
+        {
+            "log.dirs": f"{path / 'a'},{path / 'b'}",
+            "listeners": "PLAINTEXT://localhost:9092",
+            "odradek.workers": "1",
+        }
+    )
 
 
 async def worker_node(config: BrokerConfig, files: FaultyFiles) -> WorkerNode:
