@@ -29,11 +29,13 @@ def register(spark: "SparkSession") -> None:
     """Register `format("odradek")` with a session, for batch queries and for streams."""
     from odradek.pipeline.source.data_source import OdradekDataSource
 
-    from .spark_internals import workers_python
+    from .spark_internals import active_session, workers_python
 
-    context = getattr(spark, "sparkContext", None)  # there is none in a session of Spark Connect
-    if context is None or "PYSPARK_PYTHON" in os.environ or not context.master.startswith("local"):
+    context = getattr(spark, "sparkContext", None)
+    if context is None:  # a session of Spark Connect
         spark.dataSource.register(OdradekDataSource)
         return
-    with workers_python(context, sys.executable):
+    on_this_machine = context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ
+    python = sys.executable if on_this_machine else context.pythonExec
+    with active_session(spark), workers_python(context, python):
         spark.dataSource.register(OdradekDataSource)

@@ -6,6 +6,7 @@ is needed for, and what happens if it is not found. The tests of every supported
 
     worker_stream      a task's input, to see whether it has ended; not found: the task fails
     workers_python     the Python that runs the data source on this machine; not found: an error
+    active_session     which session Spark asks for a name; not found: an error in `register`
     has_jvm_started    whether Control-C may end the process; not found: an error at Control-C
     can_limit_batches  whether a source may limit a batch (4.2); not found: such options are refused
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 
 def worker_stream() -> io.BufferedReader | None:
@@ -48,6 +50,25 @@ def workers_python(context: "SparkContext", python: str) -> Iterator[None]:
         yield
     finally:
         context.pythonExec = original
+
+
+@contextmanager
+def active_session(spark: "SparkSession") -> Iterator[None]:
+    """Make the session the active one of this thread.
+
+    Spark looks for the name of a data source in the active session before it registers it in
+    another, and refuses if it is there: DATA_SOURCE_ALREADY_EXISTS.
+    """
+    sessions = getattr(spark.sparkContext._jvm, "org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def has_jvm_started() -> bool:

@@ -90,11 +90,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         pytest.skip(reason)
     process = make_broker(tmp_path_factory.mktemp("broker"))
     yield from _served(process)
+    shutil.rmtree(process.data, ignore_errors=True)
 
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts brokers of the test's own: `start_broker(**{"log.segment.bytes": "1048576"})`."""
+    """Starts brokers of the test's own: `start_broker(**{"log.segment.bytes": "1048576"})`.
+
+    Their directories stay if the test fails.
+    """
     reason = why_no_broker()
     if reason:
         pytest.skip(reason)
@@ -132,6 +136,5 @@ def _served(process: BrokerProcess) -> Iterator[BrokerProcess]:
         if process.is_running:
             assert process.terminate() in process.clean_exit_codes, process.log_text()[-4000:]
             assert process.crashes_in_log() == [], process.log_text()
-        shutil.rmtree(process.data, ignore_errors=True)
     finally:
         process.stop()

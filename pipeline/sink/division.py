@@ -33,8 +33,13 @@ from .write_options import WriteOptions
 from .written_batches import WrittenBatch, last_batch, not_of_the_sink
 
 _POLL_EVERY_S: Final = 0.5
+# Spark reads the settings when it plans a batch, from the session of `readStream`.
+SAME_DIVISION: Final = (
+    "the cores, the source options, the files and the settings spark.sql.files.… of before, in a "
+    "session where no other query changes them"
+)
 _NO_ROWS: Final = (
-    ". A task that has no rows any more, because the source has lost them, comes again with "
+    ". A task that has no rows any more, because odradek's source has lost them, comes again with "
     "changedRows=keep-written"
 )
 
@@ -156,10 +161,9 @@ class Division:
             f"are others, or wait for a free core: {_listed(map(str, numbers[:10]))} of the tasks "
             f"that were written have not come again within {self._options.repeat_timeout_s:g} s. "
             f"{self._task.name} writes nothing, because some of its rows may be there already. "
-            "Start the query with the cores, the source options and the files of before, or with a "
-            "new checkpoint. Set 'repeatTimeout' if the rows take long, or 'repeatableTasks' if "
-            "the source divides a batch into the same tasks on any number of cores"
-            + (_NO_ROWS if self._options.topic is None else "")
+            f"Start the query with {SAME_DIVISION}; or with a new checkpoint. Set 'repeatTimeout' "
+            "if the rows take long, or 'repeatableTasks' if the source divides a batch into the "
+            "same tasks on any number of cores" + (_NO_ROWS if self._options.topic is None else "")
         )
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from .collected_rows import CollectedRows
-from .division import Division, out_of_date
+from .division import SAME_DIVISION, Division, out_of_date
 from .ended_queries import check_not_ended
 from .marks import GroupReader, Mark, MarkGroup, Place
 from .row_sender import FencedError, RowSender
@@ -207,7 +207,8 @@ class _Writing:
 def _other_rows(task: TaskName, before: int, now: int) -> str:
     """Return what may have changed the rows of a task that has written its batch, and what helps.
 
-    A task does not know what its rows are made of. A source that has lost records gives fewer.
+    A task does not know what its rows are made of. It has fewer if its source has lost records, and
+    also if the batch is divided into more tasks. Then `keep-written` would write rows twice.
     """
     text = (
         f"{task.name} wrote {before} rows of batch {task.batch_id} before, and has {now} rows now, "
@@ -216,11 +217,12 @@ def _other_rows(task: TaskName, before: int, now: int) -> str:
     if now < before:
         text += (
             "the source has lost records since then (a compacted topic, retention; then "
-            "changedRows=keep-written goes on if the query has no shuffle), or "
+            "changedRows=keep-written goes on if it is odradek's and the query has no shuffle; "
+            "with files it would write rows twice), or "
         )
     return text + (
-        "the query is not deterministic, or the batch was divided into different tasks "
-        "(.coalesce(1) prevents that). delivery=at-least-once accepts such queries"
+        f"the batch is divided into different tasks (start the query with {SAME_DIVISION}), or the "
+        "query is not deterministic (delivery=at-least-once accepts that, and writes rows again)"
     )
 
 

@@ -20,8 +20,10 @@ OPTIONS: Final[Mapping[str, str]] = {
     "topic": "The topic of all rows. Without it, the column topic names each row's topic.",
     "delivery": "exactly-once (default), which needs transactions; or at-least-once.",
     "changedRows": "If a task of a stream has written its batch, and runs again with fewer rows: "
-    "fail (default), or keep-written: what it wrote stays, and nothing is added. For sources that "
-    "have lost records in between (compacted topics, retention), and queries without shuffle.",
+    "fail (default), or keep-written: what it wrote stays, and nothing is added. Only for "
+    "odradek's source, when it has lost records in between (compacted topics, retention), and "
+    "queries without shuffle: a source that divides the batch into other tasks now, as files may "
+    "be, would write rows twice.",
     "transactionalIdPrefix": "The prefix of transactional ids and their groups. Default: odradek.",
     "txnAppId": "The name of a batch query that may run again, as in foreachBatch. The same name, "
     "txnVersion and rows are written once. Each query and each topic needs a name of its own.",

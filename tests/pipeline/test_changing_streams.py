@@ -66,6 +66,13 @@ WAYS_OUT = {
 }
 
 
+class Refused(NamedTuple):
+    """Why a query goes no further, and the text of its error."""
+
+    why: Refusal
+    text: str
+
+
 class Setup(NamedTuple):
     """What a round is started with: each of the queries several times."""
 
@@ -257,11 +264,11 @@ class Changing:
         *earlier, last = self.starts[name]
         tried: list[tuple[str, QuerySettings, str]] = []
         for master, settings in [*reversed(earlier), last]:
-            text = self.run_alone(name, master, settings)
-            if text is None:
+            refused = self.run_alone(name, master, settings)
+            if refused is None:
                 return
-            tried.append((master, settings, text))
-            assert self.refusal(name, text) in (Refusal.DIVISION, Refusal.ROWS, Refusal.LOST_ROWS)
+            tried.append((master, settings, refused.text))
+            assert refused.why in (Refusal.DIVISION, Refusal.ROWS, Refusal.LOST_ROWS)
         pytest.fail(f"{name} does not go on as it was: {tried}")
 
     def go_on_as_said(self, name: str, refusal: Refusal) -> None:
@@ -272,15 +279,29 @@ class Changing:
         while True:
             for of_source, option, value in options:
                 (settings["source"] if of_source else settings["sink"])[option] = value
-            text = self.run_alone(name, master, settings)
-            if text is None:
+            again = self.run_alone(name, master, settings)
+            if again is None:
                 return
-            again = self.refusal(name, text)
-            assert again in WAYS_OUT, f"{name} {settings}: {text}"
-            assert WAYS_OUT[again] not in options, f"{name}: no way out: {settings}:\n{text}"
-            options.append(WAYS_OUT[again])
+            assert again.why in WAYS_OUT, f"{name} {settings}: {again.text}"
+            way = WAYS_OUT[again.why]
+            assert way not in options, f"{name}: no way out: {settings}:\n{again.text}"
+            options.append(way)
 
-    def run_alone(self, name: str, master: str, settings: QuerySettings) -> str | None:
+    def run_alone(self, name: str, master: str, settings: QuerySettings) -> Refused | None:
+        """Run one query until its batch is done, or it refuses to go on.
+
+        It is started again if it fails: a busy machine may be too slow for Spark.
+        """
+        for _ in range(5):
+            text = self.run_once(name, master, settings)
+            if text is None:
+                return None
+            refusal = self.refusal(name, text)
+            if refusal is not None:
+                return Refused(refusal, text)
+        pytest.fail(f"{name} fails again and again: {text}")
+
+    def run_once(self, name: str, master: str, settings: QuerySettings) -> str | None:
         """Run one query until its batch is done; return the text of its error, if any."""
         wanted = self.streams.finished(name) + 1
         alone: QuerySettings = {**settings, "fail": 0}

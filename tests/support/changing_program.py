@@ -4,6 +4,9 @@ Each query copies values into a topic. It is started several times: when it has 
 stopped, it is started again with other settings. The file `start-N` in its directory says that it
 was started, and `error-N` has the text of its error. The process goes on until it is killed. With
 `ends`, it ends when the queries have read all that is there.
+
+Each start has a session of its own. Spark divides files by the settings that the session has when
+a batch is planned: in a session of several queries, they are those of the last that was started.
 """
 
 import json
@@ -103,10 +106,11 @@ class _Query:
     def _start(self, settings: QuerySettings) -> None:
         (self._directory / f"start-{self._number}").touch()
         self._stop_at = time.monotonic() + settings["stop_after_s"]
+        session = self._spark.newSession()
         for name, value in settings["conf"].items():
-            self._spark.conf.set(name, value)
+            session.conf.set(name, value)
         try:
-            self._running = _start(self._spark, self._directory, settings, ends=self._ends)
+            self._running = _start(session, self._directory, settings, ends=self._ends)
         except Exception as error:  # noqa: BLE001 - Spark's own, of many kinds
             self._note(error)
 

@@ -34,7 +34,10 @@ class Topic(NamedTuple):
 
 
 class TopicWriter:
-    """Writes until the `with` ends; then all it has sent is acknowledged, or aborted."""
+    """Writes until `end`; then all it has sent is acknowledged, aborted, or of unknown fate.
+
+    A transaction whose commit fails may be committed all the same: the answer may be lost.
+    """
 
     def __init__(
         self,
@@ -157,6 +160,7 @@ class TopicWriter:
         producer.begin_transaction()
         written: list[tuple[Place, Content]] = []
         end = self._chance.random()
+        fate = Fate.ABORTED
         try:
             for _ in range(self._chance.randint(1, 3)):
                 self._write(producer, written)
@@ -170,11 +174,12 @@ class TopicWriter:
             if end > 0.8:
                 assert producer.flush(LIMIT_SECONDS) == 0
         except KafkaException as error:
+            fate = Fate.UNKNOWN  # an answer to a commit may be lost
             self._give_up(producer, error)
         if end > 0.95 or not _is_aborted(producer):  # a new producer fences this one
             self._transactional = self._new_transactional()
             self._transactional.init_transactions(LIMIT_SECONDS)
-        self._sent.settle(written, Fate.ABORTED)
+        self._sent.settle(written, fate)
 
     def _give_up(self, producer: Producer, error: KafkaException) -> None:
         """Note why a transaction must be aborted. Raises KafkaException if that is not the case."""

@@ -9,13 +9,13 @@ the producers were told and with what a consumer reads, the replayed topics with
 `ODRADEK_TEST_MINUTES` says how long lives follow each other, `ODRADEK_TEST_SEED` which ones.
 """
 
+import itertools
 import random
 import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -78,7 +78,7 @@ def test_each_record_is_archived_and_replayed_as_it_was_sent(tmp_path: Path) -> 
     if not LONG:
         pytest.skip("only with ODRADEK_TEST_LENGTH=long")
     deadline = time.monotonic() + 60 * MINUTES
-    for number in count():
+    for number in itertools.count():
         if time.monotonic() > deadline:
             break
         life = Life(tmp_path / str(number), random.Random(f"{SEED}-{number}"))
@@ -423,27 +423,45 @@ class Life:
             return None
         contents = archive_contents(self._archive)
         assert contents.twice == []
-        for place in {*contents.rows, *contents.covered}:
+        places = {*contents.rows, *contents.covered}
+        if self._committed_only:
+            covered = contents.covered
+            self._resolve(
+                {each: self._held(each, contents, covered.get(each, ())) for each in places}
+            )
+        for place in places:
             self._check_place(place, contents, contents.covered.get(place, ()))
         return contents
+
+    def _resolve(self, held: Mapping[Place, Held]) -> None:
+        """Decide transactions of unknown fate: all of one is there, or nothing."""
+        cleaned = {
+            place: Held(each.rows) for place, each in held.items() if place.topic == "cleaned"
+        }
+        faults = self.sent.resolve({**held, **cleaned})
+        assert not faults, "\n".join(faults)
+
+    def _held(self, place: Place, contents: ArchiveContents, covered: Sequence[Span]) -> Held:
+        removed = [Span(offset, offset + 1) for where, offset in self._removed if where == place]
+        lost = [*contents.lost.get(place, ()), *merge_spans(removed)]
+        return Held(contents.rows.get(place, {}), covered, lost)
 
     def _check_place(
         self, place: Place, contents: ArchiveContents, covered: Sequence[Span]
     ) -> None:
-        rows, lost = contents.rows.get(place, {}), contents.lost.get(place, ())
-        again = [offset for offset in rows if (place, offset) in self._removed]
+        held, lost = self._held(place, contents, covered), contents.lost.get(place, ())
+        again = [offset for offset in held.rows if (place, offset) in self._removed]
         assert again == [], f"{place}: offsets {again} are there again"
-        removed = [Span(offset, offset + 1) for where, offset in self._removed if where == place]
-        held = Held(rows, covered, [*lost, *merge_spans(removed)])
-        is_cleaned = place.topic == "cleaned"
-        faults = self.sent.faults(
-            place, held, committed_only=self._committed_only, compacted=is_cleaned
-        )
-        assert list(faults)[:10] == []
+        self._check_faults(place, held, committed_only=self._committed_only)
         if lost:
             assert place.topic == "short"
-            first = log_start(self._broker.bootstrap, place.topic, place.partition)
-            assert max(span.end for span in lost) <= first
+            assert max(span.end for span in lost) <= self._log_start(place)
+
+    def _check_faults(self, place: Place, held: Held, *, committed_only: bool) -> None:
+        is_cleaned = place.topic == "cleaned"
+        faults = self.sent.faults(place, held, committed_only=committed_only, compacted=is_cleaned)
+        found = [*itertools.islice(faults, 10)]
+        assert not found, "\n".join(found)
 
     def finish(self) -> None:
         """All is decided, archived and replayed, and compared to the last record."""
@@ -457,31 +475,50 @@ class Life:
             self._check_tables(tables.wait(), is_killed=False)
         assert self.sent.failures == []
         self._check_archive(self._start("archive", "--until-end").wait())
+        committed = {name: self._consumed(name, committed_only=True) for name in self._partitions}
+        readable = {
+            place: Held(rows, [Span(self._log_start(place), 2**62)])
+            for found in committed.values()
+            for place, rows in found.items()
+        }
+        self._resolve(readable)
+        for place, held in readable.items():
+            self._check_faults(place, held, committed_only=True)
         contents = self.check()
         assert contents is not None
-        for name, partitions in self._partitions.items():
-            self._check_topic(name, partitions, contents)
+        for name, found in committed.items():
+            if not self._committed_only:
+                found = self._consumed(name, committed_only=False)
+            self._check_topic(name, found, contents)
             self._replay(name, is_last=True)
         self._check_notes(contents)
 
-    def _check_topic(self, name: str, partitions: int, contents: ArchiveContents) -> None:
+    def _consumed(self, name: str, *, committed_only: bool) -> Mapping[Place, Rows]:
+        """What a consumer reads of a topic in which nobody writes any more."""
+        partitions = self._partitions[name]
+        found = consumed(self._broker.bootstrap, name, partitions, committed_only=committed_only)
+        return {Place(name, self._ids[name][-1], each): rows for each, rows in found.items()}
+
+    def _log_start(self, place: Place) -> int:
+        return log_start(self._broker.bootstrap, place.topic, place.partition)
+
+    def _check_topic(
+        self, name: str, found: Mapping[Place, Rows], contents: ArchiveContents
+    ) -> None:
         """Whether the archive has all of a topic, as a consumer reads it."""
-        bootstrap = self._broker.bootstrap
-        found = consumed(bootstrap, name, partitions, committed_only=self._committed_only)
-        for partition, there in found.items():
-            place = Place(name, self._ids[name][-1], partition)
+        for place, there in found.items():
             # What was deleted before the partition was archived at all is not lost.
             begins = next((span.start for span in contents.covered.get(place, ())), 0)
             assert begins <= self._deleted_before.get(place, 0), place
             self._check_place(place, contents, [Span(begins, 2**62)])
             rows = contents.rows.get(place, {})
             wrong = {
-                offset: (row, rows.get(offset))
+                offset: (row, rows.get(offset), self.sent.fate(place, row.content))
                 for offset, row in there.items()
                 if (place, offset) not in self._removed and rows.get(offset) != row
             }
-            assert wrong == {}, place
-            first = log_start(bootstrap, name, partition)
+            assert not wrong, f"{place}: {wrong}"
+            first = self._log_start(place)
             unknown = [each for each in rows if each >= first and each not in there]
             assert name == "cleaned" or unknown == [], place
 

@@ -50,7 +50,7 @@ def test_the_error_names_the_reason_and_what_is_written_can_be_kept(bootstrap: s
         write_rows(write_options(given), task, [rows("b")])
     kept = write_options({**given, "changedRows": "keep-written"})
     write_rows(kept, task, [rows("b")])
-    with pytest.raises(WriteError, match="the same: the query is not deterministic"):
+    with pytest.raises(WriteError, match="the same: the batch is divided into different tasks"):
         write_rows(kept, task, [rows("b", "c")])
     write_rows(kept, TaskName("compacted", 0, 8), [rows("c")])
     assert written(bootstrap) == [b"a", b"b", b"c"]

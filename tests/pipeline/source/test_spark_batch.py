@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from odradek.pipeline import register
 from odradek.storage.log import PartitionLog
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
@@ -232,6 +233,16 @@ def random_condition(rng: random.Random) -> tuple[str, Callable[[Row], bool]]:
 def spark_time(stamp_ms: int) -> str:
     seconds, ms = divmod(stamp_ms, 1000)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{ms:03}Z"
+
+
+def test_two_sessions_of_a_program_register_the_data_source(
+    spark: "SparkSession", broker: BrokerProcess, written: list[Row]
+) -> None:
+    other = spark.newSession()
+    for each in (other, spark):
+        register(each)
+        options = {"path": str(broker.data), "subscribe": TOPIC}
+        assert each.read.format("odradek").options(**options).load().count() == len(written)
 
 
 def test_a_schema_chooses_the_columns(read: Read, written: list[Row]) -> None:
