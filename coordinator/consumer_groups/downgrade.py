@@ -31,6 +31,7 @@ from odradek.coordinator.classic_groups.records import generation_value, group_r
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
@@ -141,14 +142,16 @@ class Downgrades:
         """
         group = draft.group
         try:
-            classic = _classic_group(group, remaining.values(), draft.now)
+            classic = _classic_group(group, remaining.values(), draft.now, draft.step)
             assignments = {
                 member.member_id: assignment_bytes(
                     group.target(target_id),
                     metadata_of(member.protocols, classic.protocol_name),
                     self._topics,
                 )
-                for target_id, member in zip(remaining, classic.members.values(), strict=True)
+                for target_id, member in stepping(
+                    zip(remaining, classic.members.values(), strict=True), draft.step
+                )
             }
         except (NoCommonProtocolError, DecodeError) as error:
             logger.warning("group %s stays a consumer group: %s", group.group_id, error)
@@ -185,14 +188,14 @@ class Downgrades:
 
 
 def _classic_group(
-    group: ConsumerGroup, members: Iterable[ConsumerMember], now: Now
+    group: ConsumerGroup, members: Iterable[ConsumerMember], now: Now, step: Step
 ) -> ClassicGroup:
     """Return a classic group of these members, without assignments. Its record is made from it.
 
     Raises NoCommonProtocolError.
     """
     classic = ClassicGroup(group.group_id, now.wall_ms, partition=group.partition)
-    for member in members:
+    for member in stepping(members, step):
         classic.add(_classic_member(member))
     offered = names_of(next(iter(classic.members.values())).protocols)
     if not classic.roster.support_one_of(offered):

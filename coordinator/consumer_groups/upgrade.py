@@ -32,6 +32,7 @@ from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
@@ -69,7 +70,7 @@ class Upgrades:
         self._configs = configs
         self._deadlines = deadlines
 
-    def convert(self, group: ClassicGroup, now: Now) -> ConsumerDraft:
+    def convert(self, group: ClassicGroup, now: Now, step: Step) -> ConsumerDraft:
         """Return a draft about the new consumer group, with the records that create it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the group cannot be upgraded; UNKNOWN_SERVER_ERROR
@@ -77,16 +78,16 @@ class Upgrades:
         """
         self._check(group)
         try:
-            members = self._members(group)
+            members = self._members(group, step)
         except DecodeError as error:
             raise _refusal(group, f"the metadata of a member cannot be decoded: {error}") from error
         except CustomAssignorError as error:
             raise _refusal(
                 group, f"an unsupported custom assignor is in use ({error}); use a default one"
             ) from error
-        _check_owners(group, members)
-        records = list(self._records(group, members))
-        draft = ConsumerDraft(_replay_records(group, records), now)
+        _check_owners(group, members, step)
+        records = list(stepping(self._records(group, members), step))
+        draft = ConsumerDraft(_replay_records(group, records, step), now, step)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))
@@ -105,12 +106,13 @@ class Upgrades:
 
     # -- the new group -----------------------------------------------------------------------------
 
-    def _members(self, group: ClassicGroup) -> list[ConsumerMember]:
+    def _members(self, group: ClassicGroup, step: Step) -> list[ConsumerMember]:
         """Raises DecodeError, CustomAssignorError."""
         if not group.members:
             return []
         name = _common_protocol(group)
-        return [self._member(group, member, name) for member in group.members.values()]
+        members = stepping(group.members.values(), step)
+        return [self._member(group, member, name) for member in members]
 
     def _member(self, group: ClassicGroup, member: ClassicMember, name: str) -> ConsumerMember:
         epoch = group.generation_id
@@ -182,13 +184,13 @@ def _common_protocol(group: ClassicGroup) -> str:
     return group.roster.elected_protocol()
 
 
-def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:
+def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember], step: Step) -> None:
     """Check that each partition has one owner, which a classic leader does not guarantee.
 
     Raises ApiError UNKNOWN_SERVER_ERROR.
     """
     owners: dict[tuple[bytes, int], str] = {}
-    for member in members:
+    for member in stepping(members, step):
         for topic_id, partitions in member.assigned.items():
             for partition in partitions:
                 other = owners.setdefault((topic_id, partition), member.member_id)
@@ -200,10 +202,12 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> Non
                     )
 
 
-def _replay_records(group: ClassicGroup, records: Sequence[JournalRecord]) -> ConsumerGroup:
+def _replay_records(
+    group: ClassicGroup, records: Sequence[JournalRecord], step: Step
+) -> ConsumerGroup:
     """Return the group that the records create. The draft reads it; it is then dropped."""
     groups: dict[str, ConsumerGroup] = {}
-    for record in records:
+    for record in stepping(records, step):
         replay(groups, record.key, record.value, partition=group.partition)
     return groups[group.group_id]
 

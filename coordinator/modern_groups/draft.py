@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 
 from .group import EpochGroup
@@ -43,17 +44,26 @@ class Draft(Generic[G]):
         "group_id",
         "now",
         "records",
+        "step",
         "then",
         "topics_checked_offset",
     )
 
     def __init__(
-        self, group: G, now: Now, epoch_record: Callable[[str, int, int], JournalRecord]
+        self,
+        group: G,
+        now: Now,
+        epoch_record: Callable[[str, int, int], JournalRecord],
+        step: Step = no_step,
     ) -> None:
-        """`epoch_record` makes the record of a group id, its epoch, and its metadata hash."""
+        """`epoch_record` makes the record of a group id, its epoch, and its metadata hash.
+
+        `step`: what a decision that takes long calls again and again, see group_decisions.py.
+        """
         self.group = group
         self.group_id = group.group_id
         self.now = now
+        self.step = step
         self.epoch = group.epoch
         """The group epoch after this decision."""
         self.records: list[JournalRecord] = []

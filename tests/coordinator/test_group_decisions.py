@@ -33,19 +33,20 @@ class Decided:
         self.group = self.shard.state.groups[GROUP] = StreamsGroup(GROUP)
         self.done: list[str] = []
         runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        self._clock = groups.loop.clock
         self._decisions = GroupDecisions(
-            groups.coordinator.alarm, GroupSlices(runner), groups.loop.clock
+            groups.coordinator.shards, groups.coordinator.alarm, GroupSlices(runner), self._clock
         )
 
     def begin(self, name: str, steps: int, before_end: Callable[[], None] = lambda: None) -> object:
-        def decide(_now: Now, step: Step) -> tuple[GroupShard, Outcome[DraftResult[str]]]:
+        def decide(_shard: GroupShard, _now: Now, step: Step) -> Outcome[DraftResult[str]]:
             for _ in range(steps):
                 step()
             self.done.append(name)
             before_end()
-            return self.shard, Outcome(reply=DraftResult(GROUP, name))
+            return Outcome(reply=DraftResult(GROUP, name))
 
-        return self._decisions.decide(GROUP, lambda: self.shard, decide)
+        return self._decisions.decide(self.shard, GROUP, decide, self._clock())
 
     def change_group(self) -> None:
         self.group.changes += 1

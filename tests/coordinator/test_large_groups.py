@@ -1,0 +1,148 @@
+"""Decisions about groups of thousands of members give way while they are made.
+
+The CPU time between two steps is measured, because in each step other requests may be served.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from odradek.coordinator.any_group.caller import Caller
+from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings, ShareGroupSettings
+from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.support.groups import GROUP, SESSION_MS, Groups, subscription
+from tests.support.heartbeats import Heartbeats
+from tests.support.metadata import Metadata
+from tests.support.stretches import MeasuredSlicer, Stretches, result_of
+from tests.support.turns import TURN_MS
+
+MEMBERS = 4_000
+PARTITIONS = 3_001
+INTERVAL_MS = 1_000
+# A stretch that was long is measured again: the first one may have compiled a codec.
+ATTEMPTS = 3
+TOPIC, OTHER = "topic", "other"
+
+
+class Large:
+    """A coordinator with a group of many members."""
+
+    def __init__(self) -> None:
+        metadata = Metadata()
+        self.slicer = MeasuredSlicer()
+        groups = Groups(
+            metadata=metadata.state,
+            consumer_configs=ConsumerGroupConfigs(
+                ConsumerGroupSettings(assignment_interval_ms=INTERVAL_MS)
+            ),
+            share_configs=ShareGroupConfigs(
+                ShareGroupSettings(assignment_interval_ms=INTERVAL_MS, max_size=2 * MEMBERS)
+            ),
+            slicer=self.slicer,
+        )
+        self.beats = Heartbeats(groups=groups, metadata=metadata)
+        self.beats.topic(TOPIC, PARTITIONS)
+        self.beats.topic(OTHER, 1)
+
+    def fill(self, **words: Any) -> None:
+        """Have consumers join. The next decision computes the targets of all but the first one."""
+        for number in range(MEMBERS):
+            self.beats.join(member_id(number), TOPIC, **words)
+        self.pass_interval()
+
+    def fill_share(self) -> None:
+        """As `fill`, for a share group."""
+        for number in range(MEMBERS):
+            share_join(self, number)
+        self.beats.advance(0)  # the states of the partitions are created
+        self.pass_interval()
+
+    def pass_interval(self) -> None:
+        """Let the assignment interval pass, without a turn of the loop."""
+        self.beats.loop.now_ms += INTERVAL_MS
+
+    def longest_ms(self, send: Callable[["Large"], Any]) -> float:
+        """The longest stretch of a request."""
+        self.slicer.stretches = stretches = Stretches()
+        response = result_of(send(self))
+        found = stretches.longest_ms()
+        self.slicer.stretches = None
+        assert response.error_code == 0, response
+        self.pass_interval()
+        return found
+
+
+def member_id(number: int) -> str:
+    return f"member-{number:05}"
+
+
+def share_join(large: Large, number: int, topic: str = TOPIC) -> Any:
+    request = ShareGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id=member_id(number),
+        member_epoch=0,
+        subscribed_topic_names=[topic],
+    )
+    caller = Caller("client", "/127.0.0.1", 1)
+    return large.beats.groups.coordinator.members.share_group_heartbeat(request, caller)
+
+
+def classic_join(large: Large) -> Any:
+    members, protocols = large.beats.groups.coordinator.members, {"range": subscription(TOPIC)}
+    request = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=SESSION_MS,
+        member_id="classic",
+        protocol_type="consumer",
+        protocols=[
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in protocols.items()
+        ],
+    )
+    return members.join_group(request, Caller("client", "/127.0.0.1", 9))
+
+
+# The requests about a group, in this order: the first one computes the targets of all members.
+CONSUMER_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
+    "the first targets": lambda large: large.beats.join("first", TOPIC),
+    "a join": lambda large: large.beats.join("a", TOPIC),
+    "a join with another subscription": lambda large: large.beats.join("b", TOPIC, OTHER),
+    "a join of a classic member": classic_join,
+    "a leave": lambda large: large.beats.beat(member_id(1), -1),
+    "a heartbeat after a leave": lambda large: large.beats.join(member_id(2), TOPIC),
+    "a join by regex": lambda large: large.beats.join("c", regex=f"{TOPIC}|{OTHER}"),
+}
+SHARE_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
+    "the first targets": lambda large: share_join(large, MEMBERS),
+    "a join": lambda large: share_join(large, MEMBERS + 1),
+    "a join with another subscription": lambda large: share_join(large, MEMBERS + 2, OTHER),
+}
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_a_request_to_a_large_consumer_group_gives_way(assignor: str) -> None:
+    assert_short(lambda large: large.fill(server_assignor=assignor), CONSUMER_REQUESTS)
+
+
+def test_a_request_to_a_large_share_group_gives_way() -> None:
+    assert_short(Large.fill_share, SHARE_REQUESTS)
+
+
+def assert_short(
+    fill: Callable[[Large], None], requests: Mapping[str, Callable[[Large], Any]]
+) -> None:
+    longest = dict.fromkeys(requests, float("inf"))
+    for _ in range(ATTEMPTS):
+        large = Large()
+        fill(large)
+        for title, send in requests.items():
+            longest[title] = min(longest[title], large.longest_ms(send))
+        if max(longest.values()) <= TURN_MS:
+            break
+    long = {title: found for title, found in longest.items() if found > TURN_MS}
+    assert not long, "the longest stretches, in milliseconds of CPU"
