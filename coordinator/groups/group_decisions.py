@@ -6,7 +6,8 @@ which other requests are served. It is committed only if its group has not chang
 it is made again.
 
 While a group has such a decision, its other requests wait for it, as they wait in Kafka for the
-thread of their shard. So only deadlines change the group in between.
+thread of their shard. So only deadlines change the group in between. The records of a decision in
+slices are replayed into a copy of the group, which takes its place when they are written.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
-from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.outcome import JoinedRecord, Outcome
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -122,16 +123,23 @@ class GroupDecisions:
         async with lock:
             for _ in range(MAX_ATTEMPTS):
                 before = version_of(group_id, find)
-                decided = self._decided(find(), decide, step)
+                decided = self._decided(find(), group_id, decide, step)
                 if version_of(group_id, find) == before:
                     return self._commit(decided)
         text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
-    def _decided(self, shard: GroupShard, decide: Decide[R], step: Step) -> _Decided[R]:
+    def _decided(
+        self, shard: GroupShard, group_id: str, decide: Decide[R], step: Step
+    ) -> _Decided[R]:
         now = self.clock()
         outcome = decide(shard, now, step)
-        return _Decided(shard, outcome, now, shard.journal.prepare(outcome, now.wall_ms, step))
+        prepared = shard.journal.prepare(outcome, now.wall_ms, step)
+        if prepared is not None and len(prepared.joined) > FEW_RECORDS:
+            records = [joined.record for joined in prepared.joined]
+            replayed = shard.state.replayed(group_id, records, now.wall_ms, step)
+            prepared = Prepared([JoinedRecord(replayed, len(records))], prepared.batch)
+        return _Decided(shard, outcome, now, prepared)
 
     def _commit(self, decided: _Decided[R]) -> R:
         reply = commit(*decided)

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import pytest
-
 from odradek.coordinator.groups.group_decisions import Slicer, TakesLongError
 from odradek.coordinator.runtime.steps import Step, no_step
 from tests.support.turns import slowness
@@ -47,14 +45,27 @@ class MeasuredSlicer(Slicer):
         return work(self.stretches.step)
 
 
+class InSteps(Slicer):
+    """Has decisions made in steps, in which nothing else happens."""
+
+    def limited(self) -> Step:
+        return _give_up
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Any:
+        """Return the result itself. Raises as the work."""
+        return result_of(work(lambda: None))
+
+
 def result_of(reply: T | Coroutine[Any, Any, T]) -> T:
     """What a decision that waits for no other one has replied."""
     if not isinstance(reply, Coroutine):
         return reply
-    with pytest.raises(StopIteration) as end:
+    try:
         reply.send(None)
-    found: T = end.value.value
-    return found
+    except StopIteration as end:
+        found: T = end.value
+        return found
+    raise AssertionError("the decision waits")
 
 
 def _give_up() -> None:
