@@ -10,7 +10,9 @@ import pytest
 
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings, ShareGroupSettings
+from odradek.coordinator.consumer_groups.description import described as describe_consumers
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.share_groups.description import described as describe_share_group
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -116,12 +118,22 @@ CONSUMER_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "a join of a classic member": classic_join,
     "a leave": lambda large: large.beats.beat(member_id(1), -1),
     "a heartbeat after a leave": lambda large: large.beats.join(member_id(2), TOPIC),
+    "a description": lambda large: describe_consumers(
+        large.beats.group(), "uniform", large.beats.groups.topics.name_of, 0, large.slicer.step
+    ),
     "a join by regex": lambda large: large.beats.join("c", regex=f"{TOPIC}|{OTHER}"),
 }
 SHARE_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "the first targets": lambda large: share_join(large, MEMBERS),
     "a join": lambda large: share_join(large, MEMBERS + 1),
     "a join with another subscription": lambda large: share_join(large, MEMBERS + 2, OTHER),
+    "a description": lambda large: describe_share_group(
+        large.beats.groups.coordinator.admin.share_group(GROUP),
+        "simple",
+        large.beats.groups.topics.name_of,
+        0,
+        large.slicer.step,
+    ),
 }
 
 

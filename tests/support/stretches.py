@@ -40,9 +40,14 @@ class MeasuredSlicer(Slicer):
     def limited(self) -> Step:
         return no_step if self.stretches is None else _give_up
 
-    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+    @property
+    def step(self) -> Step:
+        """The step that is measured."""
         assert self.stretches is not None, "no decision takes long"
-        return work(self.stretches.step)
+        return self.stretches.step
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        return work(self.step)
 
 
 class InSteps(Slicer):
