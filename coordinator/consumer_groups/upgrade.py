@@ -22,7 +22,7 @@ Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGro
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
@@ -31,6 +31,7 @@ from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
@@ -64,11 +65,20 @@ class Upgrades:
     """Converts classic groups to consumer groups."""
 
     def __init__(
-        self, *, topics: ClusterTopics, configs: ConsumerGroupConfigs, deadlines: ConsumerDeadlines
+        self,
+        *,
+        topics: ClusterTopics,
+        configs: ConsumerGroupConfigs,
+        deadlines: ConsumerDeadlines,
+        has_member: Callable[[MemberKey], bool],
+        in_turns: InTurns,
     ) -> None:
+        """`has_member`: whether there is a consumer group with this member."""
         self._topics = topics
         self._configs = configs
         self._deadlines = deadlines
+        self._has_member = has_member
+        self._in_turns = in_turns
 
     def convert(self, group: ClassicGroup, now: Now, step: Step) -> ConsumerDraft:
         """Return a draft about the new consumer group, with the records that create it.
@@ -140,7 +150,7 @@ class Upgrades:
     ) -> Iterator[JournalRecord]:
         """The records of the new group, in Kafka's order."""
         group_id, epoch = group.group_id, group.generation_id
-        topics = frozenset[str]().union(*(member.subscribed_topics for member in members))
+        topics = frozenset[str]().union(*{member.subscribed_topics for member in members})
         yield from (subscription_record(group_id, member) for member in members)
         yield epoch_record(group_id, epoch, self._topics.group_hash(topics))
         for member in members:
@@ -153,14 +163,20 @@ class Upgrades:
 
     def _after_conversion(self, group: ClassicGroup, now: Now) -> None:
         """Answer the waiting requests of members, and start the sessions of all members."""
-        group.roster.refuse_all(REJOIN)
-        for member in group.members.values():
-            key = MemberKey(group.partition, group.group_id, member.member_id)
-            self._deadlines.sessions.schedule(key, now.timer_ms + member.session_timeout_ms)
         logger.info(
             "group %s: the classic group of generation %d is now a consumer group",
             group.group_id, group.generation_id,
         )  # fmt: skip
+        self._in_turns.run(self._move_members(group, now))
+
+    def _move_members(self, group: ClassicGroup, now: Now) -> Iterator[None]:
+        for member in list(group.members.values()):
+            group.roster.refuse(member, REJOIN)
+            key = MemberKey(group.partition, group.group_id, member.member_id)
+            if self._has_member(key):
+                at_ms = now.timer_ms + member.session_timeout_ms
+                self._deadlines.sessions.schedule_if_absent(key, at_ms)
+            yield
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:

@@ -27,6 +27,7 @@ from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
 from odradek.coordinator.consumer_groups.heartbeat_checks import check_heartbeat
 from odradek.coordinator.consumer_groups.leave import Answer, Departures
+from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.quiet_heartbeat import is_quiet
 from odradek.coordinator.consumer_groups.rebalance import Rebalance
 from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
@@ -37,6 +38,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
@@ -82,12 +84,14 @@ class ConsumerGroupService:
         self._clock = decisions.clock
         self._decisions = decisions
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
+        in_turns = InTurns(loop.call_soon)
         downgrades = Downgrades(
             topics=topics,
             configs=configs,
             deadlines=self.deadlines,
             classic_rebalance=classic_rebalance,
             find=lambda partition, group_id: shards.at(partition).state.classic_group(group_id),
+            in_turns=in_turns,
         )
         self.services = GroupServices(
             topics=topics,
@@ -102,7 +106,13 @@ class ConsumerGroupService:
             ),
             departures=Departures(topics, self.deadlines, downgrades.convert_after_departure),
         )
-        upgrades = Upgrades(topics=topics, configs=configs, deadlines=self.deadlines)
+        upgrades = Upgrades(
+            topics=topics,
+            configs=configs,
+            deadlines=self.deadlines,
+            has_member=lambda key: self._find(key) is not None,
+            in_turns=in_turns,
+        )
         self._heartbeats = ConsumerHeartbeats(
             self.services, new_member_id=new_member_id, upgrade=upgrades.convert
         )
@@ -204,12 +214,20 @@ class ConsumerGroupService:
         Returns when to try again, in timer time, if the removal could not be written.
         """
         shard = self._shards.at(key.partition)
-        group = shard.state.consumer_group(key.group_id)
-        member = group.members[key.member_id]
+        found = self._find(key)
+        if found is None:  # the group has just become a classic group
+            return None
+        group, member = found
         if epoch not in (None, member.member_epoch):
             return None
         removal = self.services.departures.remove(group, [member], now, None)
         return commit_fencing(shard, removal, key, deadline, now)
+
+    def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
+        """The member of this key, and its group. Raises ApiError if the shard is not served."""
+        group = self._shards.at(key.partition).state.find_consumer(key.group_id)
+        member = None if group is None else group.members.get(key.member_id)
+        return None if group is None or member is None else (group, member)
 
     # -- regular expressions -----------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
 from odradek.coordinator.runtime.outcome import JoinedRecord, Outcome
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, free
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -125,7 +125,11 @@ class GroupDecisions:
                 before = version_of(group_id, find)
                 decided = self._decided(find(), group_id, decide, step)
                 if version_of(group_id, find) == before:
-                    return self._commit(decided)
+                    reply = self._commit(decided)
+                    records = [*decided.outcome.records]
+                    del decided
+                    free(step, records)
+                    return reply
         text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
@@ -137,7 +141,8 @@ class GroupDecisions:
         prepared = shard.journal.prepare(outcome, now.wall_ms, step)
         if prepared is not None and len(prepared.joined) > FEW_RECORDS:
             records = [joined.record for joined in prepared.joined]
-            replayed = shard.state.replayed(group_id, records, now.wall_ms, step)
+            new_group = outcome.reply.new_group
+            replayed = shard.state.replayed(group_id, records, now.wall_ms, step, new_group)
             prepared = Prepared([JoinedRecord(replayed, len(records))], prepared.batch)
         return _Decided(shard, outcome, now, prepared)
 
@@ -158,7 +163,8 @@ def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
     if isinstance(group, EpochGroup):
         changes = group.changes
     elif isinstance(group, ClassicGroup):
-        changes = group.state, group.generation_id, group.subscribed_topics
+        roster = group.roster
+        changes = group.state, group.generation_id, group.subscribed_topics, roster, roster.changes
     return GroupVersion(shard, group, changes)
 
 

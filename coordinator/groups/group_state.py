@@ -61,8 +61,10 @@ class GroupState:
     Each group has the partition, so that its deadlines find this shard again.
     """
 
-    def __init__(self, partition: int = 0) -> None:
+    def __init__(self, partition: int = 0, step: Step = no_step) -> None:
+        """`step`: what the replay of a large record calls again and again."""
         self._partition = partition
+        self._step = step
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
@@ -73,17 +75,25 @@ class GroupState:
         self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
 
     def replayed(
-        self, group_id: str, records: Iterable[JournalRecord], timestamp_ms: int, step: Step
+        self,
+        group_id: str,
+        records: Iterable[JournalRecord],
+        timestamp_ms: int,
+        step: Step,
+        new_group: Group | None = None,
     ) -> JournalRecord:
         """Return a record in place of those of a decision about one group, which has no offsets.
 
-        `timestamp_ms` is that of their batch.
+        `timestamp_ms` is that of their batch. `new_group`: what is replayed into if they first
+        delete the group, and then create another one.
         """
-        scratch, context = GroupState(self._partition), ReplayContext(-1, timestamp_ms)
+        scratch, context = GroupState(self._partition, step), ReplayContext(-1, timestamp_ms)
         group = self.groups.get(group_id)
         if isinstance(group, EpochGroup):
             scratch.groups[group_id] = group.copy()
         for record in stepping(records, step):
+            if new_group is not None and group_id not in scratch.groups:
+                scratch.groups[group_id] = new_group
             scratch.replay(record, context)
         return JournalRecord(ReplayedGroup(group_id, scratch.groups.get(group_id)))
 
@@ -111,7 +121,7 @@ class GroupState:
         group = self.groups.get(key.group)
         if not isinstance(group, ClassicGroup):
             group = self.groups[key.group] = ClassicGroup(key.group, partition=self._partition)
-        group.replay(value)
+        group.replay(value, self._step)
 
     def _replay_consumer_group(
         self, key: Any, value: Message | None, context: ReplayContext

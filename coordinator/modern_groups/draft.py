@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
@@ -32,6 +33,8 @@ class DraftResult(Struct, Generic[R], frozen=True):
     reply: R
     topics_checked_offset: int | None = None
     """Metadata offset at which the group's topics were checked; None if they were not."""
+    new_group: Group | None = None
+    """What replaces the group, with its soft state; None if that is not planned."""
 
 
 class Draft(Generic[G]):
@@ -42,6 +45,7 @@ class Draft(Generic[G]):
         "epoch",
         "group",
         "group_id",
+        "new_group",
         "now",
         "records",
         "step",
@@ -70,6 +74,8 @@ class Draft(Generic[G]):
         self.then: list[Callable[[], None]] = []
         self.topics_checked_offset: int | None = None
         """Metadata offset at which the group's topics were checked; None if they were not."""
+        self.new_group: Group | None = None
+        """What replaces the group, with its soft state; None if that is not planned."""
         self._epoch_record = epoch_record
 
     def bump_epoch(self, metadata_hash: int, reason: str) -> None:
@@ -80,5 +86,5 @@ class Draft(Generic[G]):
 
     def outcome(self, reply: R) -> Outcome[DraftResult[R]]:
         """Return the outcome of the finished draft, with its reply."""
-        result = DraftResult(self.group_id, reply, self.topics_checked_offset)
+        result = DraftResult(self.group_id, reply, self.topics_checked_offset, self.new_group)
         return Outcome(reply=result, records=tuple(self.records), then=tuple(self.then))

@@ -10,6 +10,8 @@ from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS, GroupDecisions
 from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -102,6 +104,31 @@ async def test_a_decision_is_made_again_if_its_group_is_another_one(decided: Dec
             decided.shard.state.groups[GROUP] = StreamsGroup(GROUP)
 
     assert await reply_of(decided.begin("long", STEPS, replace_once)) == "long"
+    assert decided.done == ["long", "long"]
+
+
+async def test_a_decision_is_made_again_if_a_member_has_left_the_classic_group(
+    decided: Decided,
+) -> None:
+    group = decided.shard.state.groups[GROUP] = ClassicGroup(GROUP)
+    for member_id in ("stays", "leaves"):
+        group.add(
+            ClassicMember(
+                member_id=member_id,
+                group_instance_id=None,
+                client_id="client",
+                client_host="/127.0.0.1",
+                rebalance_timeout_ms=1_000,
+                session_timeout_ms=1_000,
+                protocol_type="consumer",
+                protocols=(("range", b""),),
+            )
+        )
+
+    def leave_once() -> None:
+        group.remove("leaves")
+
+    assert await reply_of(decided.begin("long", STEPS, leave_once)) == "long"
     assert decided.done == ["long", "long"]
 
 

@@ -3,6 +3,7 @@
 The CPU time between two steps is measured, because in each step other requests may be served.
 """
 
+import gc
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,12 +11,21 @@ import pytest
 
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings, ShareGroupSettings
+from odradek.coordinator.classic_groups.records import group_record
 from odradek.coordinator.consumer_groups.description import described as describe_consumers
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
+from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.share_groups.description import described as describe_share_group
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from odradek.protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
+from odradek.protocol.records.consumer_protocol import (
+    PROTOCOL_TYPE,
+    ConsumerProtocolAssignment,
+    ConsumerTopicPartitions,
+    encode_versioned,
+)
 from tests.support.groups import GROUP, SESSION_MS, Groups, subscription
 from tests.support.heartbeats import Heartbeats
 from tests.support.metadata import Metadata
@@ -23,6 +33,7 @@ from tests.support.stretches import MeasuredSlicer, Stretches, result_of
 
 MEMBERS = 4_000
 PARTITIONS = 3_001
+CLASSIC_MEMBERS = 2_000
 INTERVAL_MS = 1_000
 # A stretch that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 3
@@ -64,19 +75,55 @@ class Large:
         self.beats.advance(0)  # the states of the partitions are created
         self.pass_interval()
 
+    def fill_classic(self) -> None:
+        """Have a stable group of members of the classic protocol."""
+        members = [
+            GroupMemberMetadata(
+                member_id=member_id(number),
+                client_id="client",
+                client_host="/127.0.0.1",
+                rebalance_timeout=SESSION_MS,
+                session_timeout=SESSION_MS,
+                subscription=subscription(TOPIC),
+                assignment=assignment(number),
+            )
+            for number in range(CLASSIC_MEMBERS)
+        ]
+        value = GroupMetadataValue(
+            protocol_type=PROTOCOL_TYPE,
+            generation=1,
+            protocol="range",
+            leader=member_id(0),
+            current_state_timestamp=0,
+            members=members,
+        )
+        record = group_record(GROUP, value)
+        shard = self.beats.groups.coordinator.shards.of(GROUP)
+        shard.journal.commit(Outcome(reply=None, records=(record,)), 0)
+
     def pass_interval(self) -> None:
         """Let the assignment interval pass, without a turn of the loop."""
         self.beats.loop.now_ms += INTERVAL_MS
 
     def longest_ms(self, send: Callable[["Large"], Any]) -> float:
-        """The longest stretch of a request."""
-        self.slicer.stretches = stretches = Stretches()
-        response = result_of(send(self))
-        found = stretches.longest_ms()
-        self.slicer.stretches = None
+        """The longest stretch of a request, without garbage collections."""
+        gc.disable()
+        try:
+            self.slicer.stretches = stretches = Stretches()
+            response = result_of(send(self))
+            found = stretches.longest_ms()
+        finally:
+            gc.enable()
+            self.slicer.stretches = None
         assert response.error_code == 0, response
         self.pass_interval()
         return found
+
+
+def assignment(number: int) -> bytes:
+    """What a leader assigns: one partition."""
+    partitions = [ConsumerTopicPartitions(topic=TOPIC, partitions=[number])]
+    return encode_versioned(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
 
 
 def member_id(number: int) -> str:
@@ -135,6 +182,10 @@ SHARE_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
         large.slicer.step,
     ),
 }
+CLASSIC_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
+    "an upgrade": lambda large: large.beats.join("consumer", TOPIC),
+    "a downgrade": lambda large: large.beats.beat("consumer", -1),
+}
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
@@ -144,6 +195,23 @@ def test_a_request_to_a_large_consumer_group_gives_way(assignor: str) -> None:
 
 def test_a_request_to_a_large_share_group_gives_way() -> None:
     assert_short(Large.fill_share, SHARE_REQUESTS)
+
+
+def test_the_conversion_of_a_large_group_gives_way() -> None:
+    assert_short(Large.fill_classic, CLASSIC_REQUESTS)
+
+
+def test_all_members_have_sessions_after_the_conversion_of_a_large_group() -> None:
+    large = Large()
+    large.fill_classic()
+    large.slicer.stretches = Stretches()
+    for request in CLASSIC_REQUESTS.values():
+        result_of(request(large))
+    large.beats.advance(0)
+    members = large.beats.groups.group().members
+    assert len(members) == CLASSIC_MEMBERS
+    large.beats.advance(SESSION_MS + 1)
+    assert not members, "their sessions have ended"
 
 
 def assert_short(
