@@ -65,7 +65,7 @@ REASONS = {
         coordinator/consumer_groups/rebalance.py: update_target
         coordinator/groups/group_admin.py: _delete
         coordinator/metadata/metadata_snapshot.py: build
-        coordinator/groups/group_decisions.py: _decided
+        coordinator/groups/group_decisions.py: _decided decide
         coordinator/groups/modern_group_commits.py: commit
         coordinator/groups/offset_requests.py: _record
         coordinator/groups/offset_retention.py: _delete

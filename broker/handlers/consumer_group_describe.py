@@ -32,6 +32,7 @@ def handle(
                 default_assignor,
                 broker.find_topic_name,
                 operations,
+                context.step,
             ),
             topics_of=assigned_topics,
             refuse=group_with_error,

@@ -5,6 +5,8 @@ and leaves (KIP-848). The response never waits for other members.
 v1 adds subscriptions by a regular expression, and requires that the client generates its member
 id."""
 
+from collections.abc import Awaitable
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.caller import Caller
@@ -17,7 +19,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 
 def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse:
+) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
     if not context.broker.coordinators.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
@@ -26,7 +28,7 @@ def handle(
         )
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    for name in dict.fromkeys(request.subscribed_topic_names or ()):
+    for name in context.sliced(dict.fromkeys(request.subscribed_topic_names or ())):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(

@@ -31,6 +31,7 @@ def handle(
                 SimpleAssignor.name,
                 broker.find_topic_name,
                 operations,
+                context.step,
             ),
             topics_of=assigned_topics,
             refuse=group_with_error,

@@ -4,6 +4,8 @@ With this request, a member of a share group joins, reports its subscription, ge
 and leaves (KIP-932). The response never waits for other members. Partitions that the group has not
 read yet come with a later heartbeat, when their state is stored."""
 
+from collections.abc import Awaitable
+
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.caller import Caller
@@ -16,12 +18,12 @@ from odradek.protocol.messages.share_group_heartbeat import (
 
 def handle(
     context: RequestContext, request: ShareGroupHeartbeatRequest
-) -> ShareGroupHeartbeatResponse:
+) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
     if not context.broker.coordinators.serves_share_groups:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    for name in dict.fromkeys(request.subscribed_topic_names or ()):
+    for name in context.sliced(dict.fromkeys(request.subscribed_topic_names or ())):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)

@@ -34,6 +34,7 @@ def handle(
             describe=lambda group_id, operations: described(
                 broker.coordinators.groups.admin.streams_group(group_id),
                 operations,
+                context.step,
                 wants_readable_topology=request.include_topology_description,
             ),
             topics_of=topics_of,

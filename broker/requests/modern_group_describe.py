@@ -67,7 +67,7 @@ def describe_groups(
         except ApiError as error:
             not_found = error.code is ErrorCode.GROUP_ID_NOT_FOUND
             return refuse(group_id, error.code, error.message if not_found else None)
-        for name in context.sliced(dict.fromkeys(topics_of(description))):
+        for name in context.sliced(dict.fromkeys(context.sliced(topics_of(description)))):
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
                 return refuse(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_refused_text)
         return description

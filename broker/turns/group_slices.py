@@ -20,16 +20,17 @@ class GroupSlices:
 
     def __init__(self, runner: SliceRunner) -> None:
         self._runner = runner
+        self._ends_s = 0.0  # of the work that runs at once; there is one at a time
+        self._bound_limit = self._limit
 
     def limited(self) -> Step:
         """Return a step that raises TakesLongError when the time for work at once is over."""
-        ends_s = monotonic() + AT_ONCE_S
+        self._ends_s = monotonic() + AT_ONCE_S
+        return self._bound_limit
 
-        def step() -> None:
-            if monotonic() >= ends_s:
-                raise TakesLongError
-
-        return step
+    def _limit(self) -> None:
+        if monotonic() >= self._ends_s:
+            raise TakesLongError
 
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
         """Begin work that gives way at its steps."""

@@ -8,7 +8,7 @@ epochs, owned partitions or time: the group moves each member from its old targe
 
 All mappings are treated as immutable. An assignor never changes its input. For a member whose
 target is unchanged it returns the same object (`is`), so that the group need not compare targets
-and writes no record.
+and writes no record. It calls a step again and again, in which other requests may be served.
 
 Kafka: the package coordinator.group.api.assignor, and GroupSpecImpl.
 """
@@ -19,6 +19,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.errors import ApiError, ErrorCode
 
 Assignment = Mapping[bytes, frozenset[int]]
@@ -75,5 +76,7 @@ class Assignor(Protocol):
     name: str
     """The name that clients send in ConsumerGroupHeartbeat."""
 
-    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    def assign(
+        self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
+    ) -> dict[str, Assignment]:
         """Return the new target of every member, possibly NOTHING. Raises AssignorError."""

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from odradek.coordinator.java.java_hash import java_order
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 
@@ -31,20 +32,26 @@ class RangeAssignor:
 
     name = "range"
 
-    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    def assign(
+        self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
+    ) -> dict[str, Assignment]:
         """Return the new target of every member. Raises AssignorError for an unknown topic."""
         targets: dict[str, _Target] = {}
         takers: defaultdict[bytes, list[_Target]] = defaultdict(list)
-        for member in sorted(spec.members.values(), key=_sort_key):
+        members = list(spec.members.values())
+        keys = [_sort_key(member) for member in stepping(members, step)]
+        for index in stepping(sorted(range(len(members)), key=keys.__getitem__), step):
+            member = members[index]
             target = targets[member.member_id] = {}
-            for topic_id in member.subscribed_topic_ids:
+            for topic_id in stepping(member.subscribed_topic_ids, step):
                 takers[topic_id].append(target)
         for topic_id in sorted(takers):
             runs = _runs(_partition_count(topics, topic_id), len(takers[topic_id]))
-            for target, run in zip(takers[topic_id], runs, strict=False):
+            for target, run in stepping(zip(takers[topic_id], runs, strict=False), step):
                 target[topic_id] = run
         return {
-            member_id: _unless_equal(targets[member_id], spec, member_id) for member_id in targets
+            member_id: _unless_equal(targets[member_id], spec, member_id)
+            for member_id in stepping(targets, step)
         }
 
 

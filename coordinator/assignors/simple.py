@@ -16,6 +16,8 @@ Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+
 from .assignment import NOTHING, Assignment, GroupSpec, MemberSpec, TopicsView
 from .uniform_homogeneous import partition_count
 
@@ -29,63 +31,78 @@ class SimpleAssignor:
 
     name = "simple"
 
-    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    def assign(
+        self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
+    ) -> dict[str, Assignment]:
         """Return the new target of every member. Raises AssignorError for an unknown topic."""
         members = [spec.members[member_id] for member_id in sorted(spec.members)]
-        subscribed = sorted(frozenset[bytes]().union(*(m.subscribed_topic_ids for m in members)))
-        by_topic = {id_: list(_assignable(spec, topics, id_)) for id_ in subscribed}
+        # Most members have the same subscription.
+        distinct = {member.subscribed_topic_ids for member in stepping(members, step)}
+        subscribed = sorted(frozenset[bytes]().union(*distinct))
+        by_topic = {
+            topic_id: list(_assignable(spec, topics, topic_id, step))
+            for topic_id in stepping(subscribed, step)
+        }
         reads: _Reads = {member.member_id: set() for member in members}
         if spec.is_homogeneous:
-            _share(members, [one for some in by_topic.values() for one in some], reads)
+            _share(members, [one for some in by_topic.values() for one in some], reads, step)
         else:
             for topic_id, partitions in by_topic.items():
                 readers = [m for m in members if topic_id in m.subscribed_topic_ids]
-                _share(readers, partitions, reads)
-        return {member.member_id: _target(member, reads[member.member_id]) for member in members}
+                _share(readers, partitions, reads, step)
+        return {
+            member.member_id: _target(member, reads[member.member_id])
+            for member in stepping(members, step)
+        }
 
 
-def _assignable(spec: GroupSpec, topics: TopicsView, topic_id: bytes) -> Iterator[_Partition]:
+def _assignable(
+    spec: GroupSpec, topics: TopicsView, topic_id: bytes, step: Step
+) -> Iterator[_Partition]:
     every = range(partition_count(topics, topic_id))
     allowed = every if spec.assignable is None else spec.assignable.get(topic_id, ())
-    return ((topic_id, partition) for partition in every if partition in allowed)
+    return ((topic_id, partition) for partition in stepping(every, step) if partition in allowed)
 
 
-def _share(members: Sequence[MemberSpec], partitions: Sequence[_Partition], reads: _Reads) -> None:
+def _share(
+    members: Sequence[MemberSpec], partitions: Sequence[_Partition], reads: _Reads, step: Step
+) -> None:
     """Add to `reads` which member reads which of these partitions."""
     if not members or not partitions:
         return
     sharing = -(-len(members) // len(partitions))  # rounded up
-    loads = _loads(members, sharing * len(partitions))
-    readers = _keep(members, partitions, loads, sharing)
-    _fill(readers, loads, sharing)
-    for partition, member_ids in readers.items():
+    loads = _loads(members, sharing * len(partitions), step)
+    readers = _keep(members, partitions, loads, sharing, step)
+    _fill(readers, loads, sharing, step)
+    for partition, member_ids in stepping(readers.items(), step):
         for member_id in member_ids:
             reads[member_id].add(partition)
 
 
-def _loads(members: Sequence[MemberSpec], total: int) -> dict[str, int]:
+def _loads(members: Sequence[MemberSpec], total: int, step: Step) -> dict[str, int]:
     """The number of partitions of each member: `total`, divided evenly, the larger ones spread."""
     count = len(members)
-    sums = [-(-total * index // count) for index in range(count + 1)]  # rounded up
+    sums = [-(-total * index // count) for index in stepping(range(count + 1), step)]  # rounded up
     return {
         member.member_id: after - before
-        for member, (before, after) in zip(members, pairwise(sums), strict=True)
+        for member, (before, after) in stepping(zip(members, pairwise(sums), strict=True), step)
     }
 
 
 def _keep(
     members: Iterable[MemberSpec],
-    partitions: Iterable[_Partition],
+    partitions: Sequence[_Partition],
     loads: dict[str, int],
     sharing: int,
+    step: Step,
 ) -> _Readers:
     """Return the readers that each partition keeps. `loads` becomes the room that is left."""
-    readers: _Readers = {partition: [] for partition in partitions}
-    topic_ids = {topic_id for topic_id, _ in readers}
-    for member in members:
+    readers: _Readers = {partition: [] for partition in stepping(partitions, step)}
+    topic_ids = {topic_id for topic_id, _ in stepping(partitions, step)}
+    for member in stepping(members, step):
         member_id = member.member_id
         for topic_id in sorted(topic_ids & member.assignment.keys()):
-            for partition in sorted(member.assignment[topic_id]):
+            for partition in stepping(sorted(member.assignment[topic_id]), step):
                 kept = readers.get((topic_id, partition))
                 if kept is not None and loads[member_id] and len(kept) < sharing:
                     kept.append(member_id)
@@ -93,11 +110,11 @@ def _keep(
     return readers
 
 
-def _fill(readers: _Readers, room: Mapping[str, int], sharing: int) -> None:
+def _fill(readers: _Readers, room: Mapping[str, int], sharing: int, step: Step) -> None:
     """Give each partition readers, until it has `sharing` or no member with room is left."""
     left = dict(room)
     turn = [member_id for member_id, more in left.items() if more]
-    for member_ids in readers.values():
+    for member_ids in stepping(readers.values(), step):
         kept = set(member_ids)
         waiting = (member_id for member_id in turn if member_id not in kept)
         chosen = list(islice(waiting, sharing - len(member_ids)))

@@ -13,6 +13,8 @@ members and topics by id. The loads and the number of moved partitions are equal
 Kafka: UniformAssignor.
 """
 
+from odradek.coordinator.runtime.steps import Step, no_step
+
 from .assignment import Assignment, GroupSpec, TopicsView
 from .uniform_heterogeneous import HeterogeneousBuilder
 from .uniform_homogeneous import assign_homogeneous
@@ -23,10 +25,12 @@ class UniformAssignor:
 
     name = "uniform"
 
-    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    def assign(
+        self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
+    ) -> dict[str, Assignment]:
         """Return the new target of every member. Raises AssignorError for an unknown topic."""
         if not spec.members:
             return {}
         if spec.is_homogeneous:
-            return assign_homogeneous(spec, topics)
-        return HeterogeneousBuilder(spec, topics).build()
+            return assign_homogeneous(spec, topics, step)
+        return HeterogeneousBuilder(spec, topics, step).build()

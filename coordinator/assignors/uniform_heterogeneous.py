@@ -25,7 +25,9 @@ Kafka: UniformHeterogeneousAssignmentBuilder. Given the same order of members, t
 
 import struct
 from collections import defaultdict
+from collections.abc import Iterable
 
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
@@ -40,18 +42,19 @@ _UUID = struct.Struct(">qq")  # Java compares the halves of a Uuid as signed num
 class HeterogeneousBuilder:
     """Computes one assignment; call `build` once."""
 
-    def __init__(self, spec: GroupSpec, topics: TopicsView) -> None:
+    def __init__(self, spec: GroupSpec, topics: TopicsView, step: Step) -> None:
         """Raises AssignorError for an unknown topic."""
+        self._step = step
         self._members = [spec.members[member_id] for member_id in sorted(spec.members)]
         self._loads = [0] * len(self._members)
         self._touched: set[int] = set()
         self._subscribers: defaultdict[bytes, list[int]] = defaultdict(list)
         for index, member in enumerate(self._members):
-            for topic_id in member.subscribed_topic_ids:
+            for topic_id in stepping(member.subscribed_topic_ids, step):
                 self._subscribers[topic_id].append(index)
         self._owners = {
             topic_id: [_NO_OWNER] * partition_count(topics, topic_id)
-            for topic_id in sorted(self._subscribers)
+            for topic_id in stepping(sorted(self._subscribers), step)
         }
 
     def build(self) -> dict[str, Assignment]:
@@ -69,7 +72,7 @@ class HeterogeneousBuilder:
 
     def _keep_targets(self) -> None:
         for index, member in enumerate(self._members):
-            for topic_id, partitions in member.assignment.items():
+            for topic_id, partitions in stepping(member.assignment.items(), self._step):
                 if topic_id not in member.subscribed_topic_ids:
                     self._touched.add(index)
                     continue
@@ -88,7 +91,7 @@ class HeterogeneousBuilder:
         if _NO_OWNER not in owners:
             return
         takers = LeastLoadedFirst(self._by_load(topic_id), self._loads)
-        for partition, owner in enumerate(owners):
+        for partition, owner in enumerate(stepping(owners, self._step)):
             if owner == _NO_OWNER:
                 self._move(owners, partition, takers.take())
 
@@ -108,7 +111,7 @@ class HeterogeneousBuilder:
     def _balance(self, topic_ids: list[bytes]) -> None:
         last_moved: bytes | None = None
         for _ in range(MAX_ROUNDS):
-            for topic_id in topic_ids:
+            for topic_id in stepping(topic_ids, self._step):
                 if topic_id == last_moved:
                     return  # a whole round without a move
                 if self._balance_topic(topic_id) or last_moved is None:
@@ -120,12 +123,13 @@ class HeterogeneousBuilder:
         busiest_owner = max(map(self._loads.__getitem__, owners), default=0)
         if busiest_owner - min(map(self._loads.__getitem__, self._subscribers[topic_id])) <= 1:
             return False
-        held = _by_owner(owners)
+        held = _by_owner(stepping(owners, self._step))
         subscribers = self._by_load(topic_id)
         takers = LeastLoadedFirst(subscribers, self._loads)
         givers = MostLoadedFirst(subscribers, self._loads)
         has_moved = False
         while (giver := _next_giver(givers, held)) is not None:
+            self._step()
             taker = takers.take()
             if givers.level - takers.level <= 1:
                 break
@@ -136,11 +140,11 @@ class HeterogeneousBuilder:
     def _targets(self) -> dict[str, Assignment]:
         fresh: dict[int, dict[bytes, list[int]]] = {index: {} for index in self._touched}
         for topic_id, owners in self._owners.items():
-            for partition, owner in enumerate(owners):
+            for partition, owner in enumerate(stepping(owners, self._step)):
                 if owner in fresh:
                     fresh[owner].setdefault(topic_id, []).append(partition)
         targets = {member.member_id: member.assignment for member in self._members}
-        for index, topics in fresh.items():
+        for index, topics in stepping(fresh.items(), self._step):
             member = self._members[index]
             target = {topic_id: frozenset(topics[topic_id]) for topic_id in topics}
             if target != member.assignment:
@@ -148,7 +152,7 @@ class HeterogeneousBuilder:
         return targets
 
 
-def _by_owner(owners: list[int]) -> dict[int, list[int]]:
+def _by_owner(owners: Iterable[int]) -> dict[int, list[int]]:
     """Return the partitions by owner, ascending; the last ones move first."""
     held: dict[int, list[int]] = {}
     for partition, owner in enumerate(owners):

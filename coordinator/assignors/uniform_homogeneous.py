@@ -17,6 +17,7 @@ Kafka: UniformHomogeneousAssignmentBuilder.
 from dataclasses import dataclass
 from itertools import islice
 
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
@@ -33,16 +34,16 @@ class _Share:
     room: int
 
 
-def assign_homogeneous(spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+def assign_homogeneous(spec: GroupSpec, topics: TopicsView, step: Step) -> dict[str, Assignment]:
     """Return the new target of every member; at least one is required. Raises AssignorError."""
     members = [spec.members[member_id] for member_id in sorted(spec.members)]
     topic_ids = members[0].subscribed_topic_ids
     if not topic_ids:
         return {each.member_id: each.assignment and NOTHING for each in members}
     counts = {topic_id: partition_count(topics, topic_id) for topic_id in sorted(topic_ids)}
-    free = _in_no_target(members, counts)
-    shares = _keep_targets(members, counts, free)
-    return _distribute(shares, free)
+    free = _in_no_target(members, counts, step)
+    shares = _keep_targets(members, counts, free, step)
+    return _distribute(shares, free, step)
 
 
 def partition_count(topics: TopicsView, topic_id: bytes) -> int:
@@ -56,27 +57,27 @@ def partition_count(topics: TopicsView, topic_id: bytes) -> int:
     return count
 
 
-def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int]) -> _Partitions:
+def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int], step: Step) -> _Partitions:
     held: dict[bytes, set[int]] = {topic_id: set() for topic_id in counts}
-    for member in members:
+    for member in stepping(members, step):
         for topic_id, partitions in member.assignment.items():
             if topic_id in held:
                 held[topic_id] |= partitions
     return [
         (topic_id, partition)
         for topic_id, count in counts.items()
-        for partition in range(count)
+        for partition in stepping(range(count), step)
         if partition not in held[topic_id]
     ]
 
 
 def _keep_targets(
-    members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions
+    members: list[MemberSpec], counts: dict[bytes, int], free: _Partitions, step: Step
 ) -> list[_Share]:
     """Return what each member keeps; add the partitions it must give up to `free`."""
     least, extras = divmod(sum(counts.values()), len(members))
     shares = []
-    for index, member in enumerate(members):
+    for index, member in enumerate(stepping(members, step)):
         has_extra = extras > 0
         kept, room = _keep_for_member(member, counts, least + has_extra, free)
         if room > 0 and has_extra and len(members) - index > extras:
@@ -108,11 +109,11 @@ def _keep_for_member(
     return kept, room
 
 
-def _distribute(shares: list[_Share], free: _Partitions) -> dict[str, Assignment]:
+def _distribute(shares: list[_Share], free: _Partitions, step: Step) -> dict[str, Assignment]:
     rest = iter(free)
     targets = {
         share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)))
-        for share in shares
+        for share in stepping(shares, step)
     }
     if next(rest, None) is not None:  # a partition was in two targets, or does not exist
         raise AssignorError("Partitions were left unassigned")

@@ -32,6 +32,7 @@ from types import MappingProxyType
 
 from odradek.coordinator.any_group.group import Committer, GroupType
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Deadline
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
@@ -193,7 +194,7 @@ class ClassicGroup:
         """Return the record that deletes the group."""
         return [JournalRecord(None, 0, GroupMetadataKey(group=self.group_id))]
 
-    def replay(self, value: GroupMetadataValue) -> None:
+    def replay(self, value: GroupMetadataValue, step: Step = no_step) -> None:
         """Apply the record of a generation. Known members keep their soft state."""
         self.journaled = value
         self.protocol_type = value.protocol_type or None
@@ -201,7 +202,7 @@ class ClassicGroup:
         self.generation_id = value.generation
         self.leader_id = value.leader
         before, self.roster = self.roster, ClassicRoster()
-        for entry in value.members:
+        for entry in stepping(value.members, step):
             known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
             self.roster.add(restored(value, entry, known))
         self.pending_syncs.intersection_update(self.members)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.consumer_offsets import (
     GroupMemberMetadata,
     GroupMetadataKey,
@@ -27,7 +28,9 @@ def group_record(group_id: str, value: GroupMetadataValue) -> JournalRecord:
     return JournalRecord(value, GROUP_METADATA_VERSION, GroupMetadataKey(group=group_id))
 
 
-def generation_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
+def generation_value(
+    group: ClassicGroup, assignments: Mapping[str, bytes], step: Step = no_step
+) -> GroupMetadataValue:
     """Make the value of the group's current generation, with these assignments by member id."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -37,7 +40,7 @@ def generation_value(group: ClassicGroup, assignments: Mapping[str, bytes]) -> G
         current_state_timestamp=-1 if group.state_since_ms is None else group.state_since_ms,
         members=[
             _entry(member, group.protocol_name, assignments.get(member.member_id, b""))
-            for member in group.members.values()
+            for member in stepping(group.members.values(), step)
         ],
     )
 

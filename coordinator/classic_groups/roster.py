@@ -26,11 +26,14 @@ class ClassicRoster:
         self.static_member_ids: dict[str, str] = {}
         # How many members have a join parked.
         self.joined = 0
+        self.changes = 0
+        """How many times a member was added or removed, or has changed its protocols."""
         self._supporters: Counter[str] = Counter()
 
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
+        self.changes += 1
         self.by_id[member.member_id] = member
         self.joined += member.awaits_join
         self._count(member.protocols, 1)
@@ -42,6 +45,7 @@ class ClassicRoster:
         member = self.by_id.pop(member_id, None)
         if member is None:
             return None
+        self.changes += 1
         self.answer_join(member, JoinGroupResponse(error_code=error))
         member.answer_sync(SyncGroupResponse(error_code=error))
         member.cancel_session()
@@ -64,6 +68,7 @@ class ClassicRoster:
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         if protocols == member.protocols:
             return
+        self.changes += 1
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
@@ -95,9 +100,12 @@ class ClassicRoster:
     def refuse_all(self, error: ErrorCode) -> None:
         """Answer all parked joins and syncs with this error."""
         for member in self.by_id.values():
-            answer = JoinGroupResponse(member_id=member.member_id, error_code=error)
-            self.answer_join(member, answer)
-            member.answer_sync(SyncGroupResponse(error_code=error))
+            self.refuse(member, error)
+
+    def refuse(self, member: ClassicMember, error: ErrorCode) -> None:
+        """Answer the member's parked join or sync with this error."""
+        self.answer_join(member, JoinGroupResponse(member_id=member.member_id, error_code=error))
+        member.answer_sync(SyncGroupResponse(error_code=error))
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -21,6 +21,7 @@ from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -53,7 +54,7 @@ class ClassicJoins:
         self._new_member_id = new_member_id
 
     def join(
-        self, group: ConsumerGroup, call: JoinCall, now: Now
+        self, group: ConsumerGroup, call: JoinCall, now: Now, step: Step
     ) -> Outcome[DraftResult[JoinGroupResponse]]:
         """Serve a JoinGroup to a group that is not empty.
 
@@ -61,7 +62,7 @@ class ClassicJoins:
         FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be decoded, or the
         assignor fails).
         """
-        draft = ConsumerDraft(group, now)
+        draft = ConsumerDraft(group, now, step)
         request = call.request
         member_id = request.member_id or self._new_member_id()
         group.check_size(member_id, self._services.configs.broker.max_size)
@@ -126,7 +127,7 @@ class ClassicJoins:
         # group it would not sync again; in Kafka these partitions then stay unread.
         waits = any(
             member.state is MemberState.UNRELEASED_PARTITIONS
-            for member in group.members.values()
+            for member in stepping(group.members.values(), draft.step)
             if member is not replaced
         )
         converted = self._downgrades.convert_on_replacement(

@@ -7,6 +7,9 @@ ConsumerGroupMember.asConsumerGroupDescribeMember.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
+from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
     ConsumerGroupDescribeGroup,
@@ -26,22 +29,30 @@ CONSUMER_MEMBER = 1
 
 
 def described(
-    group: ConsumerGroup, default_assignor: str, name_of: NameOf, authorized_operations: int
+    group: ConsumerGroup,
+    default_assignor: str,
+    name_of: NameOf,
+    authorized_operations: int,
+    step: Step = no_step,
 ) -> ConsumerGroupDescribeGroup:
-    """Describe the group and all its members."""
+    """Describe the group and all its members as they are now, in steps."""
+    targets = dict(group.targets)
     return ConsumerGroupDescribeGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor or default_assignor,
-        members=[_member(group, member, name_of) for member in group.members.values()],
+        members=[
+            _member(member, targets.get(member.member_id, NO_TARGET), name_of)
+            for member in stepping(group.members.values(), step)
+        ],
         authorized_operations=authorized_operations,
     )
 
 
 def _member(
-    group: ConsumerGroup, member: ConsumerMember, name_of: NameOf
+    member: ConsumerMember, target: Assignment, name_of: NameOf
 ) -> ConsumerGroupDescribeMember:
     return ConsumerGroupDescribeMember(
         member_id=member.member_id,
@@ -53,7 +64,7 @@ def _member(
         subscribed_topic_names=sorted(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
         assignment=_assignment(_owned(member), name_of),
-        target_assignment=_assignment(group.target(member.member_id), name_of),
+        target_assignment=_assignment(target, name_of),
         member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
     )
 

@@ -20,10 +20,10 @@ ClassicGroup.fromConsumerGroup.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
@@ -31,6 +31,8 @@ from odradek.coordinator.classic_groups.records import generation_value, group_r
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.in_turns import InTurns
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
@@ -60,6 +62,7 @@ class Downgrades:
         deadlines: ConsumerDeadlines,
         classic_rebalance: ClassicRebalance,
         find: Callable[[int, str], ClassicGroup],
+        in_turns: InTurns,
     ) -> None:
         """`find` returns a classic group by partition and id."""
         self._topics = topics
@@ -67,6 +70,7 @@ class Downgrades:
         self._deadlines = deadlines
         self._classic_rebalance = classic_rebalance
         self._find = find
+        self._in_turns = in_turns
 
     # -- a departure -------------------------------------------------------------------------------
 
@@ -141,22 +145,26 @@ class Downgrades:
         """
         group = draft.group
         try:
-            classic = _classic_group(group, remaining.values(), draft.now)
+            classic = _classic_group(group, remaining.values(), draft.now, draft.step)
             assignments = {
                 member.member_id: assignment_bytes(
                     group.target(target_id),
                     metadata_of(member.protocols, classic.protocol_name),
                     self._topics,
                 )
-                for target_id, member in zip(remaining, classic.members.values(), strict=True)
+                for target_id, member in stepping(
+                    zip(remaining, classic.members.values(), strict=True), draft.step
+                )
             }
         except (NoCommonProtocolError, DecodeError) as error:
             logger.warning("group %s stays a consumer group: %s", group.group_id, error)
             return False
         draft.records += group_tombstones(
-            group.group_id, tombstoned_ids, group.subscriptions.resolved_regexes
+            group.group_id, tombstoned_ids, group.subscriptions.resolved_regexes, draft.step
         )
-        draft.records.append(group_record(group.group_id, generation_value(classic, assignments)))
+        value = generation_value(classic, assignments, draft.step)
+        draft.records.append(group_record(group.group_id, value))
+        draft.new_group = classic
         old_ids = frozenset({*group.members, *tombstoned_ids})
         draft.then.append(partial(self._after_conversion, classic, old_ids, reason, draft.now))
         return True
@@ -167,14 +175,12 @@ class Downgrades:
         """Set what the record does not contain, and start a rebalance if there is a reason.
 
         Replay has made the classic group from the record. `planned` has all protocols of its
-        members. The deadlines of the consumer group's members are cancelled.
+        members; a long decision has been replayed into it.
         """
         group = self._find(planned.partition, planned.group_id)
-        for member_id in old_ids:
-            self._deadlines.cancel_all(MemberKey(group.partition, group.group_id, member_id))
         for member in group.members.values():
             group.roster.change_protocols(member, planned.members[member.member_id].protocols)
-            self._classic_rebalance.deadlines.extend_session(group, member, now)
+        self._in_turns.run(self._replace_deadlines(group, old_ids, now))
         logger.info(
             "group %s: the consumer group of epoch %d is now a classic group",
             group.group_id, group.generation_id,
@@ -183,16 +189,30 @@ class Downgrades:
             # No member has joined yet, so the rebalance writes no record.
             self._classic_rebalance.rebalance(group, reason, now)
 
+    def _replace_deadlines(
+        self, group: ClassicGroup, old_ids: Iterable[str], now: Now
+    ) -> Iterator[None]:
+        """Cancel the deadlines of the consumer group's members, and start the others' sessions."""
+        for member in list(group.members.values()):
+            if group.members.get(member.member_id) is member and member.session is None:
+                self._classic_rebalance.deadlines.extend_session(group, member, now)
+            yield
+        for member_id in old_ids:
+            if group.state is ClassicState.DEAD:
+                return
+            self._deadlines.cancel_all(MemberKey(group.partition, group.group_id, member_id))
+            yield
+
 
 def _classic_group(
-    group: ConsumerGroup, members: Iterable[ConsumerMember], now: Now
+    group: ConsumerGroup, members: Iterable[ConsumerMember], now: Now, step: Step
 ) -> ClassicGroup:
     """Return a classic group of these members, without assignments. Its record is made from it.
 
     Raises NoCommonProtocolError.
     """
     classic = ClassicGroup(group.group_id, now.wall_ms, partition=group.partition)
-    for member in members:
+    for member in stepping(members, step):
         classic.add(_classic_member(member))
     offered = names_of(next(iter(classic.members.values())).protocols)
     if not classic.roster.support_one_of(offered):

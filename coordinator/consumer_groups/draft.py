@@ -1,6 +1,7 @@
 """A draft of a decision about a consumer group."""
 
 from odradek.coordinator.modern_groups.draft import Draft
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 
 from .group import ConsumerGroup
@@ -12,7 +13,7 @@ class ConsumerDraft(Draft[ConsumerGroup]):
 
     __slots__ = ("needs_new_target",)
 
-    def __init__(self, group: ConsumerGroup, now: Now) -> None:
-        super().__init__(group, now, epoch_record)
+    def __init__(self, group: ConsumerGroup, now: Now, step: Step = no_step) -> None:
+        super().__init__(group, now, epoch_record, step)
         self.needs_new_target = False
         """Whether the group was converted during a rebalance, so its targets must be recomputed."""

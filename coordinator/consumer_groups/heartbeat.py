@@ -33,6 +33,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_STATIC_EPOCH,
 )
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -54,7 +55,7 @@ from .regex_updates import RegexChange, RegexUpdates
 
 # Turns a classic group with members into a consumer group. Returns a draft about the new group,
 # with the records that create it. Raises ApiError GROUP_ID_NOT_FOUND.
-Upgrade = Callable[[ClassicGroup, Now], ConsumerDraft]
+Upgrade = Callable[[ClassicGroup, Now, Step], ConsumerDraft]
 
 
 class GroupServices(NamedTuple):
@@ -103,6 +104,7 @@ class ConsumerHeartbeats:
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
         now: Now,
+        step: Step,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
 
@@ -115,9 +117,9 @@ class ConsumerHeartbeats:
         if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
             if not isinstance(group, ConsumerGroup):
                 raise _no_group(request.group_id)
-            return self._services.departures.leave(group, request, now)
-        draft = self._open_draft(group, partition, request, now)
-        owned = partitions_by_topic(request.topic_partitions)
+            return self._services.departures.leave(group, request, now, step)
+        draft = self._open_draft(group, partition, request, now, step)
+        owned = partitions_by_topic(request.topic_partitions, step)
         member = self._find_member(draft, request)
         check_epoch(member, request.member_epoch, owned)
         return self._serve_member(draft, member, request, caller, owned)
@@ -130,19 +132,20 @@ class ConsumerHeartbeats:
         partition: int,
         request: ConsumerGroupHeartbeatRequest,
         now: Now,
+        step: Step,
     ) -> ConsumerDraft:
         """Open a draft. A joining member may create the group, or convert a classic one."""
         if isinstance(group, ConsumerGroup):
-            return ConsumerDraft(group, now)
+            return ConsumerDraft(group, now, step)
         if request.member_epoch != JOINING_EPOCH:
             raise _no_group(request.group_id)
         if group is None:
-            return ConsumerDraft(ConsumerGroup(request.group_id, partition), now)
+            return ConsumerDraft(ConsumerGroup(request.group_id, partition), now, step)
         if not isinstance(group, ClassicGroup):
             raise _no_group(request.group_id)
         if not group.is_empty:
-            return self._upgrade(group, now)
-        draft = ConsumerDraft(ConsumerGroup(request.group_id, partition), now)
+            return self._upgrade(group, now, step)
+        draft = ConsumerDraft(ConsumerGroup(request.group_id, partition), now, step)
         draft.records += group.tombstones()
         return draft
 

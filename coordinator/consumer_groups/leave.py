@@ -18,6 +18,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -51,7 +52,7 @@ class Departures:
         self._downgrade = downgrade
 
     def leave(
-        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now, step: Step
     ) -> Answer:
         """Serve a heartbeat with epoch -1 or -2.
 
@@ -63,16 +64,21 @@ class Departures:
         )
         member = requesting_member(group, member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
-            draft = ConsumerDraft(group, now)
+            draft = ConsumerDraft(group, now, step)
             draft.records.append(current_assignment_record(group.group_id, _away(member)))
             return draft.outcome(response)
-        return self.remove(group, [member], now, response)
+        return self.remove(group, [member], now, response, step)
 
     def remove(
-        self, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Now, reply: R
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerMember],
+        now: Now,
+        reply: R,
+        step: Step = no_step,
     ) -> Outcome[DraftResult[R]]:
         """Remove members that left or were fenced. `reply` is the reply of the decision."""
-        draft = ConsumerDraft(group, now)
+        draft = ConsumerDraft(group, now, step)
         if not members:
             return draft.outcome(reply)
         if not self._downgrade(draft, members):
@@ -81,7 +87,7 @@ class Departures:
 
     def _remove(self, draft: ConsumerDraft, members: Sequence[ConsumerMember]) -> None:
         group = draft.group
-        for member in members:
+        for member in stepping(members, draft.step):
             draft.records += member_tombstones(group.group_id, member.member_id)
             key = group.key_of(member.member_id)
             draft.then.append(partial(self._deadlines.cancel_all, key))
@@ -89,7 +95,7 @@ class Departures:
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
         topics = group.subscriptions.topics_without(members, orphans)
         names = ", ".join(member.member_id for member in members)
-        draft.bump_epoch(self._topics.group_hash(topics), f"removed {names}")
+        draft.bump_epoch(self._topics.group_hash(topics, draft.step), f"removed {names}")
 
 
 def _away(member: ConsumerMember) -> ConsumerMember:

@@ -11,6 +11,9 @@ Kafka: ConsumerGroup.currentPartitionEpoch.
 """
 
 import logging
+from typing import Self
+
+from odradek.coordinator.runtime.copies import Copyable
 
 from .member import ConsumerMember, OwnedPartitions
 
@@ -19,12 +22,17 @@ logger = logging.getLogger("odradek.groups")
 FREE = -1
 
 
-class Ownership:
+class Ownership(Copyable):
     """Owner epochs of one group's partitions."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self._epochs: dict[bytes, dict[int, int]] = {}
+
+    def copy(self) -> Self:
+        copied = super().copy()
+        copied._epochs = {topic_id: dict(epochs) for topic_id, epochs in self._epochs.items()}
+        return copied
 
     def epoch(self, topic_id: bytes, partition: int) -> int:
         """Return the member epoch of the partition's owner; FREE (-1) if it has none.

@@ -120,7 +120,7 @@ class Rebalance:
         name = group.preferred_assignor_if(member, updated)
         try:
             targets = compute_targets(
-                group,
+                draft,
                 updated,
                 self._assignor(name),
                 self._topics,
@@ -133,7 +133,7 @@ class Rebalance:
         except AssignorError as error:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
             raise
-        for member_id, target in changed_targets(group.targets, targets):
+        for member_id, target in changed_targets(group.targets, targets, draft.step):
             draft.records.append(target_record(group.group_id, member_id, target))
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return Target(draft.epoch, targets[updated.member_id])
@@ -175,6 +175,7 @@ class Rebalance:
             subscribed_ids=partial(self._subscribed_ids, draft),
             subscription_changed=changed,
             owned=owned,
+            step=draft.step,
         )
         reconciled = reconcile(member, inputs)
         if reconciled is member or reconciled == member:

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
 
@@ -47,21 +48,26 @@ class ReconcileInputs(Struct, frozen=True, kw_only=True):
     """Whether the current heartbeat has changed the subscription."""
     owned: Assignment | None = None
     """The partitions that the member reports as owned; None if it does not report them."""
+    step: Step = no_step
 
 
 def partitions_by_topic(
-    topics: Sequence[ConsumerGroupHeartbeatTopicPartitions] | None,
+    topics: Sequence[ConsumerGroupHeartbeatTopicPartitions] | None, step: Step = no_step
 ) -> Assignment | None:
     """Return the partitions of a heartbeat by topic id; None if it does not report them."""
     if topics is None:
         return None
-    owned = {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+    owned = {
+        topic.topic_id: frozenset(topic.partitions) for topic in stepping_if_many(topics, step)
+    }
     if len(owned) == len(topics):
         return owned
     united: dict[bytes, set[int]] = {}  # a client names a topic again
-    for topic in topics:
+    for topic in stepping(topics, step):
         united.setdefault(topic.topic_id, set()).update(topic.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in united.items()}
+    return {
+        topic_id: frozenset(partitions) for topic_id, partitions in stepping(united.items(), step)
+    }
 
 
 def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
@@ -143,7 +149,7 @@ class _Difference:
         self.granted: dict[bytes, set[int]] = {}
         self.waits_for_release = False
         subscribed = inputs.subscribed_ids(member)
-        for topic_id in {*inputs.target, *member.assigned}:
+        for topic_id in stepping({*inputs.target, *member.assigned}, inputs.step):
             target = inputs.target.get(topic_id, frozenset())
             self._compare(
                 member, inputs, topic_id, target if topic_id in subscribed else frozenset()
@@ -167,7 +173,7 @@ class _Difference:
         lacking = target.difference(has)
         granted = {
             partition
-            for partition in lacking
+            for partition in stepping(lacking, inputs.step)
             if partition in pending or inputs.owner_epoch(topic_id, partition) == FREE
         }
         if len(granted) < len(lacking):

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import member_state
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -141,13 +142,15 @@ def subscription_metadata_tombstone(group_id: str) -> JournalRecord:
 
 
 def group_tombstones(
-    group_id: str, member_ids: Iterable[str], regexes: Iterable[str]
+    group_id: str, member_ids: Iterable[str], regexes: Iterable[str], step: Step = no_step
 ) -> list[JournalRecord]:
     """All tombstones of a group, in Kafka's order (ConsumerGroup.createGroupTombstoneRecords).
 
     A downgrade that replaces a static member passes the new member id instead of the old one.
     """
-    of_members = [member_tombstones(group_id, member_id) for member_id in member_ids]
+    of_members = [
+        member_tombstones(group_id, member_id) for member_id in stepping(member_ids, step)
+    ]
     return [
         *(current_assignment for current_assignment, _, _ in of_members),
         *(target for _, target, _ in of_members),

@@ -22,7 +22,7 @@ Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGro
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
@@ -31,7 +31,9 @@ from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
@@ -63,13 +65,22 @@ class Upgrades:
     """Converts classic groups to consumer groups."""
 
     def __init__(
-        self, *, topics: ClusterTopics, configs: ConsumerGroupConfigs, deadlines: ConsumerDeadlines
+        self,
+        *,
+        topics: ClusterTopics,
+        configs: ConsumerGroupConfigs,
+        deadlines: ConsumerDeadlines,
+        has_member: Callable[[MemberKey], bool],
+        in_turns: InTurns,
     ) -> None:
+        """`has_member`: whether there is a consumer group with this member."""
         self._topics = topics
         self._configs = configs
         self._deadlines = deadlines
+        self._has_member = has_member
+        self._in_turns = in_turns
 
-    def convert(self, group: ClassicGroup, now: Now) -> ConsumerDraft:
+    def convert(self, group: ClassicGroup, now: Now, step: Step) -> ConsumerDraft:
         """Return a draft about the new consumer group, with the records that create it.
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the group cannot be upgraded; UNKNOWN_SERVER_ERROR
@@ -77,16 +88,16 @@ class Upgrades:
         """
         self._check(group)
         try:
-            members = self._members(group)
+            members = self._members(group, step)
         except DecodeError as error:
             raise _refusal(group, f"the metadata of a member cannot be decoded: {error}") from error
         except CustomAssignorError as error:
             raise _refusal(
                 group, f"an unsupported custom assignor is in use ({error}); use a default one"
             ) from error
-        _check_owners(group, members)
-        records = list(self._records(group, members))
-        draft = ConsumerDraft(_replay_records(group, records), now)
+        _check_owners(group, members, step)
+        records = list(stepping(self._records(group, members), step))
+        draft = ConsumerDraft(_replay_records(group, records, step), now, step)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))
@@ -105,12 +116,13 @@ class Upgrades:
 
     # -- the new group -----------------------------------------------------------------------------
 
-    def _members(self, group: ClassicGroup) -> list[ConsumerMember]:
+    def _members(self, group: ClassicGroup, step: Step) -> list[ConsumerMember]:
         """Raises DecodeError, CustomAssignorError."""
         if not group.members:
             return []
         name = _common_protocol(group)
-        return [self._member(group, member, name) for member in group.members.values()]
+        members = stepping(group.members.values(), step)
+        return [self._member(group, member, name) for member in members]
 
     def _member(self, group: ClassicGroup, member: ClassicMember, name: str) -> ConsumerMember:
         epoch = group.generation_id
@@ -138,7 +150,7 @@ class Upgrades:
     ) -> Iterator[JournalRecord]:
         """The records of the new group, in Kafka's order."""
         group_id, epoch = group.group_id, group.generation_id
-        topics = frozenset[str]().union(*(member.subscribed_topics for member in members))
+        topics = frozenset[str]().union(*{member.subscribed_topics for member in members})
         yield from (subscription_record(group_id, member) for member in members)
         yield epoch_record(group_id, epoch, self._topics.group_hash(topics))
         for member in members:
@@ -151,14 +163,20 @@ class Upgrades:
 
     def _after_conversion(self, group: ClassicGroup, now: Now) -> None:
         """Answer the waiting requests of members, and start the sessions of all members."""
-        group.roster.refuse_all(REJOIN)
-        for member in group.members.values():
-            key = MemberKey(group.partition, group.group_id, member.member_id)
-            self._deadlines.sessions.schedule(key, now.timer_ms + member.session_timeout_ms)
         logger.info(
             "group %s: the classic group of generation %d is now a consumer group",
             group.group_id, group.generation_id,
         )  # fmt: skip
+        self._in_turns.run(self._move_members(group, now))
+
+    def _move_members(self, group: ClassicGroup, now: Now) -> Iterator[None]:
+        for member in list(group.members.values()):
+            group.roster.refuse(member, REJOIN)
+            key = MemberKey(group.partition, group.group_id, member.member_id)
+            if self._has_member(key):
+                at_ms = now.timer_ms + member.session_timeout_ms
+                self._deadlines.sessions.schedule_if_absent(key, at_ms)
+            yield
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
@@ -182,13 +200,13 @@ def _common_protocol(group: ClassicGroup) -> str:
     return group.roster.elected_protocol()
 
 
-def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:
+def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember], step: Step) -> None:
     """Check that each partition has one owner, which a classic leader does not guarantee.
 
     Raises ApiError UNKNOWN_SERVER_ERROR.
     """
     owners: dict[tuple[bytes, int], str] = {}
-    for member in members:
+    for member in stepping(members, step):
         for topic_id, partitions in member.assigned.items():
             for partition in partitions:
                 other = owners.setdefault((topic_id, partition), member.member_id)
@@ -200,10 +218,12 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember]) -> Non
                     )
 
 
-def _replay_records(group: ClassicGroup, records: Sequence[JournalRecord]) -> ConsumerGroup:
+def _replay_records(
+    group: ClassicGroup, records: Sequence[JournalRecord], step: Step
+) -> ConsumerGroup:
     """Return the group that the records create. The draft reads it; it is then dropped."""
     groups: dict[str, ConsumerGroup] = {}
-    for record in records:
+    for record in stepping(records, step):
         replay(groups, record.key, record.value, partition=group.partition)
     return groups[group.group_id]
 

@@ -2,16 +2,18 @@
 
     heartbeat -> checks -> the group's shard -> ConsumerHeartbeats decides -> append, replay -> then
 
-Every request is answered at once. Requests of members that use the classic protocol come through
-the group coordinator, which looks up the group. In the background, members that miss a deadline are
-fenced, and regular expressions are resolved a few hundred topic names at a time, between requests.
+A request is answered without waiting for other members. Requests of members that use the classic
+protocol come through the group coordinator, which looks up the group. In the background, members
+that miss a deadline are fenced, and regular expressions are resolved a few hundred topic names at a
+time, between requests.
 
 Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 
 from odradek.coordinator.any_group.caller import Caller, MayDescribe
 from odradek.coordinator.assignors import configured_assignors
@@ -24,24 +26,30 @@ from odradek.coordinator.consumer_groups.downgrade import Downgrades
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.heartbeat import ConsumerHeartbeats, GroupServices
 from odradek.coordinator.consumer_groups.heartbeat_checks import check_heartbeat
-from odradek.coordinator.consumer_groups.leave import Departures
+from odradek.coordinator.consumer_groups.leave import Answer, Departures
+from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.quiet_heartbeat import is_quiet
 from odradek.coordinator.consumer_groups.rebalance import Rebalance
 from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
 from odradek.coordinator.consumer_groups.subscription_regex import resolve_patterns
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.consumer_groups.upgrade import Upgrades
+from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.in_turns import InTurns
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.join_group import JoinGroupResponse
 
+from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
 
@@ -61,9 +69,9 @@ class ConsumerGroupService:
         topics: ClusterTopics,
         configs: ConsumerGroupConfigs,
         loop: asyncio.AbstractEventLoop,
-        clock: Callable[[], Now],
         new_member_id: Callable[[], str],
         classic_rebalance: ClassicRebalance,
+        decisions: GroupDecisions,
     ) -> None:
         """`classic_rebalance` is used by groups that are downgraded to classic groups.
 
@@ -73,14 +81,17 @@ class ConsumerGroupService:
         self._topics = topics
         self._configs = configs
         self._loop = loop
-        self._clock = clock
+        self._clock = decisions.clock
+        self._decisions = decisions
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
+        in_turns = InTurns(loop.call_soon)
         downgrades = Downgrades(
             topics=topics,
             configs=configs,
             deadlines=self.deadlines,
             classic_rebalance=classic_rebalance,
             find=lambda partition, group_id: shards.at(partition).state.classic_group(group_id),
+            in_turns=in_turns,
         )
         self.services = GroupServices(
             topics=topics,
@@ -95,7 +106,13 @@ class ConsumerGroupService:
             ),
             departures=Departures(topics, self.deadlines, downgrades.convert_after_departure),
         )
-        upgrades = Upgrades(topics=topics, configs=configs, deadlines=self.deadlines)
+        upgrades = Upgrades(
+            topics=topics,
+            configs=configs,
+            deadlines=self.deadlines,
+            has_member=lambda key: self._find(key) is not None,
+            in_turns=in_turns,
+        )
         self._heartbeats = ConsumerHeartbeats(
             self.services, new_member_id=new_member_id, upgrade=upgrades.convert
         )
@@ -106,8 +123,8 @@ class ConsumerGroupService:
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
-    ) -> ConsumerGroupHeartbeatResponse:
-        """Serve a ConsumerGroupHeartbeat."""
+    ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+        """Serve a ConsumerGroupHeartbeat. Returns an awaitable if the decision takes long."""
         try:
             check_heartbeat(request, caller.api_version, self._configs.broker.assignors)
             shard = self._shards.of(request.group_id)
@@ -116,12 +133,24 @@ class ConsumerGroupService:
                 group, request, caller, self.services.rebalance, now
             ):
                 return self._renew_session(group, request, now)
-            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
-            return commit(shard, answer, now)
+            decide = partial(self._decide, request, caller)
+            reply = self._decisions.decide(shard, request.group_id, decide, now)
         except ApiError as error:
-            return ConsumerGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message
-            )
+            return _refusal(error)
+        if isinstance(reply, ConsumerGroupHeartbeatResponse):
+            return reply
+        return or_refusal(reply, _refusal)
+
+    def _decide(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Answer:
+        group = shard.state.groups.get(request.group_id)
+        return self._heartbeats.serve(group, shard.partition, request, caller, now, step)
 
     def _renew_session(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now: Now
@@ -137,13 +166,28 @@ class ConsumerGroupService:
         )
 
     def join_classic(
-        self, shard: GroupShard, group: ConsumerGroup, call: JoinCall, now: Now
-    ) -> JoinGroupResponse:
-        """Serve a JoinGroup to a group that is not empty; error responses have no member id."""
+        self, shard: GroupShard, call: JoinCall, now: Now
+    ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+        """Serve a JoinGroup to a group that is not empty; error responses have no member id.
+
+        Returns an awaitable if the decision takes long.
+        """
+        decide = partial(self._decide_join, call)
         try:
-            return commit(shard, self._classic_joins.join(group, call, now), now)
+            reply = self._decisions.decide(shard, call.request.group_id, decide, now)
         except ApiError as error:
-            return JoinGroupResponse(error_code=error.code)
+            return _join_refusal(error)
+        return reply if isinstance(reply, JoinGroupResponse) else or_refusal(reply, _join_refusal)
+
+    def _decide_join(
+        self, call: JoinCall, shard: GroupShard, now: Now, step: Step
+    ) -> Outcome[DraftResult[JoinGroupResponse]]:
+        group_id = call.request.group_id
+        group = shard.state.find_consumer(group_id)
+        if group is None or group.is_empty:  # since the request has begun to wait
+            text = f"group {group_id} has another type now: the member must join again"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        return self._classic_joins.join(group, call, now, step)
 
     # -- deadlines ---------------------------------------------------------------------------------
 
@@ -170,12 +214,20 @@ class ConsumerGroupService:
         Returns when to try again, in timer time, if the removal could not be written.
         """
         shard = self._shards.at(key.partition)
-        group = shard.state.consumer_group(key.group_id)
-        member = group.members[key.member_id]
+        found = self._find(key)
+        if found is None:  # the group has just become a classic group
+            return None
+        group, member = found
         if epoch not in (None, member.member_epoch):
             return None
         removal = self.services.departures.remove(group, [member], now, None)
         return commit_fencing(shard, removal, key, deadline, now)
+
+    def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
+        """The member of this key, and its group. Raises ApiError if the shard is not served."""
+        group = self._shards.at(key.partition).state.find_consumer(key.group_id)
+        member = None if group is None else group.members.get(key.member_id)
+        return None if group is None or member is None else (group, member)
 
     # -- regular expressions -----------------------------------------------------------------------
 
@@ -215,3 +267,11 @@ class ConsumerGroupService:
                 group_id,
                 error,
             )
+
+
+def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _join_refusal(error: ApiError) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error.code)

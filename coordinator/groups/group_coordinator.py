@@ -80,7 +80,7 @@ class GroupCoordinator:
         self._clock = clock
         self.shards = group_shards(settings)
         self.alarm = Alarm(loop, clock, after_arrivals)
-        decisions = GroupDecisions(self.alarm, modern.slicer, clock)
+        decisions = GroupDecisions(self.shards, self.alarm, modern.slicer, clock)
         self._loads = LoadQueue(loop, self._on_shard_online)
         self._classic = ClassicGroupService(
             settings,
@@ -94,9 +94,9 @@ class GroupCoordinator:
             topics=topics,
             configs=modern.configs.consumer,
             loop=loop,
-            clock=clock,
             new_member_id=new_ids.consumer_member_id,
             classic_rebalance=self._classic.rebalances,
+            decisions=decisions,
         )
         self.streams_groups = StreamsGroupService(
             shards=self.shards,
@@ -111,7 +111,7 @@ class GroupCoordinator:
             topics=topics,
             configs=modern.configs.share,
             loop=loop,
-            clock=clock,
+            decisions=decisions,
             states=modern.share_states,
             when_states_exist=modern.when_share_states_exist,
         )

@@ -6,11 +6,13 @@ which other requests are served. It is committed only if its group has not chang
 it is made again.
 
 While a group has such a decision, its other requests wait for it, as they wait in Kafka for the
-thread of their shard. So only deadlines change the group in between.
+thread of their shard. So only deadlines change the group in between. The records of a decision in
+slices are replayed into a copy of the group, which takes its place when they are written.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,12 +21,12 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
-from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.outcome import JoinedRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, free
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .group_shards import GroupShard
+from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
 
 R = TypeVar("R")
@@ -32,6 +34,8 @@ T = TypeVar("T")
 
 # A decision is made so often if its group changes each time.
 MAX_ATTEMPTS = 10
+# So many records are encoded at once.
+FEW_RECORDS = 20
 
 
 class TakesLongError(Exception):
@@ -50,8 +54,8 @@ class Slicer(Protocol):
 
 # Raises ApiError if the shard is not served.
 FindShard = Callable[[], GroupShard]
-# Decides about a group. Returns its shard and the decision. Raises ApiError.
-Decide = Callable[[Now, Step], tuple[GroupShard, Outcome[DraftResult[R]]]]
+# Decides about a group of the shard. Raises ApiError.
+Decide = Callable[[GroupShard, Now, Step], Outcome[DraftResult[R]]]
 
 
 class GroupVersion(NamedTuple):
@@ -74,25 +78,41 @@ class _Decided(NamedTuple, Generic[R]):
 class GroupDecisions:
     """Makes the decisions about groups, and commits them."""
 
-    def __init__(self, alarm: Alarm, slicer: Slicer, clock: Callable[[], Now]) -> None:
+    def __init__(
+        self, shards: GroupShards, alarm: Alarm, slicer: Slicer, clock: Callable[[], Now]
+    ) -> None:
+        self._shards = shards
         self._alarm = alarm
         self._slicer = slicer
-        self._clock = clock
+        self.clock = clock
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._in_slices = 0
 
-    def decide(self, group_id: str, find: FindShard, decide: Decide[R]) -> R | Awaitable[R]:
-        """Decide and commit, and return the reply. `find` finds the group's shard.
+    def decide(
+        self, shard: GroupShard, group_id: str, decide: Decide[R], now: Now
+    ) -> R | Awaitable[R]:
+        """Decide and commit, and return the reply; then the caller sets the alarm.
 
-        Raises ApiError.
+        Returns an awaitable if the decision takes long. Raises ApiError.
         """
-        if group_id not in self._locks:
+        if not self._in_slices or group_id not in self._locks:
             try:
-                return self._commit(self._decided(decide, self._slicer.limited()))
+                step = self._slicer.limited()
+                outcome = decide(shard, now, step)
+                prepared = None
+                if len(outcome.records) > FEW_RECORDS:  # else steps would cost more than the work
+                    prepared = shard.journal.prepare(outcome, now.wall_ms, step)
+                return commit(shard, outcome, now, prepared)
             except TakesLongError:
                 pass
+        find = partial(self._shards.at, shard.partition)
 
-        def work(step: Step) -> Coroutine[Any, Any, R]:
-            return self._decide_in_slices(group_id, find, decide, step)
+        async def work(step: Step) -> R:
+            self._in_slices += 1
+            try:
+                return await self._decide_in_slices(group_id, find, decide, step)
+            finally:
+                self._in_slices -= 1
 
         return self._slicer.run(work)
 
@@ -103,16 +123,28 @@ class GroupDecisions:
         async with lock:
             for _ in range(MAX_ATTEMPTS):
                 before = version_of(group_id, find)
-                decided = self._decided(decide, step)
+                decided = self._decided(find(), group_id, decide, step)
                 if version_of(group_id, find) == before:
-                    return self._commit(decided)
+                    reply = self._commit(decided)
+                    records = [*decided.outcome.records]
+                    del decided
+                    free(step, records)
+                    return reply
         text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
-    def _decided(self, decide: Decide[R], step: Step) -> _Decided[R]:
-        now = self._clock()
-        shard, outcome = decide(now, step)
-        return _Decided(shard, outcome, now, shard.journal.prepare(outcome, now.wall_ms, step))
+    def _decided(
+        self, shard: GroupShard, group_id: str, decide: Decide[R], step: Step
+    ) -> _Decided[R]:
+        now = self.clock()
+        outcome = decide(shard, now, step)
+        prepared = shard.journal.prepare(outcome, now.wall_ms, step)
+        if prepared is not None and len(prepared.joined) > FEW_RECORDS:
+            records = [joined.record for joined in prepared.joined]
+            new_group = outcome.reply.new_group
+            replayed = shard.state.replayed(group_id, records, now.wall_ms, step, new_group)
+            prepared = Prepared([JoinedRecord(replayed, len(records))], prepared.batch)
+        return _Decided(shard, outcome, now, prepared)
 
     def _commit(self, decided: _Decided[R]) -> R:
         reply = commit(*decided)
@@ -131,5 +163,14 @@ def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
     if isinstance(group, EpochGroup):
         changes = group.changes
     elif isinstance(group, ClassicGroup):
-        changes = group.state, group.generation_id, group.subscribed_topics
+        roster = group.roster
+        changes = group.state, group.generation_id, group.subscribed_topics, roster, roster.changes
     return GroupVersion(shard, group, changes)
+
+
+async def or_refusal(reply: Awaitable[R], refusal: Callable[[ApiError], R]) -> R:
+    """Wait for the reply of a decision, or return what `refusal` makes of its error."""
+    try:
+        return await reply
+    except ApiError as error:
+        return refusal(error)

@@ -9,8 +9,11 @@ a group of another type ends the existing one.
 Kafka: GroupCoordinatorShard.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import NoneType
 from typing import Any, ClassVar, TypeVar
+
+from msgspec import Struct
 
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.any_group.offsets import Offsets
@@ -18,9 +21,10 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.records import group_record
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.replay import CONSUMER_GROUP_RECORDS
+from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.modern_groups.replay import GroupRecords
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_groups.replay import SHARE_GROUP_RECORDS
 from odradek.coordinator.streams_groups.group import StreamsGroup
@@ -39,14 +43,28 @@ from odradek.protocol.schema import Message
 G = TypeVar("G")
 
 
+class ReplayedGroup(Struct, frozen=True):
+    """A group after the records of one batch: it is replayed in their place, and never stored.
+
+    A decision may have thousands of records, which are replayed in one turn of the event loop,
+    because nobody may see a part of them. So they are replayed into a copy before that, in steps.
+    """
+
+    group_id: str
+    group: Group | None
+    """None if they have deleted it."""
+
+
 class GroupState:
     """Groups and offsets by group id. Only `replay` and `end_transaction` change them.
 
     Each group has the partition, so that its deadlines find this shard again.
     """
 
-    def __init__(self, partition: int = 0) -> None:
+    def __init__(self, partition: int = 0, step: Step = no_step) -> None:
+        """`step`: what the replay of a large record calls again and again."""
         self._partition = partition
+        self._step = step
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
@@ -55,6 +73,40 @@ class GroupState:
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
         """Apply one record of the log."""
         self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
+
+    def replayed(
+        self,
+        group_id: str,
+        records: Iterable[JournalRecord],
+        timestamp_ms: int,
+        step: Step,
+        new_group: Group | None = None,
+    ) -> JournalRecord:
+        """Return a record in place of those of a decision about one group, which has no offsets.
+
+        `timestamp_ms` is that of their batch. `new_group`: what is replayed into if they first
+        delete the group, and then create another one.
+        """
+        scratch, context = GroupState(self._partition, step), ReplayContext(-1, timestamp_ms)
+        group = self.groups.get(group_id)
+        if isinstance(group, EpochGroup):
+            scratch.groups[group_id] = group.copy()
+        for record in stepping(records, step):
+            if new_group is not None and group_id not in scratch.groups:
+                scratch.groups[group_id] = new_group
+            scratch.replay(record, context)
+        return JournalRecord(ReplayedGroup(group_id, scratch.groups.get(group_id)))
+
+    def _replay_replayed(self, _key: None, value: ReplayedGroup, _context: ReplayContext) -> None:
+        group_id, new = value.group_id, value.group
+        self._end_classic_group(group_id)
+        old = self.groups.get(group_id)
+        if new is None:
+            self.groups.pop(group_id, None)
+        elif type(old) is type(new):
+            vars(old).update(vars(new))  # others hold the group
+        else:
+            self.groups[group_id] = new
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply a transaction marker: the producer's pending offsets are committed or dropped."""
@@ -69,7 +121,7 @@ class GroupState:
         group = self.groups.get(key.group)
         if not isinstance(group, ClassicGroup):
             group = self.groups[key.group] = ClassicGroup(key.group, partition=self._partition)
-        group.replay(value)
+        group.replay(value, self._step)
 
     def _replay_consumer_group(
         self, key: Any, value: Message | None, context: ReplayContext
@@ -141,6 +193,7 @@ class GroupState:
 
     # By key type: the records whose values are decoded and replayed.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
+        NoneType: _replay_replayed,
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,

@@ -101,7 +101,10 @@ class MemberRequests:
     def join_group(
         self, request: JoinGroupRequest, caller: Caller
     ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
-        """Serve a JoinGroup. Returns an awaitable while the group waits for other members."""
+        """Serve a JoinGroup.
+
+        Returns an awaitable while the group waits for other members, or the decision takes long.
+        """
         parked: Parked[JoinGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
@@ -110,8 +113,10 @@ class MemberRequests:
             call = JoinCall.of(request, caller, parked)
             consumers = shard.state.find_consumer(request.group_id)
             if consumers is not None and not consumers.is_empty:
-                parked(self._consumer.join_classic(shard, consumers, call, now))
-            elif shard.state.refuses_consumers(request.group_id):
+                response = self._consumer.join_classic(shard, call, now)
+                self._alarm.set(now)
+                return response
+            if shard.state.refuses_consumers(request.group_id):
                 parked(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             else:
                 self._classic.join(shard, call, now)
@@ -184,8 +189,8 @@ class MemberRequests:
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller
-    ) -> ConsumerGroupHeartbeatResponse:
-        """Serve a ConsumerGroupHeartbeat. It never waits."""
+    ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+        """Serve a ConsumerGroupHeartbeat. Returns an awaitable if the decision takes long."""
         now = self._clock()
         response = self._consumer.heartbeat(request, caller, now)
         self._alarm.set(now)
@@ -195,7 +200,10 @@ class MemberRequests:
         self, request: StreamsGroupHeartbeatRequest, caller: Caller
     ) -> HeartbeatReply | Awaitable[HeartbeatReply]:
         """Serve a StreamsGroupHeartbeat. Returns an awaitable if the decision takes long."""
-        return self._streams.heartbeat(request, caller)
+        now = self._clock()
+        reply = self._streams.heartbeat(request, caller, now)
+        self._alarm.set(now)
+        return reply
 
     def remove_members(self, group_id: str, member_ids: Iterable[str]) -> None:
         """Remove members of a group of any type, as if their sessions had expired.
@@ -219,8 +227,8 @@ class MemberRequests:
 
     def share_group_heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller
-    ) -> ShareGroupHeartbeatResponse:
-        """Serve a ShareGroupHeartbeat. It never waits."""
+    ) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
+        """Serve a ShareGroupHeartbeat. Returns an awaitable if the decision takes long."""
         now = self._clock()
         response = self._share.heartbeat(request, caller, now)
         self._alarm.set(now)

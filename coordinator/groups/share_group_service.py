@@ -2,16 +2,16 @@
 
     heartbeat -> checks -> the group's shard -> ShareHeartbeats decides -> append, replay -> then
 
-A heartbeat is answered at once. Partitions whose state has to be created are initialized after the
-answer, as in Kafka: the member gets them with a later heartbeat. The share coordinator runs in the
-same process and answers at once, too; only the creation of its topic takes time.
+Partitions whose state has to be created are initialized after the answer, as in Kafka: the member
+gets them with a later heartbeat. The share coordinator runs in the same process and answers at
+once; only the creation of its topic takes time.
 
 Kafka: GroupCoordinatorService, and the persister that it calls.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Protocol
@@ -60,6 +60,7 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
+from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
 
@@ -96,7 +97,7 @@ class ShareGroupService:
         topics: ClusterTopics,
         configs: ShareGroupConfigs,
         loop: asyncio.AbstractEventLoop,
-        clock: Callable[[], Now],
+        decisions: GroupDecisions,
         states: ShareStates,
         when_states_exist: Callable[[Callable[[], None]], None],
     ) -> None:
@@ -105,7 +106,8 @@ class ShareGroupService:
         self._topics = topics
         self._configs = configs
         self._loop = loop
-        self._clock = clock
+        self._clock = decisions.clock
+        self._decisions = decisions
         self._states = states
         self._when_states_exist = when_states_exist
         self.deadlines = MemberDeadlines(deadlines, self._fence)
@@ -115,16 +117,35 @@ class ShareGroupService:
 
     def heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller, now: Now
-    ) -> ShareGroupHeartbeatResponse:
-        """Serve a ShareGroupHeartbeat."""
+    ) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
+        """Serve a ShareGroupHeartbeat. Returns an awaitable if the decision takes long."""
+        decide = partial(self._decide, request, caller)
         try:
             check_heartbeat(request)
             shard = self._shards.of(request.group_id)
-            group = shard.state.groups.get(request.group_id)
-            answer = self._heartbeats.serve(group, shard.partition, request, caller, now)
-            reply = commit(shard, answer, now)
+            reply = self._decisions.decide(shard, request.group_id, decide, now)
         except ApiError as error:
-            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+            return _refusal(error).response
+        if isinstance(reply, HeartbeatReply):
+            return self._respond(reply)
+        return self._respond_later(or_refusal(reply, _refusal))
+
+    def _decide(
+        self,
+        request: ShareGroupHeartbeatRequest,
+        caller: Caller,
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Answer:
+        group = shard.state.groups.get(request.group_id)
+        return self._heartbeats.serve(group, shard.partition, request, caller, now, step)
+
+    async def _respond_later(self, reply: Awaitable[HeartbeatReply]) -> ShareGroupHeartbeatResponse:
+        return self._respond(await reply)
+
+    def _respond(self, reply: HeartbeatReply) -> ShareGroupHeartbeatResponse:
+        """Return the response, and have the state created that the heartbeat needs."""
         if reply.initialization is not None:
             self._loop.call_soon(
                 self._when_states_exist, partial(self._initialize, reply.initialization)
@@ -322,6 +343,11 @@ class ShareGroupService:
     def _removal(self, group: ShareGroup, member: ShareMember, now: Now) -> Answer:
         nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
         return self._heartbeats.remove(group, member, now, nothing)
+
+
+def _refusal(error: ApiError) -> HeartbeatReply:
+    response = ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+    return HeartbeatReply(response)
 
 
 def _partitions_of(wanted: Initialization) -> Iterator[StateOf]:

@@ -35,7 +35,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 
-from .group_decisions import GroupDecisions
+from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
 
@@ -65,24 +65,28 @@ class StreamsGroupService:
         )
 
     def heartbeat(
-        self, request: StreamsGroupHeartbeatRequest, caller: Caller
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now
     ) -> HeartbeatReply | Awaitable[HeartbeatReply]:
         """Serve a StreamsGroupHeartbeat."""
-        group_id = request.group_id
         decide = partial(self._decide, request, caller)
         try:
-            reply = self._decisions.decide(group_id, partial(self._shards.of, group_id), decide)
+            shard = self._shards.of(request.group_id)
+            reply = self._decisions.decide(shard, request.group_id, decide, now)
         except ApiError as error:
             return _refusal(error)
-        return reply if isinstance(reply, HeartbeatReply) else _or_refusal(reply)
+        return reply if isinstance(reply, HeartbeatReply) else or_refusal(reply, _refusal)
 
     def _decide(
-        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now: Now, step: Step
-    ) -> tuple[GroupShard, Answer]:
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        caller: Caller,
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Answer:
         check_heartbeat(request, step)
-        shard = self._shards.of(request.group_id)
         group = shard.state.groups.get(request.group_id)
-        return shard, self._heartbeats.serve(group, shard.partition, request, caller, now, step)
+        return self._heartbeats.serve(group, shard.partition, request, caller, now, step)
 
     def remove(
         self, shard: GroupShard, group: StreamsGroup, member_ids: Iterable[str], now: Now
@@ -132,9 +136,10 @@ class StreamsGroupService:
         If its topology is not configured yet, the next heartbeat of a member does both. Returns
         when to try again, in timer time, if the targets could not be written.
         """
-        find, decide = partial(self._shards.at, key.partition), partial(self._decide_first, key)
+        decide = partial(self._decide_first, key)
         try:
-            pending = self._decisions.decide(key.group_id, find, decide)
+            shard = self._shards.at(key.partition)
+            pending = self._decisions.decide(shard, key.group_id, decide, now)
         except ApiError as error:
             _log_failure(key, error)
             return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
@@ -145,17 +150,16 @@ class StreamsGroupService:
         return None
 
     def _decide_first(
-        self, key: GroupKey, now: Now, step: Step
-    ) -> tuple[GroupShard, Outcome[DraftResult[None]]]:
+        self, key: GroupKey, shard: GroupShard, now: Now, step: Step
+    ) -> Outcome[DraftResult[None]]:
         """Decide about the first targets of a group, if there are none."""
-        shard = self._shards.at(key.partition)
         group = shard.state.find_streams(key.group_id)
         if group is None or group.is_empty or group.configured is None:
-            return shard, Outcome(reply=DraftResult(key.group_id, None))
+            return Outcome(reply=DraftResult(key.group_id, None))
         draft = StreamsDraft(group, now, step)
         if group.assignment_epoch < group.epoch:
             self._rebalance.compute_targets(draft, group.members, group.configured)
-        return shard, draft.outcome(None)
+        return draft.outcome(None)
 
 
 async def _logged(key: GroupKey, pending: Awaitable[None]) -> None:
@@ -168,13 +172,6 @@ async def _logged(key: GroupKey, pending: Awaitable[None]) -> None:
 
 def _log_failure(key: GroupKey, error: ApiError) -> None:
     logger.warning("group %s: the first tasks could not be assigned: %s", key.group_id, error)
-
-
-async def _or_refusal(reply: Awaitable[HeartbeatReply]) -> HeartbeatReply:
-    try:
-        return await reply
-    except ApiError as error:
-        return _refusal(error)
 
 
 def _refusal(error: ApiError) -> HeartbeatReply:

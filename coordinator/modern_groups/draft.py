@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 
 from .group import EpochGroup
@@ -31,6 +33,8 @@ class DraftResult(Struct, Generic[R], frozen=True):
     reply: R
     topics_checked_offset: int | None = None
     """Metadata offset at which the group's topics were checked; None if they were not."""
+    new_group: Group | None = None
+    """What replaces the group, with its soft state; None if that is not planned."""
 
 
 class Draft(Generic[G]):
@@ -41,25 +45,37 @@ class Draft(Generic[G]):
         "epoch",
         "group",
         "group_id",
+        "new_group",
         "now",
         "records",
+        "step",
         "then",
         "topics_checked_offset",
     )
 
     def __init__(
-        self, group: G, now: Now, epoch_record: Callable[[str, int, int], JournalRecord]
+        self,
+        group: G,
+        now: Now,
+        epoch_record: Callable[[str, int, int], JournalRecord],
+        step: Step = no_step,
     ) -> None:
-        """`epoch_record` makes the record of a group id, its epoch, and its metadata hash."""
+        """`epoch_record` makes the record of a group id, its epoch, and its metadata hash.
+
+        `step`: what a decision that takes long calls again and again, see group_decisions.py.
+        """
         self.group = group
         self.group_id = group.group_id
         self.now = now
+        self.step = step
         self.epoch = group.epoch
         """The group epoch after this decision."""
         self.records: list[JournalRecord] = []
         self.then: list[Callable[[], None]] = []
         self.topics_checked_offset: int | None = None
         """Metadata offset at which the group's topics were checked; None if they were not."""
+        self.new_group: Group | None = None
+        """What replaces the group, with its soft state; None if that is not planned."""
         self._epoch_record = epoch_record
 
     def bump_epoch(self, metadata_hash: int, reason: str) -> None:
@@ -70,5 +86,5 @@ class Draft(Generic[G]):
 
     def outcome(self, reply: R) -> Outcome[DraftResult[R]]:
         """Return the outcome of the finished draft, with its reply."""
-        result = DraftResult(self.group_id, reply, self.topics_checked_offset)
+        result = DraftResult(self.group_id, reply, self.topics_checked_offset, self.new_group)
         return Outcome(reply=result, records=tuple(self.records), then=tuple(self.then))

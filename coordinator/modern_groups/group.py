@@ -14,6 +14,7 @@ Only the replay methods of a group's type assign journaled state. Kafka: ModernG
 from typing import Generic, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.runtime.copies import Copyable
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -27,7 +28,7 @@ FIRST_EPOCH = 1
 T = TypeVar("T")
 
 
-class EpochGroup(Generic[M, T]):
+class EpochGroup(Copyable, Generic[M, T]):
     """One group with members of type M; T is the type of a member's target."""
 
     def __init__(self, group_id: str, partition: int = 0) -> None:

@@ -12,6 +12,8 @@ from typing import Generic
 
 from msgspec import Struct
 
+from odradek.coordinator.runtime.copies import Copyable
+
 from .member import M
 
 
@@ -26,7 +28,7 @@ TopicSubscribers = Mapping[str, Subscribers]
 NO_SUBSCRIBERS = Subscribers()
 
 
-class TopicSubscriptions(Generic[M]):
+class TopicSubscriptions(Copyable, Generic[M]):
     """The subscribers of each topic that a group's members subscribe to."""
 
     def __init__(self) -> None:

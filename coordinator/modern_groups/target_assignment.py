@@ -18,8 +18,10 @@ from odradek.coordinator.assignors.assignment import (
     MemberSpec,
     TopicsView,
 )
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Now
 
+from .draft import Draft
 from .group import EpochGroup, ModernGroup, T
 from .group_configs import GroupConfigs
 from .member import M
@@ -45,7 +47,7 @@ def is_due(group: EpochGroup[Any, Any], epoch: int, now: Now, configs: GroupConf
 
 
 def compute_targets(
-    group: ModernGroup[M],
+    draft: Draft[Any],
     updated: M,
     assignor: Assignor,
     topics: SubscribedTopics,
@@ -55,7 +57,7 @@ def compute_targets(
     is_homogeneous: bool,
     assignable: Assignment | None = None,
 ) -> dict[str, Assignment]:
-    """Return the target of every member.
+    """Return the target of every member of the draft's group.
 
     `updated` is a member after its change. Its target so far is that of the member `previous_id`:
     its own id, or that of the static member that it replaces. `topics_of` returns the names of a
@@ -63,9 +65,11 @@ def compute_targets(
     subscription. `assignable`: the partitions that may be assigned (None: all).
     Raises AssignorError.
     """
+    group: ModernGroup[M] = draft.group
+    step = draft.step
     ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most members have the same subscription
     specs = {}
-    for member in _members_with(group, updated, previous_id):
+    for member in stepping(_members_with(group, updated, previous_id), step):
         names = topics_of(member)
         if names not in ids_of:
             ids_of[names] = topics.ids_of(names)
@@ -77,13 +81,15 @@ def compute_targets(
             assignment=group.targets.get(known_id, NOTHING),
         )
     spec = GroupSpec(members=specs, is_homogeneous=is_homogeneous, assignable=assignable)
-    made = assignor.assign(spec, topics)
-    return {member_id: made.get(member_id, NOTHING) for member_id in specs}
+    made = assignor.assign(spec, topics, step)
+    return {member_id: made.get(member_id, NOTHING) for member_id in stepping(specs, step)}
 
 
-def changed_targets(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+def changed_targets(
+    old: Mapping[str, T], new: Mapping[str, T], step: Step = no_step
+) -> Iterator[tuple[str, T]]:
     """Yield the new targets that differ, by member id, and first targets, which may be empty."""
-    for member_id, target in new.items():
+    for member_id, target in stepping(new.items(), step):
         before = old.get(member_id)
         if before is not target and (before is None or before != target):
             yield member_id, target

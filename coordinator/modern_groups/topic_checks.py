@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from odradek.coordinator.runtime.steps import stepping
+
 from .draft import Draft
 from .group import EpochGroup, ModernGroup
 from .member import M
@@ -34,7 +36,9 @@ def check_topics(
         return None
     draft.topics_checked_offset = topics.last_change_offset
     before = group.subscriptions.topics
-    if not changed and not topics.may_have_changed(before, group.topics_checked_offset):
+    if not changed and not topics.may_have_changed(
+        stepping(before, draft.step), group.topics_checked_offset
+    ):
         return None
-    found = topics.group_hash(group.subscriptions.topics_if(member, updated))
+    found = topics.group_hash(group.subscriptions.topics_if(member, updated), draft.step)
     return TopicsCheck(found, found != group.metadata_hash)

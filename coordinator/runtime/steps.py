@@ -4,12 +4,14 @@ A step may serve other requests, see broker/turns/slices.py. The step of a decis
 (group_decisions.py), so a decision changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 Step = Callable[[], object]
+
+FEW = 20
 
 
 def no_step() -> None:
@@ -27,6 +29,11 @@ def _stepping(items: Iterable[T], step: Step) -> Iterator[T]:
     for item in items:
         step()
         yield item
+
+
+def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
+    """As `stepping`, without a step if there are few items: it would cost more than the work."""
+    return items if len(items) <= FEW else stepping(items, step)
 
 
 def free(step: Step, *collections: list[Any] | dict[Any, Any]) -> None:

@@ -5,6 +5,7 @@ Deleted topics have no name and are left out. Kafka: ShareGroup.asDescribedGroup
 
 from collections.abc import Callable
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeAssignment,
     ShareGroupDescribeGroup,
@@ -20,16 +21,20 @@ NameOf = Callable[[bytes], str | None]
 
 
 def described(
-    group: ShareGroup, assignor: str, name_of: NameOf, authorized_operations: int
+    group: ShareGroup,
+    assignor: str,
+    name_of: NameOf,
+    authorized_operations: int,
+    step: Step = no_step,
 ) -> ShareGroupDescribeGroup:
-    """Describe the group and all its members."""
+    """Describe the group and all its members as they are now, in steps."""
     return ShareGroupDescribeGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=assignor,
-        members=[_member(member, name_of) for member in group.members.values()],
+        members=[_member(member, name_of) for member in stepping(group.members.values(), step)],
         authorized_operations=authorized_operations,
     )
 

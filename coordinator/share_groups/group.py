@@ -14,6 +14,7 @@ from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, member_state
 from odradek.coordinator.modern_groups.subscriptions import TopicSubscriptions
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
@@ -47,6 +48,8 @@ class ShareGroup(ModernGroup[ShareMember]):
         self.state_partitions: StatePartitions = NO_STATE
         self.has_state_record = False
         """Whether there is a record of type 15."""
+        self._replayed = 0  # how many records that may change has_unassigned_partitions
+        self._unassigned = (0, False)  # its last answer, and `_replayed` then
 
     # -- replay ------------------------------------------------------------------------------------
 
@@ -80,6 +83,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         self, member_id: str, value: ShareGroupTargetAssignmentMemberValue | None
     ) -> None:
         """Apply type 13, a member's target. A tombstone removes it."""
+        self._replayed += 1
         if value is None:
             self.targets.pop(member_id, None)
         else:
@@ -112,10 +116,15 @@ class ShareGroup(ModernGroup[ShareMember]):
         self, value: ShareGroupStatePartitionMetadataValue | None, timestamp_ms: int
     ) -> None:
         """Apply type 15, the partitions with stored state."""
+        self._replayed += 1
         self.has_state_record = value is not None
         self.state_partitions = (
             NO_STATE if value is None else state_partitions_of(value, timestamp_ms)
         )
+
+    def _replace_member(self, old: ShareMember | None, new: ShareMember | None) -> None:
+        self._replayed += 1
+        super()._replace_member(old, new)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -133,22 +142,29 @@ class ShareGroup(ModernGroup[ShareMember]):
         topics = self.subscriptions.topics_if(old, new)
         return all(subscribers.by_name == count for subscribers in topics.values())
 
-    @property
-    def has_unassigned_partitions(self) -> bool:
+    def has_unassigned_partitions(self, step: Step = no_step) -> bool:
         """Whether initialized partitions of subscribed topics are missing in the targets.
 
         Kafka: initializedAssignmentPending.
         """
+        replayed, found = self._unassigned
+        if replayed != self._replayed:
+            replayed = self._replayed  # it may change in a step
+            found = self._find_unassigned(step)
+            self._unassigned = replayed, found
+        return found
+
+    def _find_unassigned(self, step: Step) -> bool:
         initialized = self.state_partitions.initialized
         if not self.members or not initialized:
             return False
         assigned: dict[bytes, set[int]] = {}
-        for target in self.targets.values():
+        for target in stepping(self.targets.values(), step):
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
         return any(
             frozenset(assigned.get(topic_id, ())) != topic.partitions
-            for topic_id, topic in initialized.items()
+            for topic_id, topic in stepping(initialized.items(), step)
             if topic.name in self.subscriptions.topics
         )
 

@@ -33,6 +33,7 @@ from odradek.coordinator.modern_groups.target_assignment import (
 from odradek.coordinator.modern_groups.topic_checks import check_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import (
@@ -124,6 +125,7 @@ class ShareHeartbeats:
         request: ShareGroupHeartbeatRequest,
         caller: Caller,
         now: Now,
+        step: Step,
     ) -> Answer:
         """Decide about a checked request; `group` is the group of that id, or None.
 
@@ -146,7 +148,8 @@ class ShareHeartbeats:
         group.check_size(request.member_id, self._configs.broker.max_size)
         member = (group.member_or_new if joins else group.member)(request.member_id)
         _check_epoch(member, request.member_epoch)
-        return self._serve_member(Draft(group, now, epoch_record), member, request, caller)
+        draft = Draft(group, now, epoch_record, step)
+        return self._serve_member(draft, member, request, caller)
 
     def remove(
         self, group: ShareGroup, member: ShareMember, now: Now, reply: HeartbeatReply
@@ -198,7 +201,7 @@ class ShareHeartbeats:
         """Raise the group epoch if new targets are needed. Returns whether it was raised."""
         group = draft.group
         changed = updated.subscribed_topics != member.subscribed_topics or (
-            group.assignment_epoch >= group.epoch and group.has_unassigned_partitions
+            group.assignment_epoch >= group.epoch and group.has_unassigned_partitions(draft.step)
         )
         found = check_topics(draft, self._topics, member, updated, changed=changed)
         if found is None or not (changed or found.has_changed):
@@ -214,7 +217,7 @@ class ShareHeartbeats:
         if not is_due(group, draft.epoch, draft.now, self._configs):
             return group.assignment_epoch, group.targets.get(updated.member_id, NOTHING)
         targets = compute_targets(
-            group,
+            draft,
             updated,
             self._assignor,
             self._topics,
@@ -223,7 +226,7 @@ class ShareHeartbeats:
             is_homogeneous=group.is_homogeneous_if(member, updated),
             assignable=group.state_partitions.assignable(),
         )
-        for member_id, target in changed_targets(group.targets, targets):
+        for member_id, target in changed_targets(group.targets, targets, draft.step):
             draft.records.append(target_record(group.group_id, member_id, target))
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return draft.epoch, targets[updated.member_id]
@@ -261,7 +264,7 @@ class ShareHeartbeats:
         if updated.subscribed_topics != member.subscribed_topics:
             subscribed = group.subscriptions.topics_if(member, updated)
         new: dict[bytes, TopicOfState] = {}
-        for name in subscribed:
+        for name in stepping_if_many(subscribed, draft.step):
             topic_id = self._topics.id_of(name)
             if topic_id is None:
                 continue

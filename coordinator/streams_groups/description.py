@@ -7,6 +7,7 @@ StreamsGroupMember.asStreamsGroupDescribeMember.
 
 from collections.abc import Iterable, Mapping, Set
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeAssignment,
@@ -25,6 +26,7 @@ from .configuration import ConfiguredSubtopology, InternalTopic
 from .group import StreamsGroup
 from .member import StreamsMember
 from .sticky_assignor import ASSIGNOR_NAME
+from .tasks import NOTHING, Tasks
 
 # On the wire: never renumber. A readable topology was not asked for, or is not stored.
 NOT_REQUESTED = 0
@@ -32,16 +34,27 @@ NOT_STORED = 1
 
 
 def described(
-    group: StreamsGroup, authorized_operations: int, *, wants_readable_topology: bool
+    group: StreamsGroup,
+    authorized_operations: int,
+    step: Step = no_step,
+    *,
+    wants_readable_topology: bool,
 ) -> StreamsGroupDescribeGroup:
-    """Describe the group and all its members. Raises ApiError UNKNOWN_SERVER_ERROR."""
+    """Describe the group and all its members as they are now, in steps.
+
+    Raises ApiError UNKNOWN_SERVER_ERROR.
+    """
+    targets = dict(group.targets)
     return StreamsGroupDescribeGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group),
-        members=[_member(group, member) for member in group.members.values()],
+        members=[
+            _member(member, targets.get(member.member_id, NOTHING))
+            for member in stepping(group.members.values(), step)
+        ],
         authorized_operations=authorized_operations,
         topology_description_status=NOT_STORED if wants_readable_topology else NOT_REQUESTED,
         assignor_name=ASSIGNOR_NAME,
@@ -117,8 +130,8 @@ def _pairs(found: Mapping[str, str]) -> list[StreamsGroupDescribeKeyValue]:
 # -- the members -----------------------------------------------------------------------------------
 
 
-def _member(group: StreamsGroup, member: StreamsMember) -> StreamsGroupDescribeMember:
-    assigned, target = member.assigned, group.target(member.member_id)
+def _member(member: StreamsMember, target: Tasks) -> StreamsGroupDescribeMember:
+    assigned = member.assigned
     active = {name: epochs.keys() for name, epochs in assigned.active.items()}
     return StreamsGroupDescribeMember(
         member_id=member.member_id,

@@ -17,13 +17,12 @@ class StreamsDraft(Draft[StreamsGroup]):
     changes the empty group, which is dropped: in Kafka too, a new group starts without soft state.
     """
 
-    __slots__ = ("assignment_configs", "is_new", "statuses", "step", "validated_topology_epoch")
+    __slots__ = ("assignment_configs", "is_new", "statuses", "validated_topology_epoch")
 
     def __init__(
         self, group: StreamsGroup, now: Now, step: Step = no_step, *, is_new: bool = False
     ) -> None:
-        super().__init__(group, now, self._make_epoch_record)
-        self.step = step
+        super().__init__(group, now, self._make_epoch_record, step)
         self.is_new = is_new
         """Whether the group does not exist yet."""
         self.validated_topology_epoch = group.validated_topology_epoch

@@ -203,7 +203,7 @@ class StreamsRebalance:
                     "group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error
                 )
                 raise
-        for member_id, target in changed_targets(group.targets, targets):
+        for member_id, target in changed_targets(group.targets, targets, draft.step):
             record = target_record(group.group_id, member_id, target, draft.step)
             draft.records.append(record)
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))

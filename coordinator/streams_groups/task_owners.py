@@ -9,13 +9,15 @@ Kafka: StreamsGroup.currentActiveTaskToProcessId, currentStandbyTaskToProcessIds
 currentWarmupTaskToProcessIds.
 """
 
+from odradek.coordinator.runtime.copies import Copyable
+
 from .member import StreamsMember
 from .tasks import OwnedTasks, TaskSet
 
 NOBODY: frozenset[str] = frozenset()
 
 
-class TaskOwners:
+class TaskOwners(Copyable):
     """The ids of the processes by task."""
 
     def __init__(self) -> None:

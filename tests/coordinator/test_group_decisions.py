@@ -10,6 +10,8 @@ from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS, GroupDecisions
 from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -33,19 +35,20 @@ class Decided:
         self.group = self.shard.state.groups[GROUP] = StreamsGroup(GROUP)
         self.done: list[str] = []
         runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        self._clock = groups.loop.clock
         self._decisions = GroupDecisions(
-            groups.coordinator.alarm, GroupSlices(runner), groups.loop.clock
+            groups.coordinator.shards, groups.coordinator.alarm, GroupSlices(runner), self._clock
         )
 
     def begin(self, name: str, steps: int, before_end: Callable[[], None] = lambda: None) -> object:
-        def decide(_now: Now, step: Step) -> tuple[GroupShard, Outcome[DraftResult[str]]]:
+        def decide(_shard: GroupShard, _now: Now, step: Step) -> Outcome[DraftResult[str]]:
             for _ in range(steps):
                 step()
             self.done.append(name)
             before_end()
-            return self.shard, Outcome(reply=DraftResult(GROUP, name))
+            return Outcome(reply=DraftResult(GROUP, name))
 
-        return self._decisions.decide(GROUP, lambda: self.shard, decide)
+        return self._decisions.decide(self.shard, GROUP, decide, self._clock())
 
     def change_group(self) -> None:
         self.group.changes += 1
@@ -101,6 +104,31 @@ async def test_a_decision_is_made_again_if_its_group_is_another_one(decided: Dec
             decided.shard.state.groups[GROUP] = StreamsGroup(GROUP)
 
     assert await reply_of(decided.begin("long", STEPS, replace_once)) == "long"
+    assert decided.done == ["long", "long"]
+
+
+async def test_a_decision_is_made_again_if_a_member_has_left_the_classic_group(
+    decided: Decided,
+) -> None:
+    group = decided.shard.state.groups[GROUP] = ClassicGroup(GROUP)
+    for member_id in ("stays", "leaves"):
+        group.add(
+            ClassicMember(
+                member_id=member_id,
+                group_instance_id=None,
+                client_id="client",
+                client_host="/127.0.0.1",
+                rebalance_timeout_ms=1_000,
+                session_timeout_ms=1_000,
+                protocol_type="consumer",
+                protocols=(("range", b""),),
+            )
+        )
+
+    def leave_once() -> None:
+        group.remove("leaves")
+
+    assert await reply_of(decided.begin("long", STEPS, leave_once)) == "long"
     assert decided.done == ["long", "long"]
 
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.groups import group_decisions
 from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -41,6 +42,7 @@ from tests.support.heartbeats import Heartbeats
 from tests.support.journals import CODEC
 from tests.support.lengths import by_length
 from tests.support.messages import sample
+from tests.support.stretches import InSteps
 
 GROUPS = ("g", "h", "s")
 TOPICS = ("t", "u")
@@ -71,9 +73,14 @@ instances = st.sampled_from(INSTANCES)
 class GroupsConversation(RuleBasedStateMachine):
     """Groups of both protocols and of others, their offsets, and those of transactions."""
 
-    @initialize()
-    def start(self) -> None:
-        self.beats = Heartbeats(assignment_interval_ms=0)
+    @initialize(in_steps=st.booleans())
+    def start(self, in_steps: bool) -> None:
+        """Decisions `in_steps` are replayed into copies of their groups."""
+        slicer = InSteps() if in_steps else None
+        self.few_records = group_decisions.FEW_RECORDS
+        if in_steps:
+            group_decisions.FEW_RECORDS = -1
+        self.beats = Heartbeats(assignment_interval_ms=0, slicer=slicer)
         self.offsets = count(1)
         for name in TOPICS:
             self.beats.topic(name, 2)
@@ -311,6 +318,7 @@ class GroupsConversation(RuleBasedStateMachine):
         """Everybody who waited is answered, if only when the time is up."""
         if not hasattr(self, "beats"):
             return
+        group_decisions.FEW_RECORDS = self.few_records
         assert_cleaned_log_agrees(self.beats.groups)
         self.beats.groups.logs[0].fail_next = None
         for _ in range(4):

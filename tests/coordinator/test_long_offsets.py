@@ -3,7 +3,6 @@
 The CPU time between two steps is measured, because in each step other requests may be served.
 """
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -22,32 +21,13 @@ from odradek.protocol.messages.offset_delete import (
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.groups import GROUP, TOPIC, Groups
-from tests.support.turns import TURN_MS, slowness
+from tests.support.stretches import Stretches
+from tests.support.turns import TURN_MS
 
 PARTITIONS = 4_000
 FEW = 20
 # A stretch that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 3
-
-
-class Stretches:
-    """The step of a request. It measures the CPU time from each step to the next."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._longest_s = 0.0
-        self._began_s = time.thread_time()
-
-    def step(self) -> None:
-        now_s = time.thread_time()
-        self._longest_s = max(self._longest_s, now_s - self._began_s)
-        self.count += 1
-        self._began_s = time.thread_time()
-
-    def longest_ms(self) -> float:
-        """The longest stretch until now, on a quiet machine."""
-        self.step()
-        return self._longest_s * 1000 / slowness()
 
 
 class Once:

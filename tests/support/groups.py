@@ -15,6 +15,7 @@ from odradek.coordinator.any_group.group_settings import (
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.groups.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
+from odradek.coordinator.groups.group_decisions import Slicer
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -182,10 +183,13 @@ class Groups:
         uuids: Callable[[], str] | None = None,
         metadata: ClusterMetadata | None = None,
         consumer_configs: ConsumerGroupConfigs | None = None,
+        share_configs: ShareGroupConfigs | None = None,
         streams_configs: StreamsGroupConfigs | None = None,
         topic_ids: Container[bytes] | None = None,
+        slicer: Slicer | None = None,
         **settings: int,
     ) -> None:
+        self.slicer = slicer or AtOnce()
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type] # all of them are ints
         self.loop = loop or ManualLoop()
         self.logs = list(logs or [MemoryLog("__consumer_offsets", n) for n in range(partitions)])
@@ -195,8 +199,9 @@ class Groups:
         self.topics = ClusterTopics(self.metadata)
         self.consumer_configs = consumer_configs or ConsumerGroupConfigs(ConsumerGroupSettings())
         self.streams_configs = streams_configs or StreamsGroupConfigs(StreamsGroupSettings())
+        self.share_configs = share_configs or ShareGroupConfigs(ShareGroupSettings())
         self.configs = GroupConfigsByType(
-            self.consumer_configs, ShareGroupConfigs(ShareGroupSettings()), self.streams_configs
+            self.consumer_configs, self.share_configs, self.streams_configs
         )
         self.topic_ids = AllTopics() if topic_ids is None else topic_ids
         self.coordinator = self.closed_coordinator()
@@ -212,7 +217,9 @@ class Groups:
             new_ids=NewIds(self.uuids, self.uuids),
             topics=self.topics,
             topic_ids=self.topic_ids,
-            modern=ModernGroupParts(self.configs, AtOnce(), NoShareStates(), lambda then: then()),
+            modern=ModernGroupParts(
+                self.configs, self.slicer, NoShareStates(), lambda then: then()
+            ),
         )
 
     def open(self) -> None:

@@ -9,6 +9,7 @@ from odradek.coordinator.any_group.caller import Caller, MayDescribe
 from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
+from odradek.coordinator.groups.group_decisions import Slicer
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -38,6 +39,7 @@ class Heartbeats:
         groups: Groups | None = None,
         metadata: Metadata | None = None,
         overrides: Mapping[str, Mapping[str, str]] | None = None,
+        slicer: Slicer | None = None,
         **settings: Any,
     ) -> None:
         self.metadata = metadata or Metadata()
@@ -46,6 +48,7 @@ class Heartbeats:
         self.may_describe: MayDescribe = None
         self.groups = groups or Groups(
             metadata=self.metadata.state,
+            slicer=slicer,
             consumer_configs=ConsumerGroupConfigs(
                 self.settings, lambda group_id: self.overrides.get(group_id, {})
             ),
@@ -65,6 +68,7 @@ class Heartbeats:
             uuids=self.groups.uuids,
             metadata=self.metadata.state,
             consumer_configs=self.groups.consumer_configs,
+            slicer=self.groups.slicer,
         )
         return Heartbeats(groups=groups, metadata=self.metadata, overrides=self.overrides)
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.assignors import ASSIGNORS
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.consumer_groups.draft import ConsumerDraft
 from odradek.coordinator.consumer_groups.group import ConsumerGroup, ConsumerState
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.reconciliation import ReconcileInputs, reconcile
@@ -33,6 +34,7 @@ from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from tests.support.consumer_members import REGEX, TOPICS, all_subscribe_alike
 from tests.support.group_snapshot import consumer_group_snapshot
@@ -198,7 +200,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             return
         anybody = next(iter(group.members.values()))
         targets = compute_targets(
-            group,
+            ConsumerDraft(group, Now(0, 0)),
             anybody,
             ASSIGNORS[group.preferred_assignor or "uniform"],
             self,

@@ -10,6 +10,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.groups.consumer_group_service import ConsumerGroupService
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -39,7 +40,7 @@ class Quiet:
         ) -> ConsumerGroupHeartbeatResponse:
             quiet.count += 1
             caller = quiet.caller_of(group, request)
-            long = service._heartbeats.serve(group, group.partition, request, caller, now)
+            long = service._heartbeats.serve(group, group.partition, request, caller, now, no_step)
             answer = short(service, group, request, now)
             assert long.reply.reply == answer
             assert not long.records

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from odradek.coordinator.assignors.assignment import Assignment, GroupSpec, TopicsView
+from odradek.coordinator.consumer_groups.draft import ConsumerDraft
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.records import (
@@ -15,6 +16,8 @@ from odradek.coordinator.consumer_groups.replay import replay
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.modern_groups.target_assignment import changed_targets, compute_targets
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.timers import Now
 from tests.support.consumer_members import IDS, REGEX, TOPICS
 
 A, B, C = IDS
@@ -38,7 +41,9 @@ class Told:
         self.targets = targets
         self.spec = GroupSpec(members={}, is_homogeneous=True)
 
-    def assign(self, spec: GroupSpec, topics: TopicsView) -> dict[str, Assignment]:
+    def assign(
+        self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
+    ) -> dict[str, Assignment]:
         self.spec = spec
         return dict(self.targets)
 
@@ -56,7 +61,7 @@ def group_of(*records: JournalRecord) -> ConsumerGroup:
 
 def made(group: ConsumerGroup, updated: ConsumerMember, assignor: Told) -> dict[str, Assignment]:
     return compute_targets(
-        group,
+        ConsumerDraft(group, Now(0, 0)),
         updated,
         assignor,
         Topics(),

@@ -62,18 +62,18 @@ def group_of(groups: Groups) -> ShareGroup:
 
 def test_a_turn_of_the_loop_creates_some_states(groups: Groups, states: States) -> None:
     for turn in range(1, 6):
-        assert not group_of(groups).has_unassigned_partitions
+        assert not group_of(groups).has_unassigned_partitions()
         groups.loop.turn()
         assert states.created == list(range(turn * STATES_PER_TURN))
     groups.loop.turn()
-    assert group_of(groups).has_unassigned_partitions, "their states are there now"
+    assert group_of(groups).has_unassigned_partitions(), "their states are there now"
 
 
 def test_no_partition_is_initialized_if_a_state_is_refused(groups: Groups, states: States) -> None:
     states.refused = PARTITIONS - 1
     groups.advance(0)
     assert len(states.created) == PARTITIONS - 1
-    assert not group_of(groups).has_unassigned_partitions
+    assert not group_of(groups).has_unassigned_partitions()
 
 
 def test_no_state_is_created_for_a_group_that_is_deleted_meanwhile(
