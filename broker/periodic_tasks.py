@@ -128,7 +128,8 @@ def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
             # Their last batch is compared with the wall clock.
             for _ in log.producers.remove_expired_in_parts(broker.clock.now_ms()):
                 await asyncio.sleep(0)
-            log.producers.remove_expired_verifications(broker.clock.timer_ms())
+            for _ in log.producers.remove_expired_verifications(broker.clock.timer_ms()):
+                await asyncio.sleep(0)
             await asyncio.sleep(0)
 
     tasks: list[_Task] = [

@@ -1,7 +1,7 @@
 """Makes and parses every file and directory name of the store. On disk: never rename.
 
     log.dirs/
-      meta.properties  .lock  .kafka_cleanshutdown
+      meta.properties  .lock  .kafka_cleanshutdown  .space-check
       recovery-point-offset-checkpoint  log-start-offset-checkpoint
       replication-offset-checkpoint  cleaner-offset-checkpoint
       TOPIC-PARTITION/                                one log
@@ -31,6 +31,7 @@ from .topic_partition import TopicPartition
 META_PROPERTIES = "meta.properties"
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+SPACE_CHECK = ".space-check"  # exists while free space is looked for on a disk that was full
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
@@ -48,7 +49,14 @@ OFFSET_CHECKPOINTS = (
 )
 # Files in a log directory, next to the directories of logs.
 ROOT_FILES = frozenset(
-    {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, *OFFSET_CHECKPOINTS}
+    {
+        META_PROPERTIES,
+        LOCK,
+        CLEAN_SHUTDOWN,
+        SPACE_CHECK,
+        BOOTSTRAP_CHECKPOINT,
+        *OFFSET_CHECKPOINTS,
+    }
 )
 
 OFFSET_DIGITS = 20

@@ -476,7 +476,7 @@ class PartitionLog:
             return old
         self._seal(old)
         self.producers.map_end_offset = base_offset
-        snapshot = self.producers.take_snapshot(sync=False)
+        snapshot = self.producers.begin_snapshot()
         if snapshot is not None:
             self._unsynced.add(snapshot)
         # The last step that can fail, because it cannot be undone: the next start would take an
@@ -526,9 +526,12 @@ class PartitionLog:
         """Plan the sync of everything before an offset (default: the log's end).
 
         Returns None if there is nothing to sync. After a roll, flush up to
-        `segments.active.base_offset`. Raises KAFKA_STORAGE_ERROR.
+        `segments.active.base_offset`. Writes the producer snapshot that the roll has begun, which
+        `producers.encode_in_parts` may have encoded before. Raises KAFKA_STORAGE_ERROR.
         """
         end_offset = self.log_end_offset if up_to_offset is None else up_to_offset
+        with self._reporting("write a producer snapshot"):
+            self.producers.finish_snapshot()
         with self._reporting("write its indexes"):
             self._write_epochs()
             return self._unsynced.plan(
@@ -831,7 +834,7 @@ class PartitionLog:
         with self._reporting("close"):
             if self.segments.active.is_appendable:
                 self._seal(self.segments.active)
-            snapshot = self.producers.take_snapshot(sync=False)
+            snapshot = self.producers.take_snapshot()
         if snapshot is not None:
             self._unsynced.add(snapshot)
         self.flush(now_ms)

@@ -1,5 +1,8 @@
 """A .snapshot file: a log's producer state before an offset, which is the file's name.
 
+A log with many producers encodes it in parts, while batches are appended: a producer that changes
+meanwhile is encoded before it does.
+
 On disk: never renumber. A version (int16, 1), the CRC-32C of all bytes after it (uint32), a count
 (int32), and per producer 46 bytes: id, epoch, last sequence, last offset, offset delta and max
 timestamp of its last batch, epoch of the last transaction coordinator, first offset of the open
@@ -9,11 +12,12 @@ Kafka: ProducerStateManager.readSnapshot and writeSnapshot, ProducerSnapshot.jso
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterator
 
 from odradek.protocol.batch_header import NO_SEQUENCE
 from odradek.protocol.crc import crc32c
 
+from .parts import in_parts
 from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry
 
 VERSION = 1
@@ -27,11 +31,39 @@ class CorruptSnapshotError(Exception):
     """A producer snapshot that cannot be read: an older one, or the log, must be read instead."""
 
 
-def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+class SnapshotEncoder:
+    """Encodes producers as they are now, in their order."""
+
+    def __init__(self, producers: Collection[ProducerEntry]) -> None:
+        self._left = in_parts(producers)
+        self._encoded_early: dict[ProducerEntry, bytes] = {}
+        self._encoded = [_COUNT.pack(len(producers))]
+        self._crc = crc32c(self._encoded[0])
+
+    def keep(self, producer: ProducerEntry) -> None:
+        """Encode a producer that is about to change."""
+        if producer not in self._encoded_early:
+            self._encoded_early[producer] = _encode(producer)
+
+    def encode_in_parts(self) -> Iterator[None]:
+        """Encode the rest in parts; several callers may share the work."""
+        early = self._encoded_early
+        for part in self._left:
+            encoded = b"".join([early.get(one) or _encode(one) for one in part])
+            self._crc = crc32c(encoded, self._crc)
+            self._encoded.append(encoded)
+            yield
+
+    def finish(self) -> list[bytes]:
+        """Encode the rest, and return the bytes of the file."""
+        for _ in self.encode_in_parts():
+            pass
+        return [_HEAD.pack(VERSION, self._crc), *self._encoded]
+
+
+def encode_snapshot(producers: Collection[ProducerEntry]) -> bytes:
     """The bytes of the file, in the order given."""
-    entries = [_encode(producer) for producer in producers]
-    checked = _COUNT.pack(len(entries)) + b"".join(entries)
-    return _HEAD.pack(VERSION, crc32c(checked)) + checked
+    return b"".join(SnapshotEncoder(producers).finish())
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
@@ -52,7 +84,7 @@ def decode_snapshot(data: bytes) -> list[ProducerEntry]:
 
 
 def _encode(producer: ProducerEntry) -> bytes:
-    # No properties: a roll encodes all producers in one turn of the event loop.
+    # No properties: there may be many.
     sequence, offset, delta, _ = producer.batches[-1] if producer.batches else _NO_BATCH
     return _ENTRY.pack(
         producer.producer_id,

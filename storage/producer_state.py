@@ -8,7 +8,8 @@ one look at the producer, and the first two steps are left out.
 Nothing changes before the append has succeeded. The rules are in producer_entry.py.
 
 The state can be computed by replaying the log's batches from the start. To save that at a restart,
-a snapshot of the state is written when a segment is rolled and at a clean shutdown. Its name is
+a snapshot of the state is taken when a segment is rolled and at a clean shutdown. After a roll, one
+of many producers is encoded in parts, and written before the next flush. Its name is
 the offset up to which it covers the log (`map_end_offset`): a segment's base offset, or the log's
 end. `truncate_and_reload` loads the newest snapshot that is not after the log's end; the caller
 then replays the batches from `map_end_offset` on. A snapshot that cannot be read is deleted, and
@@ -35,13 +36,12 @@ from odradek.protocol.records.control import ControlRecordType, control_type, co
 from .append import EndMarker
 from .filenames import FileKind, FileState, live_offsets, segment_file
 from .files import Files
+from .parts import ITEMS_OF_A_PART, in_parts
 from .producer_entry import NO_OFFSET, BatchSpan, ProducerEntry
-from .producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from .producer_snapshot import CorruptSnapshotError, SnapshotEncoder, decode_snapshot
 from .verification import Verification
 
 logger = logging.getLogger(__name__)
-
-PRODUCERS_OF_A_PART = 3_000
 
 
 class CompletedTransaction(NamedTuple):
@@ -83,6 +83,9 @@ class ProducerStates:
         self._verifications: dict[int, Verification] = {}
         self._last_snapshot_offset = 0
         self._snapshots = self._list_snapshots()
+        # The snapshot that is begun and not written yet, and its offset.
+        self._encoder: SnapshotEncoder | None = None
+        self._begun_offset = 0
 
     # --- one append
 
@@ -207,6 +210,8 @@ class ProducerStates:
         if producer is None:
             producer = ProducerEntry(producer_id, header.producer_epoch, header.max_timestamp)
             self.producers[producer_id] = producer
+        elif self._encoder is not None:
+            self._encoder.keep(producer)
         producer.add(header, base_offset)
         if header.attributes & TRANSACTIONAL_BIT:
             self._verifications.pop(producer_id, None)
@@ -247,6 +252,8 @@ class ProducerStates:
         if producer is None:
             producer = ProducerEntry(producer_id, epoch, timestamp_ms)
             self.producers[producer_id] = producer
+        elif self._encoder is not None:
+            self._encoder.keep(producer)
         waiting = self._verifications.get(producer_id)
         if waiting is not None and not (waiting.is_v2 and waiting.epoch == epoch):
             del self._verifications[producer_id]  # else it is that of the next transaction
@@ -273,18 +280,21 @@ class ProducerStates:
 
     def remove_expired_in_parts(self, now_ms: int) -> Iterator[None]:
         """The same, in parts of a millisecond. The state may change between two of them."""
-        for number, producer_id in enumerate(list(self.producers), 1):
-            entry = self.producers.get(producer_id)
-            if entry is not None and self._is_expired(entry, now_ms):
-                del self.producers[producer_id]
-            if number % PRODUCERS_OF_A_PART == 0:
-                yield
+        for part in in_parts(self.producers):
+            for producer_id in part:
+                entry = self.producers.get(producer_id)
+                if entry is not None and self._is_expired(entry, now_ms):
+                    del self.producers[producer_id]
+            yield
 
-    def remove_expired_verifications(self, now_ms: int) -> None:
-        """Remove verifications that have waited for `expiration_ms`, by their clock."""
-        for producer_id, waiting in list(self._verifications.items()):
-            if now_ms - waiting.since_ms >= self.expiration_ms:
-                del self._verifications[producer_id]
+    def remove_expired_verifications(self, now_ms: int) -> Iterator[None]:
+        """Remove verifications that have waited for `expiration_ms`, by their clock, in parts."""
+        for part in in_parts(self._verifications):
+            for producer_id in part:
+                waiting = self._verifications.get(producer_id)
+                if waiting is not None and now_ms - waiting.since_ms >= self.expiration_ms:
+                    del self._verifications[producer_id]
+            yield
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         inactive_ms = now_ms - entry.last_timestamp_ms
@@ -294,8 +304,9 @@ class ProducerStates:
         """Delete snapshots outside these offsets of the log, and load the newest of the others.
 
         If the state already covers the log up to `log_end_offset`, it is kept. Afterwards the
-        caller replays the batches from `map_end_offset` to the log's end.
+        caller replays the batches from `map_end_offset` to the log's end. Raises OSError.
         """
+        self.finish_snapshot()
         for offset in list(self._snapshots):
             if offset > log_end_offset or offset <= log_start_offset:
                 self.delete_snapshot(offset)
@@ -308,6 +319,7 @@ class ProducerStates:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Clear the state and the snapshots: the log is empty and begins at `offset`."""
+        self._encoder = None
         self._clear()
         for snapshot in list(self._snapshots):
             self.delete_snapshot(snapshot)
@@ -360,16 +372,42 @@ class ProducerStates:
     def latest_snapshot_offset(self) -> int | None:
         return self._snapshots[-1] if self._snapshots else None
 
-    def take_snapshot(self, *, sync: bool = True) -> Path | None:
+    def take_snapshot(self) -> Path | None:
         """Write a snapshot at `map_end_offset`; return its path, or None if it exists already."""
+        path = self.begin_snapshot()
+        self.finish_snapshot()
+        return path
+
+    def begin_snapshot(self) -> Path | None:
+        """As `take_snapshot`, but one of many producers is not written at once.
+
+        `encode_in_parts` encodes it, and `finish_snapshot` writes it. Raises OSError.
+        """
+        self.finish_snapshot()
         if self.map_end_offset <= self._last_snapshot_offset:
             return None
-        path = self._snapshot_path(self.map_end_offset)
-        self._files.write(path, encode_snapshot(self.producers.values()), sync=sync)
-        if self.map_end_offset not in self._snapshots:
-            insort(self._snapshots, self.map_end_offset)
-        self._last_snapshot_offset = self.map_end_offset
-        return path
+        self._encoder = SnapshotEncoder(self.producers.values())
+        self._begun_offset = self.map_end_offset
+        if len(self.producers) <= ITEMS_OF_A_PART:
+            self.finish_snapshot()
+        return self._snapshot_path(self.map_end_offset)
+
+    def encode_in_parts(self) -> Iterator[None]:
+        """Encode the snapshot that is begun. The state may change between two parts."""
+        return iter(()) if self._encoder is None else self._encoder.encode_in_parts()
+
+    def finish_snapshot(self) -> None:
+        """Write the snapshot that is begun, if there is one. Raises OSError: then there is none."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is None:
+            return
+        content = encoder.finish()
+        file = self._files.open(self._snapshot_path(self._begun_offset), create=True)
+        self._files.truncate(file, 0)
+        self._files.append(file, content)
+        if self._begun_offset not in self._snapshots:
+            insort(self._snapshots, self._begun_offset)
+        self._last_snapshot_offset = self._begun_offset
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
         """Delete snapshots that belong to no segment, at start.
@@ -385,6 +423,7 @@ class ProducerStates:
 
     def delete_snapshot(self, offset: int) -> None:
         """Delete a snapshot if it exists."""
+        self._forget_begun(offset)
         if offset in self._snapshots:
             self._snapshots.remove(offset)
             self._files.remove(self._snapshot_path(offset))
@@ -394,6 +433,7 @@ class ProducerStates:
 
         Returns None if there is no such snapshot.
         """
+        self._forget_begun(offset)
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
@@ -402,6 +442,10 @@ class ProducerStates:
             self._snapshot_path(offset),
             self._snapshot_path(offset, FileState.DELETED),
         )
+
+    def _forget_begun(self, offset: int) -> None:
+        if offset == self._begun_offset:
+            self._encoder = None
 
     def _snapshot_path(self, offset: int, state: FileState = FileState.LIVE) -> Path:
         return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT, state)

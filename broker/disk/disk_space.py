@@ -4,6 +4,8 @@ Deleting a topic writes to the metadata log, a consumer's commit to `__consumer_
 retention starts a new segment. On a completely full disk none of them could free anything. So below
 `odradek.min.free.bytes`, and after a write that found no space, Produce to the partitions of that
 directory is refused and everything else goes on. When space is free again, Produce works again.
+What a user's quota leaves is not in the free space that the file system reports. So Produce works
+again only after as much as LEAST_FREE_BYTES could be written, and removed again.
 
 Logs that could not be opened, recovered or created because of a full disk or too many open files
 are retried as soon as there are space and descriptors.
@@ -20,9 +22,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.disk_errors import is_full_disk
+from odradek.storage.filenames import SPACE_CHECK
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -72,14 +77,31 @@ class DiskSpace:
     async def check_directories(self) -> None:
         """Check the free space of each directory. Called once a second."""
         for directory in list(self._log_manager.directories):
+            find = self._writable_bytes if directory in self.low else self._files.free_bytes
             try:
-                free_bytes = await self._disk.run(self._files.free_bytes, directory.path)
+                free_bytes = await self._disk.run(find, directory.path)
             except OSError as error:
                 self._log_manager.on_directory_error(directory, error)
             else:
                 self._note(directory, free_bytes)
                 if self._log_manager.has_postponed and directory not in self.low:
                     await self._retry(directory)
+
+    def _writable_bytes(self, directory: Path) -> int:
+        """The free space of a directory; 0 if a file of LEAST_FREE_BYTES does not fit in."""
+        free_bytes = self._files.free_bytes(directory)
+        if free_bytes < LEAST_FREE_BYTES:
+            return free_bytes
+        file = directory / SPACE_CHECK
+        try:
+            self._files.write(file, bytes(LEAST_FREE_BYTES))
+        except OSError as error:
+            if is_full_disk(error):
+                return 0
+            raise
+        finally:
+            self._files.remove(file)
+        return free_bytes
 
     async def _retry(self, directory: DataDirectory) -> None:
         free = await self._disk.run(self._files.free_descriptors)

@@ -154,6 +154,8 @@ class LogSyncs:
 
         A directory in which an fsync fails goes offline. Raises KAFKA_STORAGE_ERROR.
         """
+        for _ in log.producers.encode_in_parts():
+            await asyncio.sleep(0)
         _check_online(log)
         plan = log.flush_plan(up_to_offset)
         if plan is None:

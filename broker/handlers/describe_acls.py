@@ -31,7 +31,7 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
     if not context.broker.security.authorizer.has_rules:
         raise ApiError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER} on the broker")
     by_pattern: dict[Pattern, list[DescribeAclsAcl]] = {}
-    for entry in context.sliced(list(context.broker.metadata.acls.select(wanted))):
+    for entry in context.broker.metadata.acls.select(wanted, context.step):
         described = DescribeAclsAcl(
             principal=entry.principal,
             host=entry.host,

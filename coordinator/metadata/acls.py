@@ -135,15 +135,17 @@ class Acls:
         """All entries of a principal on resources of a type."""
         return self._of_principal.get((resource_type, principal), {}).values()
 
-    def select(self, wanted: AclFilter) -> Iterator[Entry]:
-        """The entries that match a filter."""
+    def select(self, wanted: AclFilter, step: Step = no_step) -> Iterator[Entry]:
+        """The entries that match a filter. They may change between two items, and in a step."""
         patterns: Iterable[Pattern] = self._of_pattern
         if wanted.name is not None and wanted.resource_type != ANY:
-            patterns = self._patterns_for(wanted.resource_type, wanted.name)
-        for pattern in patterns:
-            if wanted.matches_pattern(pattern) and pattern in self._of_pattern:
-                for entries in self._of_pattern[pattern].values():
-                    yield from filter(wanted.matches_entry, entries.values())
+            patterns = list(self._patterns_for(wanted.resource_type, wanted.name))
+        for pattern in stepping(patterns, step):
+            if wanted.matches_pattern(pattern):
+                of_pattern = list(self._of_pattern.get(pattern, {}).values())
+                for entries in stepping(of_pattern, step):
+                    found = stepping(list(entries.values()), step)
+                    yield from filter(wanted.matches_entry, found)
 
     def prefix_lengths(self, resource_type: int) -> Iterable[int]:
         """The lengths of the prefixes that have entries, of a type or of ANY."""

@@ -191,6 +191,7 @@ class FutureLog:
         batches. With `sync` all other files are. Raises OSError; then nothing has changed.
         """
         active = self.log.segments.active
+        self.log.producers.finish_snapshot()
         self._plan(active, active.size_bytes, is_whole=True).run(sync=sync)
         snapshots = self._missing_snapshots()
         for path, data in snapshots.items():

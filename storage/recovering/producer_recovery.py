@@ -53,10 +53,10 @@ def rebuild_producer_state(
             start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
             producers.map_end_offset = start
             if segment.base_offset in last_two:
-                producers.take_snapshot(sync=False)
+                producers.take_snapshot()
             _replay_segment(producers, segment, start, end_offset)
         producers.map_end_offset = end_offset
-        producers.take_snapshot(sync=False)
+        producers.take_snapshot()
     producers.map_end_offset = end_offset
 
 

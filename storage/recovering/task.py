@@ -47,5 +47,5 @@ def recover(task: RecoveryTask, files: Files, report: Callable[[str], None]) -> 
         report=report,
     )
     producers = load_log(source).producers
-    producers.take_snapshot(sync=False)  # so that the next open need not read the batches
+    producers.take_snapshot()  # so that the next open need not read the batches
     return recent_batches(producers)

@@ -56,7 +56,7 @@ def recover_unflushed(
                 f"{done} of {len(unflushed)} done"
             )
         if done:
-            producers.take_snapshot(sync=False)
+            producers.take_snapshot()
         cut_bytes = recover_segment(segment, epochs, producers)
         if cut_bytes:
             source.report(f"{segment}: {cut_bytes} corrupt bytes at the end were cut")

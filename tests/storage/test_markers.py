@@ -200,7 +200,7 @@ def test_version_2_does_not_begin_in_the_middle(log: PartitionLog) -> None:
 
 def test_a_verification_expires_with_the_producers(log: PartitionLog) -> None:
     begin(log, 0, is_v2=False)
-    log.producers.remove_expired_verifications(NOW_MS + log.producers.expiration_ms)
+    list(log.producers.remove_expired_verifications(NOW_MS + log.producers.expiration_ms))
     write(log, 1)
 
 

@@ -1,6 +1,9 @@
 """Idempotent producers: duplicates, order, epochs, transactions; snapshots, and reloading them."""
 
+import gc
 import logging
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
-from odradek.storage import producer_state
+from odradek.storage import parts, producer_state
+from odradek.storage.append import EndMarker
 from odradek.storage.files import Files
 from odradek.storage.producer_entry import BatchSpan, ProducerEntry
 from odradek.storage.producer_snapshot import (
@@ -27,10 +31,13 @@ from odradek.storage.producer_snapshot import (
     encode_snapshot,
 )
 from odradek.storage.producer_state import CompletedTransaction, ProducerStates
+from tests.support.faulty_files import FaultyFiles, anything
 from tests.support.golden import BASE_TIME, GOLDEN, run_golden_program
+from tests.support.turns import TURN_MS, slowness
 
 PID = 42
 EXPIRATION_MS = 86_400_000
+MANY = 100_000
 NOW = BASE_TIME + 1000
 GOLDEN_SNAPSHOT = GOLDEN / "00000000000000000131.snapshot"
 
@@ -291,15 +298,15 @@ def test_a_silent_producer_expires_unless_its_transaction_is_open(states: Produc
 def test_many_producers_expire_in_parts_between_which_they_may_write(
     states: ProducerStates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(producer_state, "PRODUCERS_OF_A_PART", 10)
+    monkeypatch.setattr(parts, "ITEMS_OF_A_PART", 10)
     for pid in range(100):
         append(states, batch(0, pid=pid))
-    parts = states.remove_expired_in_parts(BASE_TIME + EXPIRATION_MS)
+    removing = states.remove_expired_in_parts(BASE_TIME + EXPIRATION_MS)
     for expired in (10, 20, 30):
-        next(parts)
+        next(removing)
         assert len(states.producers) == 100 - expired
     states.producers[50].last_timestamp_ms += 1
-    assert len(list(parts)) == 7
+    assert len(list(removing)) == 7
     assert set(states.producers) == {50}
 
 
@@ -323,6 +330,84 @@ def test_a_snapshot_of_nobody_is_written() -> None:
     data = encode_snapshot([])
     assert len(data) == 10
     assert decode_snapshot(data) == []
+
+
+def test_a_snapshot_is_of_the_moment_at_which_it_began(
+    states: ProducerStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two of its parts producers write, end transactions, expire, and come back."""
+    monkeypatch.setattr(parts, "ITEMS_OF_A_PART", 10)
+    monkeypatch.setattr(producer_state, "ITEMS_OF_A_PART", 10)
+    for pid in range(60):
+        append(states, batch(0, pid=pid, txn=pid % 2 == 1))
+    expected = encode_snapshot(states.producers.values())
+    path = states.begin_snapshot()
+    assert path is not None
+    assert not path.exists()
+    encoding = states.encode_in_parts()
+    for pid in (9, 15, 35, 35, 59, 60):
+        next(encoding)
+        end = EndMarker(pid, 0, is_commit=True, coordinator_epoch=7)
+        states.end_transaction(end, states.map_end_offset, NOW)
+        append(states, batch(1 if pid < 60 else 0, pid=pid, txn=True))
+    states.remove_expired(BASE_TIME + EXPIRATION_MS)
+    append(states, batch(0, pid=40))
+    states.finish_snapshot()
+    assert path.read_bytes() == expected
+    assert states.snapshot_offsets == [60]
+    taken = states.take_snapshot()
+    assert taken is not None
+    assert taken.read_bytes() == encode_snapshot(states.producers.values()) != expected
+
+
+def test_a_snapshot_that_cannot_be_written_is_begun_again(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    states = ProducerStates(files, tmp_path, expiration_ms=EXPIRATION_MS)
+    append(states, batch(0))
+    files.fail(anything)
+    with pytest.raises(OSError, match="snapshot"):
+        states.begin_snapshot()
+    files.heal()
+    path = states.begin_snapshot()
+    assert path is not None
+    assert path.read_bytes() == encode_snapshot(states.producers.values())
+
+
+def on_many_producers(states: ProducerStates) -> Iterator[None]:
+    """All that is done for all producers of a log, in its parts."""
+    states.begin_snapshot()
+    yield
+    yield from states.encode_in_parts()
+    states.finish_snapshot()
+    yield
+    yield from states.remove_expired_in_parts(BASE_TIME + EXPIRATION_MS)
+    yield from states.remove_expired_verifications(EXPIRATION_MS)
+
+
+@pytest.mark.slow
+def test_no_part_of_the_work_on_many_producers_is_long(states: ProducerStates) -> None:
+    header = batch(0)
+    longest_ms = float("inf")
+    for attempt in range(1, 4):
+        for pid in range(MANY):
+            states.update(header._replace(producer_id=pid), pid)
+            states.begin_verification(pid, 0, 0, 0, is_v2=True)
+        states.map_end_offset = attempt * MANY
+        gc.disable()  # a full collection depends on all that lives
+        try:
+            longest_ms = min(longest_ms, longest_stretch_ms(on_many_producers(states)))
+        finally:
+            gc.enable()
+        assert not states.producers
+    assert longest_ms <= TURN_MS
+
+
+def longest_stretch_ms(work: Iterator[None]) -> float:
+    longest_s, began_s = 0.0, time.thread_time()
+    for _ in work:
+        longest_s = max(longest_s, time.thread_time() - began_s)
+        began_s = time.thread_time()
+    return longest_s * 1000 / slowness()
 
 
 def test_flipping_any_byte_of_a_snapshot_is_noticed() -> None:
@@ -368,7 +453,7 @@ def test_a_snapshot_is_named_by_the_end_of_what_it_holds(states: ProducerStates)
     assert states.take_snapshot() == states.directory / "00000000000000000003.snapshot"
     assert states.take_snapshot() is None, "nothing was appended since"
     states.map_end_offset = 9
-    states.take_snapshot(sync=False)
+    states.take_snapshot()
     assert states.snapshot_offsets == [3, 9]
 
 

@@ -27,7 +27,9 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from odradek.storage import parts, producer_state
 from odradek.storage.log import PartitionLog
+from odradek.storage.producer_snapshot import decode_snapshot
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import (
     PRODUCE_VERSION,
@@ -360,3 +362,28 @@ async def test_the_segments_of_many_rolls_are_synced_together(
     await until(lambda: log.recovery_point == len(log.segments) - 1 == 19)
     await served.broker.background.wait()
     assert len(syncs) <= 2
+
+
+async def test_the_snapshot_of_many_producers_is_synced_with_the_segment(
+    served: BrokerInLoop, files: GatedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is encoded in parts after the roll. Here each part has one producer."""
+    for module in (parts, producer_state):
+        monkeypatch.setattr(module, "ITEMS_OF_A_PART", 1)
+    (log,) = await topic(served, flush_messages=1_000)
+    for producer_id in range(5):
+        await served.produce("t", batch_of(b"v", producer=(producer_id, 0, 0)))
+    snapshot = log.directory / "00000000000000000005.snapshot"
+    with files.counting() as seen:
+        log.roll(NOW_MS)
+        assert not snapshot.exists()
+        await served.produce("t", batch_of(b"v", producer=(3, 0, 1)))
+        await until(lambda: log.recovery_point == 5)
+    assert [kind for kind, path in seen if path == snapshot] == [
+        "create",
+        "truncate",
+        "write",
+        "fsync",
+    ]
+    entries = decode_snapshot(snapshot.read_bytes())
+    assert [(one.producer_id, one.last_offset) for one in entries] == [(n, n) for n in range(5)]

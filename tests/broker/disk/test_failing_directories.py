@@ -355,6 +355,23 @@ async def test_a_write_that_finds_no_space_refuses_the_next_until_there_is_some(
     assert served.broker.log_manager.offline == {}
 
 
+async def test_a_write_over_quota_refuses_the_next_until_the_quota_has_space(
+    served: BrokerInLoop, disk: Disk, tmp_path: Path
+) -> None:
+    """The free space of the disk does not say what is left of a quota."""
+    disk.fail(below(tmp_path, "write"), error=errno.EDQUOT)
+    assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    await served.broker.disk_space.check_directories()
+    with disk.counting() as tried:
+        assert await code_of_produce(served) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert tried == []  # refused before anything is written
+    disk.heal()
+    await served.broker.disk_space.check_directories()
+    assert await code_of_produce(served) == {ErrorCode.NONE}
+    assert served.broker.log_manager.offline == {}
+    assert not list(tmp_path.glob("*/.space-check"))  # noqa: ASYNC240 # it is removed again
+
+
 @pytest.mark.parametrize("lack", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
 async def test_logs_that_cannot_be_created_for_now_are_created_later(
     served: BrokerInLoop, disk: Disk, tmp_path: Path, lack: int

@@ -18,6 +18,7 @@ from odradek.coordinator.metadata.acls import (
 )
 from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import RemoveAccessControlEntryRecord
 from tests.support.acl_sets import ENTRY_HOSTS, NAMES, PRINCIPALS, acls_of, entry
 from tests.support.metadata import Metadata
 
@@ -191,6 +192,21 @@ def test_many_filters_select_what_each_of_them_selects_alone() -> None:
             )
             found = [one.id for one in selection.matches(wanted)]
             assert sorted(found) == sorted(one.id for one in acls.select(wanted))
+
+
+def test_entries_may_change_while_they_are_selected() -> None:
+    entries = [changed(resource_name=f"t{at}", id=at.to_bytes(16)) for at in range(20)]
+    acls = acls_of(entries)
+    coming = iter(range(20, 40))
+
+    def step() -> None:
+        at = next(coming, None)
+        if at is not None:
+            acls.replay(changed(resource_name=f"t{at}", id=at.to_bytes(16)))
+            acls.replay_removal(RemoveAccessControlEntryRecord(id=(at - 1).to_bytes(16)))
+
+    selected = list(acls.select(EVERYTHING, step))
+    assert selected == entries[:19]  # those that were there all the time
 
 
 def test_the_results_of_one_request_are_limited(metadata: Metadata) -> None:
