@@ -327,7 +327,9 @@ class Changing:
         """Run a query to the end of what is there. If it refuses to, let it go on."""
         setup = self.choose([name])
         (settings,) = setup.queries[name]
-        if name != LINES:
+        if name == LINES:
+            settings["source"]["maxFilesPerTrigger"] = "10000"
+        else:
             settings["source"]["maxOffsetsPerTrigger"] = "50000"
             settings["source"]["maxRecordsPerPartition"] = "50000"
         if not self.is_unfinished(name):

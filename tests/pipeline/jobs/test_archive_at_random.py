@@ -85,6 +85,7 @@ def test_each_record_is_archived_and_replayed_as_it_was_sent(tmp_path: Path) -> 
         try:
             life.run()
         except BaseException as error:
+            life.freeze()
             error.add_note(f"life {number} of seed {SEED}: {'; '.join(life.story)}")
             raise
         finally:
@@ -153,13 +154,19 @@ class Life:
         self.story.append("finish")
         self.finish()
 
+    def freeze(self) -> None:
+        """Kill the broker, so that its files stay as they are at a fault."""
+        if self._broker.is_running:
+            self._broker.kill()
+
     def end(self) -> None:
         """End all processes."""
         if self._tables is not None:
             self._tables.kill()
         try:
-            for writer in self._writers.values():
-                writer.stop()
+            if self._broker.is_running:  # else the writers wait for it in vain
+                for writer in self._writers.values():
+                    writer.stop()
         finally:
             self._broker.stop()
 
