@@ -9,19 +9,12 @@ from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.schema import DecodeError, Message
 from tests.support.hostile_bytes import MEMORY_BASE, MEMORY_PER_BYTE, feed, lies, peak_memory
-from tests.support.messages import LONG, all_messages, sample, versions_of
+from tests.support.messages import LONG, all_messages, layouts, sample
 from tests.support.reference_codec import ReferenceWriter
 
 EVERY_MESSAGE = pytest.mark.parametrize("message", all_messages(), ids=lambda made: made.__name__)
 
 REQUESTS = [message for message in all_messages() if message.__name__.endswith("Request")]
-
-
-def layouts(message: type[Message]) -> list[int]:
-    """The versions to try: all, or the oldest, the newest and the first flexible one."""
-    spoken = versions_of(message)
-    wanted = {spoken[0], spoken[-1], message.SPEC.flexible.lowest}
-    return [version for version in spoken if LONG or version in wanted]
 
 
 @EVERY_MESSAGE

@@ -12,7 +12,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
-from tests.support.messages import all_messages, sample, versions_of
+from tests.support.messages import all_messages, layouts, sample, versions_of
 
 EVERY_MESSAGE = pytest.mark.parametrize("message", all_messages(), ids=lambda made: made.__name__)
 
@@ -63,7 +63,7 @@ def test_a_small_message_is_read_as_any(message: type[Message]) -> None:
         data = memoryview(value.encode(version))
         codec = codec_for(message, version)
         assert codec.decode_small(data, 0) == codec.decode(data)
-        for cut in range(len(data)):
+        for cut in range(len(data) if version in layouts(message) else 0):
             with pytest.raises(NotSmallError):
                 codec.decode_small(data[:cut], 0)
             with pytest.raises(DecodeError):

@@ -45,7 +45,6 @@ async def assert_linear_async(prepared: Callable[[int], Awaitable[AsyncWork]], s
 
 
 def _cpu_s(work: Work) -> float:
-    gc.collect()
     gc.disable()  # its cost depends on everything else in the process
     try:
         start = time.thread_time()
@@ -56,7 +55,6 @@ def _cpu_s(work: Work) -> float:
 
 
 async def _cpu_s_of(work: AsyncWork) -> float:
-    gc.collect()
     gc.disable()
     try:
         start = time.thread_time()

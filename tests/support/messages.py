@@ -44,6 +44,13 @@ def versions_of(message: type[Message]) -> range:
     return range(message.SPEC.versions.lowest, message.SPEC.versions.highest + 1)
 
 
+def layouts(message: type[Message]) -> list[int]:
+    """The oldest version, the newest and the first flexible one; all if the tests may take long."""
+    spoken = versions_of(message)
+    wanted = {spoken[0], spoken[-1], message.SPEC.flexible.lowest}
+    return [version for version in spoken if LONG or version in wanted]
+
+
 def sample(message: type[Message], version: int) -> Message:
     """A value in which no field has its default, no list is empty, and nothing is null."""
     made = _sample_struct(message, version, count(1), 2)
