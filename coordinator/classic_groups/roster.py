@@ -92,10 +92,15 @@ class ClassicRoster:
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         """Answer the member's parked join, if it has one."""
-        reply, member.join_reply = member.join_reply, None
+        reply = self.take_join(member)
         if reply is not None:
-            self.joined -= 1
             reply(response)
+
+    def take_join(self, member: ClassicMember) -> JoinReply | None:
+        """Return the member's parked join, which the caller answers; None if it has none."""
+        reply, member.join_reply = member.join_reply, None
+        self.joined -= reply is not None
+        return reply
 
     def refuse_all(self, error: ErrorCode) -> None:
         """Answer all parked joins and syncs with this error."""

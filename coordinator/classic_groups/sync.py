@@ -9,10 +9,11 @@ GroupMetadataManager, and the timers of members.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -39,12 +40,11 @@ class ClassicSync:
 
     # -- the assignment ----------------------------------------------------------------------------
 
-    def sync(
-        self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply, now: Now
-    ) -> Outcome[None]:
+    def sync(self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply) -> bool:
         """Serve a SyncGroup: `reply` is called now, or when the leader has sent the assignment.
 
-        Raises ApiError; then it is not called.
+        Returns whether this is the leader's: then `assign` decides, and answers it. Raises
+        ApiError; then it is not called.
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
@@ -58,29 +58,41 @@ class ClassicSync:
         member.sync_reply = reply
         if group.state is ClassicState.STABLE:
             member.answer_sync(assigned(group, member))
-            return NOTHING_TO_WRITE
-        if not group.is_leader(member.member_id):
-            return NOTHING_TO_WRITE
-        value = generation_value(group, {a.member_id: a.assignment for a in request.assignments})
-        return Outcome(
-            reply=None,
-            records=(group_record(group.group_id, value),),
-            then=(partial(self._on_assignment_written, group, now),),
-            otherwise=partial(self._on_assignment_failed, group, now),
-        )
+            return False
+        return group.is_leader(member.member_id)
 
-    def _on_assignment_failed(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
-        """Refuse the parked syncs and rebalance: the assignment could not be written."""
+    def assign(
+        self, group: ClassicGroup, request: SyncGroupRequest, now: Now, step: Step
+    ) -> tuple[JournalRecord, Callable[[], None]]:
+        """Decide about the leader's assignment: what to write, and what to do then."""
+        assignments = {each.member_id: each.assignment for each in request.assignments}
+        value = generation_value(group, assignments, step)
+        group.plan(value)
+        return group_record(group.group_id, value), partial(self._on_assignment_written, group, now)
+
+    def assignment_failed(
+        self, group: ClassicGroup, request: SyncGroupRequest, error: ErrorCode, now: Now
+    ) -> None:
+        """Refuse the parked syncs and rebalance: the assignment could not be written.
+
+        In Kafka, too, UNKNOWN_SERVER_ERROR says that the record of all members is larger than
+        max.message.bytes of `__consumer_offsets` (appendGroupMetadataErrorToResponseError).
+        """
+        if not awaits_assignment(group, request):
+            return
         self._rebalances.refuse_syncs(group, error, now)
         # No member has joined yet, so the outcome has no records.
         self._rebalances.rebalance(group, f"{error.name} on writing the assignment", now)
 
     def _on_assignment_written(self, group: ClassicGroup, now: Now) -> None:
         """Answer the parked syncs: the assignment is written and the group is stable."""
+        waiting = []
         for member in group.members.values():
-            if member.sync_reply is not None:
-                member.answer_sync(assigned(group, member))
+            reply = member.take_sync()
+            if reply is not None:
+                waiting.append((member.assignment, reply))
                 self._deadlines.extend_session(group, member, now)
+        self._rebalances.in_turns.run(_answer_syncs(group, waiting))
         logger.info(
             "group %s: generation %d stable with %d %s, protocol %s, leader %s (%s)",
             group.group_id,
@@ -210,6 +222,27 @@ def check_protocol(requested: str | None, actual: str | None) -> None:
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {actual!r}, not {requested!r}"
         )
+
+
+def awaits_assignment(group: ClassicGroup, request: SyncGroupRequest) -> bool:
+    """Whether the group still waits for the assignment of this request."""
+    return (
+        group.state is ClassicState.COMPLETING_REBALANCE
+        and group.generation_id == request.generation_id
+    )
+
+
+def _answer_syncs(
+    group: ClassicGroup, waiting: Iterable[tuple[bytes, SyncReply]]
+) -> Iterator[None]:
+    protocol_type, protocol_name = group.protocol_type, group.protocol_name
+    for assignment, reply in waiting:
+        reply(
+            SyncGroupResponse(
+                protocol_type=protocol_type, protocol_name=protocol_name, assignment=assignment
+            )
+        )
+        yield
 
 
 def assigned(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:

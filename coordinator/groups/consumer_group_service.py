@@ -38,7 +38,6 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
@@ -84,7 +83,7 @@ class ConsumerGroupService:
         self._clock = decisions.clock
         self._decisions = decisions
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
-        in_turns = InTurns(loop.call_soon)
+        in_turns = classic_rebalance.in_turns
         downgrades = Downgrades(
             topics=topics,
             configs=configs,
