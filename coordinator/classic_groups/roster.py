@@ -46,8 +46,10 @@ class ClassicRoster:
         if member is None:
             return None
         self.changes += 1
-        self.answer_join(member, JoinGroupResponse(error_code=error))
-        member.answer_sync(SyncGroupResponse(error_code=error))
+        if member.join_reply is not None:
+            self.answer_join(member, JoinGroupResponse(error_code=error))
+        if member.sync_reply is not None:
+            member.answer_sync(SyncGroupResponse(error_code=error))
         member.cancel_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:

@@ -17,7 +17,7 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall
 from odradek.coordinator.classic_groups.member import SyncReply
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
-from odradek.coordinator.classic_groups.sync import ClassicSync, awaits_assignment
+from odradek.coordinator.classic_groups.sync import ClassicSync, awaits_assignment, find_leaving
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
@@ -135,9 +135,14 @@ class ClassicGroupService:
         group: ClassicGroup,
         leaving: Sequence[LeaveGroupMemberIdentity],
         now: Now,
+        step: Step,
     ) -> LeaveGroupResponse:
         """Serve a LeaveGroup: a result for each member. Raises ApiError."""
-        outcome, answers = self.syncs.leave(group, leaving, now)
+        found = find_leaving(group, leaving, step)
+        if self._shards.at(group.partition).state.groups.get(group.group_id) is not group:
+            text = f"group {group.group_id} has another type now"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        outcome, answers = self.syncs.leave(group, leaving, found, now)
         shard.journal.commit(outcome, now.wall_ms)
         return LeaveGroupResponse(members=answers)
 

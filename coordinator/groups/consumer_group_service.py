@@ -12,7 +12,7 @@ Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 
 from odradek.coordinator.any_group.caller import Caller, MayDescribe
@@ -47,6 +47,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 
 from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
@@ -188,6 +189,29 @@ class ConsumerGroupService:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
         return self._classic_joins.join(group, call, now, step)
 
+    def leave(
+        self,
+        shard: GroupShard,
+        group_id: str,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        now: Now,
+    ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+        """Serve a LeaveGroup. Returns an awaitable if the decision takes long. Raises ApiError."""
+        decide = partial(self._decide_leave, group_id, leaving)
+        reply = self._decisions.decide(shard, group_id, decide, now)
+        return reply if isinstance(reply, LeaveGroupResponse) else or_refusal(reply, _leave_refusal)
+
+    def _decide_leave(
+        self,
+        group_id: str,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Outcome[DraftResult[LeaveGroupResponse]]:
+        group = shard.state.consumer_group(group_id)
+        return self.classic_members.leave(group, leaving, now, step)
+
     # -- deadlines ---------------------------------------------------------------------------------
 
     def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
@@ -270,6 +294,10 @@ class ConsumerGroupService:
 
 def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _leave_refusal(error: ApiError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error.code)
 
 
 def _join_refusal(error: ApiError) -> JoinGroupResponse:
