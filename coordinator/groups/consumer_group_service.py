@@ -34,6 +34,7 @@ from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
 from odradek.coordinator.consumer_groups.subscription_regex import resolve_patterns
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.consumer_groups.upgrade import Upgrades
+from odradek.coordinator.modern_groups.deadlines import SESSION
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
@@ -51,7 +52,7 @@ from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, Leav
 
 from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit, commit_fencing
+from .modern_group_commits import commit, commit_fencing, log_fencing, log_fencing_failure
 
 logger = logging.getLogger("odradek.groups")
 
@@ -83,6 +84,7 @@ class ConsumerGroupService:
         self._loop = loop
         self._clock = decisions.clock
         self._decisions = decisions
+        self._converting: set[asyncio.Future[None]] = set()
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
         in_turns = classic_rebalance.in_turns
         downgrades = Downgrades(
@@ -243,8 +245,47 @@ class ConsumerGroupService:
         group, member = found
         if epoch not in (None, member.member_epoch):
             return None
-        removal = self.services.departures.remove(group, [member], now, None)
-        return commit_fencing(shard, removal, key, deadline, now)
+        if not (group.classic_member_count and group.only_classic_without([member])):
+            removal = self.services.departures.remove(group, [member], now, None)
+            return commit_fencing(shard, removal, key, deadline, now)
+        log_fencing(key, deadline)  # and the group becomes a classic group, which may take long
+        try:
+            decide = partial(self._decide_fencing, deadline, epoch, key)
+            pending = self._decisions.decide(shard, key.group_id, decide, now)
+        except ApiError as error:
+            return log_fencing_failure(key, error, now)
+        if pending is not None:
+            converting = asyncio.ensure_future(self._wait_for_fencing(key, pending))
+            self._converting.add(converting)
+            converting.add_done_callback(self._converting.discard)
+        return None
+
+    def _decide_fencing(
+        self,
+        deadline: str,
+        epoch: int | None,
+        key: MemberKey,
+        _shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Outcome[DraftResult[None]]:
+        nothing = Outcome(reply=DraftResult(key.group_id, None))
+        found = self._find(key)
+        # Since the decision has begun to wait, the member may have left, or sent a heartbeat.
+        if found is None or (deadline == SESSION and key in self.deadlines.sessions):
+            return nothing
+        group, member = found
+        if epoch not in (None, member.member_epoch):
+            return nothing
+        return self.services.departures.remove(group, [member], now, None, step)
+
+    async def _wait_for_fencing(self, key: MemberKey, pending: Awaitable[None]) -> None:
+        try:
+            await pending
+        except ApiError as error:
+            now = self._clock()
+            self.deadlines.sessions.schedule(key, log_fencing_failure(key, error, now))
+            self._decisions.alarm.set(now)
 
     def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
         """The member of this key, and its group. Raises ApiError if the shard is not served."""

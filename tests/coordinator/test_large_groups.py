@@ -3,6 +3,7 @@
 The CPU time between two steps is measured, because in each step other requests may be served.
 """
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -212,6 +213,30 @@ def test_a_request_to_a_large_share_group_gives_way() -> None:
 
 def test_the_conversion_of_a_large_group_gives_way() -> None:
     assert_short(Large.fill_classic, CLASSIC_REQUESTS)
+
+
+async def test_the_expiry_of_the_last_consumer_among_many_classic_members_gives_way() -> None:
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        large = Large()
+        large.fill_classic()
+        large.longest_ms(CLASSIC_REQUESTS["an upgrade"])
+        large.beats.advance(SESSION_MS // 2)
+        large.slicer.stretches = stretches = Stretches()
+        service = large.beats.groups.coordinator.consumer_groups
+        gc.disable()
+        try:
+            key = large.beats.group().key_of("consumer")
+            service.deadlines.sessions.schedule(key, large.beats.loop.now_ms)
+            large.beats.groups.coordinator.alarm.expire_due()
+            await asyncio.sleep(0)
+            longest_ms = min(longest_ms, stretches.longest_ms())
+        finally:
+            gc.enable()
+        if longest_ms <= LIMIT_MS:
+            break
+    assert longest_ms <= LIMIT_MS, "the longest stretch, in milliseconds of CPU"
+    assert len(large.beats.groups.group().members) == CLASSIC_MEMBERS
 
 
 def test_members_of_a_large_classic_group_that_leave_give_way() -> None:
