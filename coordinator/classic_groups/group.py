@@ -102,6 +102,8 @@ class ClassicGroup:
         self.initial_delay_ms: tuple[int, int] | None = None
         self.new_member_added = False
         self.rebalance_reason = ""
+        self._planned: tuple[GroupMetadataValue, ClassicRoster, int] | None = None
+        """The value of the next record, and the members of which it was made; see `plan`."""
 
     def __repr__(self) -> str:
         return f"ClassicGroup({self.group_id!r}, partition={self.partition})"
@@ -201,10 +203,12 @@ class ClassicGroup:
         self.protocol_name = value.protocol
         self.generation_id = value.generation
         self.leader_id = value.leader
-        before, self.roster = self.roster, ClassicRoster()
-        for entry in stepping(value.members, step):
-            known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
-            self.roster.add(restored(value, entry, known))
+        planned, self._planned = self._planned, None
+        if planned is not None and planned[0] is value and planned[1:] == self._members_version:
+            for member, entry in zip(self.members.values(), value.members, strict=True):
+                member.assignment = entry.assignment
+        else:
+            self._replay_members(value, step)
         self.pending_syncs.intersection_update(self.members)
         self.subscribed_topics = self._subscribed_topics()
         since = value.current_state_timestamp
@@ -212,6 +216,20 @@ class ClassicGroup:
             ClassicState.STABLE if value.members else ClassicState.EMPTY,
             None if since == -1 else since,
         )
+
+    def _replay_members(self, value: GroupMetadataValue, step: Step) -> None:
+        before, self.roster = self.roster, ClassicRoster()
+        for entry in stepping(value.members, step):
+            known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
+            self.roster.add(restored(value, entry, known))
+
+    def plan(self, value: GroupMetadataValue) -> None:
+        """Note that `value` has been made of the present members: replay need not compare them."""
+        self._planned = (value, *self._members_version)
+
+    @property
+    def _members_version(self) -> tuple[ClassicRoster, int]:
+        return self.roster, self.roster.changes
 
     def _subscribed_topics(self) -> frozenset[str] | None:
         """Return the topics to which the consumers subscribe; None if that is not known."""

@@ -66,13 +66,16 @@ class ClassicMember:
         if self.session is not None:
             self.session.cancel()
 
-    def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer the parked sync. Returns False if there is none."""
+    def take_sync(self) -> SyncReply | None:
+        """Return the parked sync, which the caller answers; None if there is none."""
         reply, self.sync_reply = self.sync_reply, None
-        if reply is None:
-            return False
-        reply(response)
-        return True
+        return reply
+
+    def answer_sync(self, response: SyncGroupResponse) -> None:
+        """Answer the parked sync, if there is one."""
+        reply = self.take_sync()
+        if reply is not None:
+            reply(response)
 
     # -- in records and responses ----------------------------------------------------------------
 

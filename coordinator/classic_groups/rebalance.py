@@ -13,9 +13,13 @@ not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in Gr
 """
 
 import logging
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
@@ -24,7 +28,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
-from .member import ClassicMember
+from .member import ClassicMember, JoinReply, SyncReply
 from .records import generation_value, group_record
 
 logger = logging.getLogger("odradek.groups")
@@ -33,9 +37,12 @@ logger = logging.getLogger("odradek.groups")
 class ClassicRebalance:
     """The rebalances of all classic groups. The state of each is in its group."""
 
-    def __init__(self, settings: GroupSettings, deadlines: ClassicDeadlines) -> None:
+    def __init__(
+        self, settings: GroupSettings, deadlines: ClassicDeadlines, in_turns: InTurns
+    ) -> None:
         self._settings = settings
         self.deadlines = deadlines
+        self.in_turns = in_turns
 
     def has_room_for(self, size: int) -> bool:
         """Whether a group may have this many members."""
@@ -69,10 +76,14 @@ class ClassicRebalance:
 
     def refuse_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now) -> None:
         """Drop all assignments, and answer the parked syncs with this error."""
+        waiting = []
         for member in group.members.values():
             member.assignment = b""
-            if member.answer_sync(SyncGroupResponse(error_code=error)):
+            reply = member.take_sync()
+            if reply is not None:
+                waiting.append(reply)
                 self.deadlines.extend_session(group, member, now)
+        self.in_turns.run(_refuse(waiting, error))
 
     def _collect(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Now) -> None:
         """Wait for more members of a group that was empty."""
@@ -140,11 +151,14 @@ class ClassicRebalance:
 
     def _begin_syncs(self, group: ClassicGroup, now: Now) -> None:
         """Answer the parked joins with the new generation, and wait for the syncs."""
+        waiting = []
         for member in group.members.values():
-            leads = group.is_leader(member.member_id)
-            group.roster.answer_join(member, joined(group, member, tell_members=leads))
+            reply = group.roster.take_join(member)
+            if reply is not None:
+                waiting.append((member, reply))
             self.deadlines.extend_session(group, member, now)
             member.is_new = False
+        self.in_turns.run(_answer_joins(group, waiting))
         timeout_ms = group.roster.rebalance_timeout_ms
         self.deadlines.await_syncs(group, now.timer_ms + timeout_ms)
 
@@ -169,6 +183,27 @@ def joined(
         if tell_members
         else [],
     )
+
+
+def _answer_joins(
+    group: ClassicGroup, waiting: Sequence[tuple[ClassicMember, JoinReply]]
+) -> Iterator[None]:
+    """Answer the joins with the generation that has just begun."""
+    leader = group.members[group.leader_id or ""]
+    of_leader = joined(group, leader, tell_members=True)
+    of_others = joined(group, leader)
+    for member, reply in waiting:
+        if member is leader:
+            reply(of_leader)
+        else:
+            reply(replace(of_others, member_id=member.member_id))  # type: ignore[type-var] # schema.py hides the base
+        yield
+
+
+def _refuse(waiting: Iterable[SyncReply], error: ErrorCode) -> Iterator[None]:
+    for reply in waiting:
+        reply(SyncGroupResponse(error_code=error))
+        yield
 
 
 def _on_empty(group: ClassicGroup, error: ErrorCode = ErrorCode.NONE) -> None:

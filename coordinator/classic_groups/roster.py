@@ -46,8 +46,10 @@ class ClassicRoster:
         if member is None:
             return None
         self.changes += 1
-        self.answer_join(member, JoinGroupResponse(error_code=error))
-        member.answer_sync(SyncGroupResponse(error_code=error))
+        if member.join_reply is not None:
+            self.answer_join(member, JoinGroupResponse(error_code=error))
+        if member.sync_reply is not None:
+            member.answer_sync(SyncGroupResponse(error_code=error))
         member.cancel_session()
         self._count(member.protocols, -1)
         if member.group_instance_id is not None:
@@ -92,10 +94,15 @@ class ClassicRoster:
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         """Answer the member's parked join, if it has one."""
-        reply, member.join_reply = member.join_reply, None
+        reply = self.take_join(member)
         if reply is not None:
-            self.joined -= 1
             reply(response)
+
+    def take_join(self, member: ClassicMember) -> JoinReply | None:
+        """Return the member's parked join, which the caller answers; None if it has none."""
+        reply, member.join_reply = member.join_reply, None
+        self.joined -= reply is not None
+        return reply
 
     def refuse_all(self, error: ErrorCode) -> None:
         """Answer all parked joins and syncs with this error."""

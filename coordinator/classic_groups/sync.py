@@ -9,10 +9,12 @@ GroupMetadataManager, and the timers of members.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
-from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -30,6 +32,13 @@ logger = logging.getLogger("odradek.groups")
 MAX_LOGGED_NAMES = 5
 
 
+class Leaving(NamedTuple):
+    """The members of a LeaveGroup: an answer for each, and the indexes of those that exist."""
+
+    answers: list[LeaveGroupMemberResponse]
+    present: list[int]
+
+
 class ClassicSync:
     """The syncs, heartbeats, leaves and expiries of all classic groups."""
 
@@ -39,12 +48,11 @@ class ClassicSync:
 
     # -- the assignment ----------------------------------------------------------------------------
 
-    def sync(
-        self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply, now: Now
-    ) -> Outcome[None]:
+    def sync(self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply) -> bool:
         """Serve a SyncGroup: `reply` is called now, or when the leader has sent the assignment.
 
-        Raises ApiError; then it is not called.
+        Returns whether this is the leader's: then `assign` decides, and answers it. Raises
+        ApiError; then it is not called.
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
@@ -58,29 +66,41 @@ class ClassicSync:
         member.sync_reply = reply
         if group.state is ClassicState.STABLE:
             member.answer_sync(assigned(group, member))
-            return NOTHING_TO_WRITE
-        if not group.is_leader(member.member_id):
-            return NOTHING_TO_WRITE
-        value = generation_value(group, {a.member_id: a.assignment for a in request.assignments})
-        return Outcome(
-            reply=None,
-            records=(group_record(group.group_id, value),),
-            then=(partial(self._on_assignment_written, group, now),),
-            otherwise=partial(self._on_assignment_failed, group, now),
-        )
+            return False
+        return group.is_leader(member.member_id)
 
-    def _on_assignment_failed(self, group: ClassicGroup, now: Now, error: ErrorCode) -> None:
-        """Refuse the parked syncs and rebalance: the assignment could not be written."""
+    def assign(
+        self, group: ClassicGroup, request: SyncGroupRequest, now: Now, step: Step
+    ) -> tuple[JournalRecord, Callable[[], None]]:
+        """Decide about the leader's assignment: what to write, and what to do then."""
+        assignments = {each.member_id: each.assignment for each in request.assignments}
+        value = generation_value(group, assignments, step)
+        group.plan(value)
+        return group_record(group.group_id, value), partial(self._on_assignment_written, group, now)
+
+    def assignment_failed(
+        self, group: ClassicGroup, request: SyncGroupRequest, error: ErrorCode, now: Now
+    ) -> None:
+        """Refuse the parked syncs and rebalance: the assignment could not be written.
+
+        In Kafka, too, UNKNOWN_SERVER_ERROR says that the record of all members is larger than
+        max.message.bytes of `__consumer_offsets` (appendGroupMetadataErrorToResponseError).
+        """
+        if not awaits_assignment(group, request):
+            return
         self._rebalances.refuse_syncs(group, error, now)
         # No member has joined yet, so the outcome has no records.
         self._rebalances.rebalance(group, f"{error.name} on writing the assignment", now)
 
     def _on_assignment_written(self, group: ClassicGroup, now: Now) -> None:
         """Answer the parked syncs: the assignment is written and the group is stable."""
+        waiting = []
         for member in group.members.values():
-            if member.sync_reply is not None:
-                member.answer_sync(assigned(group, member))
+            reply = member.take_sync()
+            if reply is not None:
+                waiting.append((member.assignment, reply))
                 self._deadlines.extend_session(group, member, now)
+        self._rebalances.in_turns.run(_answer_syncs(group, waiting))
         logger.info(
             "group %s: generation %d stable with %d %s, protocol %s, leader %s (%s)",
             group.group_id,
@@ -99,7 +119,9 @@ class ClassicSync:
             return NOTHING_TO_WRITE
         for member_id in late:
             group.remove(member_id)
-        return self._rebalances.rebalance(group, f"{_first_names(late)} did not sync in time", now)
+        return self._rebalances.rebalance(
+            group, f"{_first_names(late, len(late))} did not sync in time", now
+        )
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -143,39 +165,74 @@ class ClassicSync:
     # -- leaving -----------------------------------------------------------------------------------
 
     def leave(
-        self, group: ClassicGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
+        self,
+        group: ClassicGroup,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        found: Leaving,
+        now: Now,
     ) -> tuple[Outcome[None], list[LeaveGroupMemberResponse]]:
         """Remove members. Returns the outcome for the group, and a result for each member.
+
+        `found`: what `find_leaving` has found.
 
         Raises ApiError when the group is dead.
         """
         if group.state is ClassicState.DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
-        answers = [_leave_one(group, identity) for identity in leaving]
-        names = [
-            _leaver_text(identity)
-            for identity, answer in zip(leaving, answers, strict=True)
-            if answer.error_code == ErrorCode.NONE
-        ]
-        if not names or group.state is ClassicState.EMPTY:
+        answers, present = found
+        left = []
+        for index in present:
+            refusal = _leave_one(group, leaving[index])
+            if refusal is None:
+                left.append(leaving[index])
+            else:
+                answers[index] = leave_result(leaving[index], refusal)
+        if not left or group.state is ClassicState.EMPTY:
             return NOTHING_TO_WRITE, answers
-        reason = f"{_first_names(names)} left"
+        names = [_leaver_text(identity) for identity in left[:MAX_LOGGED_NAMES]]
+        reason = f"{_first_names(names, len(left))} left"
         return self._rebalances.rebalance_or_complete(group, reason, now), answers
 
 
-def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> LeaveGroupMemberResponse:
-    """Remove a member by its member id, or by instance id alone, as admin clients do (KIP-345)."""
+def find_leaving(
+    group: ClassicGroup, leaving: Iterable[LeaveGroupMemberIdentity], step: Step
+) -> Leaving:
+    """Look the members up in steps: a request may name a hundred thousand that do not exist."""
+    answers: list[LeaveGroupMemberResponse] = []
+    present: dict[str, int] = {}
+    for index, identity in enumerate(stepping(leaving, step)):
+        try:
+            member_id = _leaving_id(group, identity)
+        except ApiError as refusal:
+            answers.append(leave_result(identity, refusal.code))
+        else:
+            is_repeated = present.setdefault(member_id, index) != index
+            error = ErrorCode.UNKNOWN_MEMBER_ID if is_repeated else ErrorCode.NONE
+            answers.append(leave_result(identity, error))
+    return Leaving(answers, list(present.values()))
+
+
+def _leaving_id(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> str:
+    """Return the id of a member. Admin clients name it by instance id alone (KIP-345).
+
+    Raises ApiError.
+    """
     member_id, instance = identity.member_id, identity.group_instance_id
+    if not member_id:
+        static = group.roster.of_instance(instance)
+        member_id = static.member_id if static else ""
+    if member_id not in group.pending_joins:
+        group.check_member(member_id, instance)
+    return member_id
+
+
+def _leave_one(group: ClassicGroup, identity: LeaveGroupMemberIdentity) -> ErrorCode | None:
+    """Remove a member. Returns the error if it is not there any more."""
     try:
-        if not member_id:
-            static = group.roster.of_instance(instance)
-            member_id = static.member_id if static else ""
-        if member_id not in group.pending_joins:
-            group.check_member(member_id, instance)
-        group.remove(member_id)
+        group.remove(_leaving_id(group, identity))
     except ApiError as refusal:
-        return leave_result(identity, refusal.code)
-    return leave_result(identity)
+        return refusal.code
+    return None
 
 
 def leave_result(
@@ -195,9 +252,9 @@ def _leaver_text(identity: LeaveGroupMemberIdentity) -> str:
     return f"{who} ({identity.reason})" if identity.reason else who
 
 
-def _first_names(names: Sequence[str]) -> str:
-    """Return the first few names and the number of the others, for a log line."""
-    more = len(names) - MAX_LOGGED_NAMES
+def _first_names(names: Sequence[str], count: int) -> str:
+    """Return the first few of `count` names and the number of the others, for a log line."""
+    more = count - MAX_LOGGED_NAMES
     return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
@@ -210,6 +267,27 @@ def check_protocol(requested: str | None, actual: str | None) -> None:
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocol is {actual!r}, not {requested!r}"
         )
+
+
+def awaits_assignment(group: ClassicGroup, request: SyncGroupRequest) -> bool:
+    """Whether the group still waits for the assignment of this request."""
+    return (
+        group.state is ClassicState.COMPLETING_REBALANCE
+        and group.generation_id == request.generation_id
+    )
+
+
+def _answer_syncs(
+    group: ClassicGroup, waiting: Iterable[tuple[bytes, SyncReply]]
+) -> Iterator[None]:
+    protocol_type, protocol_name = group.protocol_type, group.protocol_name
+    for assignment, reply in waiting:
+        reply(
+            SyncGroupResponse(
+                protocol_type=protocol_type, protocol_name=protocol_name, assignment=assignment
+            )
+        )
+        yield
 
 
 def assigned(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:

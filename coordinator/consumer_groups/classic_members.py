@@ -27,6 +27,7 @@ from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import MemberKey, MemberState
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -120,12 +121,16 @@ class ClassicMembers:
     # -- leave -------------------------------------------------------------------------------------
 
     def leave(
-        self, group: ConsumerGroup, leaving: Sequence[LeaveGroupMemberIdentity], now: Now
+        self,
+        group: ConsumerGroup,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        now: Now,
+        step: Step,
     ) -> Outcome[DraftResult[LeaveGroupResponse]]:
         """Remove members of either protocol; the response has one entry for each identity."""
         members: dict[str, ConsumerMember] = {}
         answers = []
-        for identity in leaving:
+        for identity in stepping(leaving, step):
             try:
                 member = _leaving_member(group, identity)
             except ApiError as refusal:
@@ -134,7 +139,7 @@ class ClassicMembers:
                 members[member.member_id] = member
                 answers.append(leave_result(identity))
         response = LeaveGroupResponse(members=answers)
-        return self._services.departures.remove(group, list(members.values()), now, response)
+        return self._services.departures.remove(group, list(members.values()), now, response, step)
 
 
 def _find_member(

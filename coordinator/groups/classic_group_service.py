@@ -6,8 +6,10 @@ A request that must wait for other members leaves its reply with the member. Kaf
 GroupMetadataManager, the methods of classic groups.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.classic_groups.deadlines import ClassicDeadlines, Expiries
@@ -15,13 +17,17 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall
 from odradek.coordinator.classic_groups.member import SyncReply
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
-from odradek.coordinator.classic_groups.sync import ClassicSync
+from odradek.coordinator.classic_groups.sync import ClassicSync, awaits_assignment, find_leaving
+from odradek.coordinator.modern_groups.draft import DraftResult
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 
 logger = logging.getLogger("odradek.groups")
@@ -37,17 +43,21 @@ class ClassicGroupService:
         shards: GroupShards,
         deadlines: DeadlineQueue,
         new_uuid: Callable[[], str],
+        in_turns: InTurns,
+        decisions: GroupDecisions,
     ) -> None:
         """`new_uuid` makes the random part of a member's id."""
         self._settings = settings
         self._shards = shards
+        self._decisions = decisions
+        self._assigning: set[asyncio.Future[None]] = set()
         self._deadlines = ClassicDeadlines(
             deadlines,
             Expiries(
                 session=self._expire_session, joins=self._expire_joins, syncs=self._expire_syncs
             ),
         )
-        self.rebalances = ClassicRebalance(settings, self._deadlines)
+        self.rebalances = ClassicRebalance(settings, self._deadlines, in_turns)
         self._joins = ClassicJoin(self.rebalances, settings, self._deadlines, new_uuid)
         self.syncs = ClassicSync(self.rebalances, self._deadlines)
 
@@ -76,7 +86,48 @@ class ClassicGroupService:
         now: Now,
     ) -> None:
         """Serve a SyncGroup; `reply` gets the response. Raises ApiError; then it does not."""
-        self._commit(shard, self.syncs.sync(group, request, reply, now), now)
+        if not self.syncs.sync(group, request, reply):
+            return
+        decide = partial(self._decide_assignment, group, request)
+        try:
+            pending = self._decisions.decide(shard, group.group_id, decide, now)
+        except ApiError as error:
+            self._assignment_failed(group, request, error)
+        else:
+            if pending is not None:
+                assigning = asyncio.ensure_future(self._wait_for(pending, group, request))
+                self._assigning.add(assigning)
+                assigning.add_done_callback(self._assigning.discard)
+
+    def _decide_assignment(
+        self,
+        group: ClassicGroup,
+        request: SyncGroupRequest,
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Outcome[DraftResult[None]]:
+        result = DraftResult(group.group_id, None)
+        is_current = shard.state.groups.get(group.group_id) is group
+        if not is_current or not awaits_assignment(group, request):  # since the request has arrived
+            return Outcome(reply=result)
+        record, then = self.syncs.assign(group, request, now, step)
+        return Outcome(reply=result, records=(record,), then=(then,))
+
+    async def _wait_for(
+        self, pending: Awaitable[None], group: ClassicGroup, request: SyncGroupRequest
+    ) -> None:
+        try:
+            await pending
+        except ApiError as error:
+            self._assignment_failed(group, request, error)
+            self._decisions.alarm.set(self._decisions.clock())
+
+    def _assignment_failed(
+        self, group: ClassicGroup, request: SyncGroupRequest, error: ApiError
+    ) -> None:
+        logger.warning("a group's metadata could not be written: %s", error)
+        self.syncs.assignment_failed(group, request, error.code, self._decisions.clock())
 
     def leave(
         self,
@@ -84,9 +135,14 @@ class ClassicGroupService:
         group: ClassicGroup,
         leaving: Sequence[LeaveGroupMemberIdentity],
         now: Now,
+        step: Step,
     ) -> LeaveGroupResponse:
         """Serve a LeaveGroup: a result for each member. Raises ApiError."""
-        outcome, answers = self.syncs.leave(group, leaving, now)
+        found = find_leaving(group, leaving, step)
+        if self._shards.at(group.partition).state.groups.get(group.group_id) is not group:
+            text = f"group {group.group_id} has another type now"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        outcome, answers = self.syncs.leave(group, leaving, found, now)
         shard.journal.commit(outcome, now.wall_ms)
         return LeaveGroupResponse(members=answers)
 

@@ -12,7 +12,7 @@ Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 
 from odradek.coordinator.any_group.caller import Caller, MayDescribe
@@ -34,11 +34,11 @@ from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
 from odradek.coordinator.consumer_groups.subscription_regex import resolve_patterns
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.consumer_groups.upgrade import Upgrades
+from odradek.coordinator.modern_groups.deadlines import SESSION
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
@@ -48,10 +48,11 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 
 from .group_decisions import GroupDecisions, or_refusal
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit, commit_fencing
+from .modern_group_commits import commit, commit_fencing, log_fencing, log_fencing_failure
 
 logger = logging.getLogger("odradek.groups")
 
@@ -83,8 +84,9 @@ class ConsumerGroupService:
         self._loop = loop
         self._clock = decisions.clock
         self._decisions = decisions
+        self._converting: set[asyncio.Future[None]] = set()
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
-        in_turns = InTurns(loop.call_soon)
+        in_turns = classic_rebalance.in_turns
         downgrades = Downgrades(
             topics=topics,
             configs=configs,
@@ -189,6 +191,29 @@ class ConsumerGroupService:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
         return self._classic_joins.join(group, call, now, step)
 
+    def leave(
+        self,
+        shard: GroupShard,
+        group_id: str,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        now: Now,
+    ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+        """Serve a LeaveGroup. Returns an awaitable if the decision takes long. Raises ApiError."""
+        decide = partial(self._decide_leave, group_id, leaving)
+        reply = self._decisions.decide(shard, group_id, decide, now)
+        return reply if isinstance(reply, LeaveGroupResponse) else or_refusal(reply, _leave_refusal)
+
+    def _decide_leave(
+        self,
+        group_id: str,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+        shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Outcome[DraftResult[LeaveGroupResponse]]:
+        group = shard.state.consumer_group(group_id)
+        return self.classic_members.leave(group, leaving, now, step)
+
     # -- deadlines ---------------------------------------------------------------------------------
 
     def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
@@ -220,8 +245,47 @@ class ConsumerGroupService:
         group, member = found
         if epoch not in (None, member.member_epoch):
             return None
-        removal = self.services.departures.remove(group, [member], now, None)
-        return commit_fencing(shard, removal, key, deadline, now)
+        if not (group.classic_member_count and group.only_classic_without([member])):
+            removal = self.services.departures.remove(group, [member], now, None)
+            return commit_fencing(shard, removal, key, deadline, now)
+        log_fencing(key, deadline)  # and the group becomes a classic group, which may take long
+        try:
+            decide = partial(self._decide_fencing, deadline, epoch, key)
+            pending = self._decisions.decide(shard, key.group_id, decide, now)
+        except ApiError as error:
+            return log_fencing_failure(key, error, now)
+        if pending is not None:
+            converting = asyncio.ensure_future(self._wait_for_fencing(key, pending))
+            self._converting.add(converting)
+            converting.add_done_callback(self._converting.discard)
+        return None
+
+    def _decide_fencing(
+        self,
+        deadline: str,
+        epoch: int | None,
+        key: MemberKey,
+        _shard: GroupShard,
+        now: Now,
+        step: Step,
+    ) -> Outcome[DraftResult[None]]:
+        nothing = Outcome(reply=DraftResult(key.group_id, None))
+        found = self._find(key)
+        # Since the decision has begun to wait, the member may have left, or sent a heartbeat.
+        if found is None or (deadline == SESSION and key in self.deadlines.sessions):
+            return nothing
+        group, member = found
+        if epoch not in (None, member.member_epoch):
+            return nothing
+        return self.services.departures.remove(group, [member], now, None, step)
+
+    async def _wait_for_fencing(self, key: MemberKey, pending: Awaitable[None]) -> None:
+        try:
+            await pending
+        except ApiError as error:
+            now = self._clock()
+            self.deadlines.sessions.schedule(key, log_fencing_failure(key, error, now))
+            self._decisions.alarm.set(now)
 
     def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
         """The member of this key, and its group. Raises ApiError if the shard is not served."""
@@ -271,6 +335,10 @@ class ConsumerGroupService:
 
 def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _leave_refusal(error: ApiError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error.code)
 
 
 def _join_refusal(error: ApiError) -> JoinGroupResponse:

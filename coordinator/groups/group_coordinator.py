@@ -20,6 +20,7 @@ from typing import NamedTuple
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.alarm import Alarm
+from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.load_queue import LoadQueue
 from odradek.coordinator.runtime.timers import Now
 from odradek.storage.log import PartitionLog
@@ -87,6 +88,8 @@ class GroupCoordinator:
             shards=self.shards,
             deadlines=self.alarm.deadlines,
             new_uuid=new_ids.uuid,
+            in_turns=InTurns(loop.call_soon),
+            decisions=decisions,
         )
         self.consumer_groups = ConsumerGroupService(
             shards=self.shards,

@@ -82,7 +82,7 @@ class GroupDecisions:
         self, shards: GroupShards, alarm: Alarm, slicer: Slicer, clock: Callable[[], Now]
     ) -> None:
         self._shards = shards
-        self._alarm = alarm
+        self.alarm = alarm
         self._slicer = slicer
         self.clock = clock
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -148,7 +148,7 @@ class GroupDecisions:
 
     def _commit(self, decided: _Decided[R]) -> R:
         reply = commit(*decided)
-        self._alarm.set(decided.now)
+        self.alarm.set(decided.now)
         return reply
 
 

@@ -24,6 +24,7 @@ from odradek.coordinator.classic_groups.sync import leave_result
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.parked_replies import Parked, ReleaseQueue
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
@@ -49,7 +50,6 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit
 from .share_group_service import ShareGroupService
 from .streams_group_service import StreamsGroupService
 
@@ -171,19 +171,22 @@ class MemberRequests:
         return HeartbeatResponse(error_code=code)
 
     def leave_group(
-        self, group_id: str, leaving: Sequence[LeaveGroupMemberIdentity]
-    ) -> LeaveGroupResponse:
-        """Serve a LeaveGroup: one error for all members, or a result for each."""
+        self, group_id: str, leaving: Sequence[LeaveGroupMemberIdentity], step: Step = no_step
+    ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+        """Serve a LeaveGroup: one error for all members, or a result for each.
+
+        Returns an awaitable if the decision takes long.
+        """
         now = self._clock()
+        response: LeaveGroupResponse | Awaitable[LeaveGroupResponse]
         try:
             shard, group = self._group_of_member(group_id)
             if isinstance(group, ConsumerGroup):
-                left = self._consumer.classic_members.leave(group, leaving, now)
-                response = commit(shard, left, now)
+                response = self._consumer.leave(shard, group_id, leaving, now)
             else:
-                response = self._classic.leave(shard, group, leaving, now)
+                response = self._classic.leave(shard, group, leaving, now, step)
         except ApiError as refusal:
-            response = _refuse_leave(leaving, refusal.code)
+            response = _refuse_leave(leaving, refusal.code, step)
         self._alarm.set(now)
         return response
 
@@ -246,7 +249,7 @@ class MemberRequests:
 
 
 def _refuse_leave(
-    leaving: Sequence[LeaveGroupMemberIdentity], error: ErrorCode
+    leaving: Sequence[LeaveGroupMemberIdentity], error: ErrorCode, step: Step
 ) -> LeaveGroupResponse:
     """Make the response of a refused LeaveGroup.
 
@@ -254,4 +257,6 @@ def _refuse_leave(
     """
     if error is not ErrorCode.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error)
-    return LeaveGroupResponse(members=[leave_result(identity, error) for identity in leaving])
+    return LeaveGroupResponse(
+        members=[leave_result(identity, error) for identity in stepping(leaving, step)]
+    )

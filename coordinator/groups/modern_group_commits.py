@@ -49,13 +49,23 @@ def commit_fencing(
 
     Returns when to try again, in timer time, if the removal could not be written.
     """
+    log_fencing(key, deadline)
+    try:
+        commit(shard, removal, now)
+    except ApiError as error:
+        return log_fencing_failure(key, error, now)
+    return None
+
+
+def log_fencing(key: MemberKey, deadline: str) -> None:
+    """Log that a member is removed, which has missed a deadline (its name)."""
     _, group_id, member_id = key
     logger.info(
         "group %s: member %s is removed: its %s deadline has passed", group_id, member_id, deadline
     )
-    try:
-        commit(shard, removal, now)
-    except ApiError as error:
-        logger.warning("group %s: the removal could not be written: %s", group_id, error)
-        return now.timer_ms + RETRY_MS
-    return None
+
+
+def log_fencing_failure(key: MemberKey, error: ApiError, now: Now) -> int:
+    """Log that the removal could not be written. Returns when to try again, in timer time."""
+    logger.warning("group %s: the removal could not be written: %s", key.group_id, error)
+    return now.timer_ms + RETRY_MS

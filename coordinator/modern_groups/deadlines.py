@@ -15,6 +15,8 @@ from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, No
 
 from .member import MemberKey, MemberState, ModernMember
 
+SESSION = "session"
+
 # Removes a member. Arguments: the kind of deadline, the epoch that the member must still be at (or
 # None), its key, the time. Returns the timer time of a retry if the removal could not be written.
 Fence = Callable[[str, int | None, MemberKey, Now], int | None]
@@ -24,7 +26,7 @@ class MemberDeadlines:
     """The deadlines of the members of all groups of one type, in a shared queue."""
 
     def __init__(self, queue: DeadlineQueue, fence: Fence) -> None:
-        self.sessions = KeyedDeadlines(queue, partial(fence, "session", None))
+        self.sessions = KeyedDeadlines(queue, partial(fence, SESSION, None))
         self._rebalances = KeyedDeadlines(queue, self._rebalance_ended)
         self._rebalance_epochs: dict[MemberKey, int] = {}
         self._fence = fence

@@ -3,8 +3,9 @@
 The CPU time between two steps is measured, because in each step other requests may be served.
 """
 
+import asyncio
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.share_groups.description import described as describe_share_group
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from odradek.protocol.records.consumer_offsets import GroupMemberMetadata, GroupMetadataValue
 from odradek.protocol.records.consumer_protocol import (
@@ -34,6 +36,7 @@ from tests.support.stretches import MeasuredSlicer, Stretches, result_of
 MEMBERS = 4_000
 PARTITIONS = 3_001
 CLASSIC_MEMBERS = 2_000
+UNKNOWN = 10_000
 INTERVAL_MS = 1_000
 # A stretch that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 3
@@ -157,6 +160,12 @@ def classic_join(large: Large) -> Any:
     return members.join_group(request, Caller("client", "/127.0.0.1", 9))
 
 
+def leave(large: Large, member_ids: Iterable[str]) -> Any:
+    leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
+    members = large.beats.groups.coordinator.members
+    return members.leave_group(GROUP, leaving, large.slicer.step)
+
+
 # The requests about a group, in this order: the first one computes the targets of all members.
 CONSUMER_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "the first targets": lambda large: large.beats.join("first", TOPIC),
@@ -168,6 +177,7 @@ CONSUMER_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "a description": lambda large: describe_consumers(
         large.beats.group(), "uniform", large.beats.groups.topics.name_of, 0, large.slicer.step
     ),
+    "many leave": lambda large: leave(large, map(member_id, range(10, 1_000))),
     "a join by regex": lambda large: large.beats.join("c", regex=f"{TOPIC}|{OTHER}"),
 }
 SHARE_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
@@ -186,6 +196,10 @@ CLASSIC_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "an upgrade": lambda large: large.beats.join("consumer", TOPIC),
     "a downgrade": lambda large: large.beats.beat("consumer", -1),
 }
+CLASSIC_LEAVES: Mapping[str, Callable[[Large], Any]] = {
+    "many leave": lambda large: leave(large, map(member_id, range(1_000))),
+    "many that have left leave": lambda large: leave(large, map(member_id, [0] * UNKNOWN)),
+}
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
@@ -199,6 +213,34 @@ def test_a_request_to_a_large_share_group_gives_way() -> None:
 
 def test_the_conversion_of_a_large_group_gives_way() -> None:
     assert_short(Large.fill_classic, CLASSIC_REQUESTS)
+
+
+async def test_the_expiry_of_the_last_consumer_among_many_classic_members_gives_way() -> None:
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        large = Large()
+        large.fill_classic()
+        large.longest_ms(CLASSIC_REQUESTS["an upgrade"])
+        large.beats.advance(SESSION_MS // 2)
+        large.slicer.stretches = stretches = Stretches()
+        service = large.beats.groups.coordinator.consumer_groups
+        gc.disable()
+        try:
+            key = large.beats.group().key_of("consumer")
+            service.deadlines.sessions.schedule(key, large.beats.loop.now_ms)
+            large.beats.groups.coordinator.alarm.expire_due()
+            await asyncio.sleep(0)
+            longest_ms = min(longest_ms, stretches.longest_ms())
+        finally:
+            gc.enable()
+        if longest_ms <= LIMIT_MS:
+            break
+    assert longest_ms <= LIMIT_MS, "the longest stretch, in milliseconds of CPU"
+    assert len(large.beats.groups.group().members) == CLASSIC_MEMBERS
+
+
+def test_members_of_a_large_classic_group_that_leave_give_way() -> None:
+    assert_short(Large.fill_classic, CLASSIC_LEAVES)
 
 
 def test_all_members_have_sessions_after_the_conversion_of_a_large_group() -> None:
