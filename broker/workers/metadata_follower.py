@@ -61,7 +61,10 @@ class MetadataFollower:
             await self._limit(records)
 
     def _replay(self, batches: Iterable[memoryview], step: Step) -> list[Message | None]:
-        """Replay the records that are new to this process, all in one turn. Returns them."""
+        """Replay the records that are new to this process, all in one turn. Returns them.
+
+        What the ACLs have lost leaves their index after that turn.
+        """
         new = [
             (record, context)
             for record, context in stepping(stored_records(batches, self._codec, LOG_NAME), step)
@@ -73,6 +76,7 @@ class MetadataFollower:
             replayed += each.count
             _, context = new[replayed - 1]
             self._metadata.replay(each.record, context)
+        self._metadata.acls.clean_index(step)
         return [record.value for record, _ in new]
 
     async def _change_logs(self, step: Step) -> None:
