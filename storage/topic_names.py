@@ -39,9 +39,9 @@ def why_illegal(topic: str) -> str | None:
     return None
 
 
-def collision_key(topic: str) -> str:
-    """A key that is equal for two topics that collide."""
-    return topic.replace(".", "_")
+def collision_key(topic: str) -> str | None:
+    """A key that is equal for two topics that collide; None for one that collides with none."""
+    return topic.replace(".", "_") if "." in topic or "_" in topic else None
 
 
 def is_internal(topic: str) -> bool:

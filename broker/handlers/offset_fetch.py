@@ -70,9 +70,10 @@ def fetch_group(
 def fetch_all(
     context: RequestContext, wanted: OffsetFetchRequestGroup, *, stable: bool
 ) -> list[OffsetFetchResponseTopic]:
+    offsets = context.broker.coordinators.groups.offsets
     topics = [
         topic
-        for topic in context.broker.coordinators.groups.offsets.fetch(wanted, None, stable=stable)
+        for topic in context.sliced(offsets.fetch(wanted, None, stable=stable, step=context.step))
         if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
     if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
@@ -100,7 +101,8 @@ def fetch_topics(
             resolved.append(resolve_topic(context, topic))
         except ApiError as error:
             refused.append(topic_with_error(context, topic, error.code))
-    fetched = context.broker.coordinators.groups.offsets.fetch(wanted, resolved, stable=stable)
+    offsets = context.broker.coordinators.groups.offsets
+    fetched = offsets.fetch(wanted, resolved, stable=stable, step=context.step)
     if not context.api_version:
         fetched = [
             missing_as_unknown_partition(context, topic) for topic in context.sliced(fetched)

@@ -108,10 +108,19 @@ class LedPartition:
         group_id = self.key.group_id
         return Limits(self.max_delivery_count, self._configs.max_record_locks(group_id))
 
-    def store(self, changes: Changes, now_ms: int) -> None:
-        """Store decided changes. Raises ApiError; then nothing is stored."""
+    def store(
+        self,
+        changes: Changes,
+        now_ms: int,
+        step: Step = no_step,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Store decided changes, unless they are not current any more after a step.
+
+        Returns whether they are stored. Raises ApiError; then nothing is.
+        """
         if not changes.batches:
-            return
+            return True
         write = StateWrite(
             state_epoch=self.partition.state_epoch,
             leader_epoch=self.leader_epoch,
@@ -120,7 +129,7 @@ class LedPartition:
             batches=tuple(changes.batches),
         )
         try:
-            self._states.write(self.key, write, now_ms)
+            return self._states.write(self.key, write, now_ms, step, is_current)
         except ApiError as error:
             raise state_error(error) from error
 

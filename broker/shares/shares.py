@@ -202,21 +202,31 @@ class Shares:
         Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION if the share-partition is not open,
         INVALID_RECORD_STATE, INVALID_REQUEST, or that the changes could not be stored.
         """
-        call = key, member_id, acknowledgements
-        decided = self._decide(*call, step) or self._decide(*call, step)
-        decided = decided or self._decide(*call, no_step)
+        for each_step in (step, step, no_step):
+            decided = self._decide(key, member_id, acknowledgements, each_step)
+            if decided is not None and self._store(*decided[:2], each_step):
+                break
         assert decided is not None, "nothing comes in between"
         led, changes, until_ms = decided
-        try:
-            led.store(changes, self._clock().wall_ms)
-        except ApiError as error:
-            if error.code in STALE_STATE:
-                self._close(key)
-            raise
         if changes.apply():
             led.notify()
         if changes.renews:
             self.locked(key, until_ms)
+
+    def _store(self, led: LedPartition, changes: Changes, step: Step) -> bool:
+        """Store changes. Returns False if they are not current any more after a step."""
+
+        def is_current() -> bool:
+            return changes.is_current and self.is_open(led)
+
+        try:
+            return led.store(changes, self._clock().wall_ms, step, is_current)
+        except ApiError as error:
+            if not is_current():
+                return False
+            if error.code in STALE_STATE:
+                self._close(led.key)
+            raise
 
     def _decide(
         self,

@@ -63,7 +63,8 @@ class MetadataFollower:
     def _replay(self, batches: Iterable[memoryview], step: Step) -> list[Message | None]:
         """Replay the records that are new to this process, all in one turn. Returns them.
 
-        Raises CorruptJournalError for one that contradicts those before it.
+        What the ACLs have lost leaves their index after that turn. Raises CorruptJournalError for a
+        record that contradicts those before it.
         """
         new = [
             (record, context)
@@ -72,6 +73,7 @@ class MetadataFollower:
         ]
         joined = joined_records((record for record, _ in new), step)
         replay_joined(joined, lambda index: new[index][1], self._metadata, LOG_NAME)
+        self._metadata.acls.clean_index(step)
         return [record.value for record, _ in new]
 
     async def _change_logs(self, step: Step) -> None:

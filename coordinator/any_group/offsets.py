@@ -10,44 +10,21 @@ gets an error and is retried by the client.
 Kafka: OffsetMetadataManager.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import repeat
 from typing import NamedTuple
-
-from msgspec import Struct
 
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
+from .group_offsets import CommittedOffset, GroupOffsets, Place, TopicOffsets
+from .joined_offsets import JoinedCommits, JoinedTombstones, committed_offset
+
 NO_PRODUCER = -1
-
-
-class CommittedOffset(Struct, frozen=True, gc=False):
-    """A committed or pending offset. `record_offset` is the offset of its record in the log.
-
-    A struct, because ten thousand of them are made in one turn of the event loop, and a NamedTuple
-    takes three times as long.
-    """
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int
-    topic_id: bytes
-    record_offset: int
-
-    def is_of(self, topic_id: bytes) -> bool:
-        """Whether it belongs to that topic, not to an older one of its name. Zero matches all."""
-        return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
-
-
 # A part takes a millisecond or two.
 STEPS_OF_A_PART = 1_000
-
-PartitionOffsets = dict[int, CommittedOffset]
 
 
 class GroupTopicPartition(NamedTuple):
@@ -62,28 +39,37 @@ class Offsets:
     """Committed and pending offsets of all groups."""
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, PartitionOffsets]] = {}
-        # Tables have plain tuples as keys: thousands of NamedTuples take too long.
-        self._pending: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
-        # By group and partition: the producers whose open transactions have an offset for it.
-        self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
+        self._by_group: dict[str, GroupOffsets] = {}
+        # The groups for which a producer's open transaction has offsets.
+        self._groups_of: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
-        return sum(
-            len(partitions) for topics in self._by_group.values() for partitions in topics.values()
-        )
+        return sum(self.count(group_id) for group_id in self._by_group)
 
-    def of_group(self, group_id: str) -> dict[str, PartitionOffsets]:
+    def version(self, group_id: str) -> tuple[GroupOffsets | None, int]:
+        """Equal versions: the partitions for which the group has offsets are the same."""
+        found = self._by_group.get(group_id)
+        return found, 0 if found is None else found.changes
+
+    def of_group(self, group_id: str) -> TopicOffsets:
         """Return the group's committed offsets by topic and partition; empty if it has none."""
-        return self._by_group.get(group_id, {})
+        found = self._by_group.get(group_id)
+        return {} if found is None else found.committed
 
     def is_pending(self, key: GroupTopicPartition) -> bool:
         """Whether an open transaction has an offset for this partition."""
-        return (key.topic, key.partition) in self._open.get(key.group_id, {})
+        found = self._by_group.get(key.group_id)
+        return found is not None and (key.topic, key.partition) in found.pending
+
+    def pending(self, group_id: str) -> Set[Place]:
+        """Return the partitions for which an open transaction has an offset now."""
+        found = self._by_group.get(group_id)
+        return frozenset(() if found is None else found.pending)
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction has any offset for this group."""
-        return group_id in self._open
+        found = self._by_group.get(group_id)
+        return found is not None and bool(found.pending)
 
     def is_known(self, key: GroupTopicPartition) -> bool:
         """Whether there is a committed or pending offset for this partition."""
@@ -93,88 +79,68 @@ class Offsets:
     # -- replay ----------------------------------------------------------------------------------
 
     def replay(
-        self, stored_key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         """Apply a commit, or a tombstone if `value` is None."""
-        group_id, topic, partition = stored_key.group, stored_key.topic, stored_key.partition
         if value is None:
-            self._remove(group_id, topic, partition)
+            self.replay_tombstones(JoinedTombstones(key.group, [(key.topic, key.partition)]))
             return
-        committed = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-            context.offset,
-        )
+        committed = committed_offset(value, context.offset)
+        group = self._writable(key.group, context.producer_id)
         if context.producer_id == NO_PRODUCER:
-            self._put(group_id, topic, partition, committed)
+            group.put(key.topic, key.partition, committed)
         else:
-            self._put_pending(group_id, topic, partition, committed, context.producer_id)
+            group.put_pending(context.producer_id, key.topic, key.partition, committed)
 
-    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        topics = self._by_group.setdefault(group_id, {})
-        topics.setdefault(topic, {})[partition] = committed
-
-    def _put_pending(
-        self,
-        group_id: str,
-        topic: str,
-        partition: int,
-        committed: CommittedOffset,
-        producer_id: int,
-    ) -> None:
-        self._pending.setdefault(producer_id, {})[group_id, topic, partition] = committed
-        partitions = self._open.setdefault(group_id, {})
-        producers = partitions.get((topic, partition))
-        if producers is None:
-            partitions[topic, partition] = {producer_id}
+    def replay_commits(self, commits: JoinedCommits, context: ReplayContext) -> None:
+        """Apply the commits of one batch; the offset is that of the last."""
+        first = context.offset - len(commits.offsets) + 1
+        for record_offset, committed in enumerate(commits.offsets, first):
+            committed.record_offset = record_offset
+        group = self._writable(commits.group_id, context.producer_id)
+        if context.producer_id == NO_PRODUCER:
+            group.put_all(commits.topics, context.offset)
         else:
-            producers.add(producer_id)
+            writers = dict.fromkeys(commits.places, context.producer_id)
+            records = first, context.offset
+            group.put_all_pending(context.producer_id, commits.topics, writers, records)
 
-    def _remove(self, group_id: str, topic: str, partition: int) -> None:
-        topics = self._by_group.get(group_id)
-        partitions = None if topics is None else topics.get(topic)
-        if topics is not None and partitions is not None:
-            partitions.pop(partition, None)
-            if not partitions:
-                del topics[topic]
-            if not topics:
-                del self._by_group[group_id]
-        open_here = self._open.get(group_id)
-        if open_here is None:
-            return
-        for producer_id in tuple(open_here.get((topic, partition), ())):
-            self._pending[producer_id].pop((group_id, topic, partition))
-            self._close(group_id, topic, partition, producer_id)
+    def _writable(self, group_id: str, producer_id: int) -> GroupOffsets:
+        group = self._by_group.get(group_id)
+        if group is None:
+            group = self._by_group[group_id] = GroupOffsets()
+        if producer_id != NO_PRODUCER:
+            self._groups_of.setdefault(producer_id, {})[group_id] = None
+        return group
 
-    def _close(self, group_id: str, topic: str, partition: int, producer_id: int) -> None:
-        partitions = self._open[group_id]
-        producers = partitions[topic, partition]
-        producers.discard(producer_id)
-        if not producers:
-            del partitions[topic, partition]
-        if not partitions:
-            del self._open[group_id]
+    def replay_tombstones(self, tombstones: JoinedTombstones) -> None:
+        """Apply the tombstones of one group."""
+        group = self._by_group.get(tombstones.group_id)
+        if group is not None:
+            group.remove_all(tombstones.places)
+            self._drop_if_empty(tombstones.group_id, group)
+
+    def _drop_if_empty(self, group_id: str, group: GroupOffsets) -> None:
+        if group.is_empty:
+            del self._by_group[group_id]
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
-        for (group_id, topic, partition), pending in self._pending.pop(producer_id, {}).items():
-            self._close(group_id, topic, partition, producer_id)
-            known = self.of_group(group_id).get(topic, {}).get(partition)
-            if committed and (known is None or pending.record_offset > known.record_offset):
-                self._put(group_id, topic, partition, pending)
+        for group_id in self._groups_of.pop(producer_id, ()):
+            group = self._by_group.get(group_id)
+            if group is not None:
+                group.end_transaction(producer_id, committed=committed)
+                self._drop_if_empty(group_id, group)
 
     # -- tombstones ------------------------------------------------------------------------------
 
-    def known(self, group_id: str) -> dict[tuple[str, int], None]:
+    def known(self, group_id: str) -> dict[Place, None]:
         """Return the partitions for which the group has a committed or pending offset."""
-        known: dict[tuple[str, int], None] = {}
+        known: dict[Place, None] = {}
         for topic, partitions in self.of_group(group_id).items():
             known |= dict.fromkeys(zip(repeat(topic), partitions, strict=False))
-        return known | dict.fromkeys(self._open.get(group_id, ()))
+        found = self._by_group.get(group_id)
+        return known if found is None else known | dict.fromkeys(found.pending)
 
     def tombstones(self, group_id: str, step: Step = no_step) -> list[JournalRecord]:
         """Return tombstones of all offsets of a group."""
@@ -197,7 +163,7 @@ class Offsets:
         def is_deleted(topic: str, found: CommittedOffset | None) -> bool:
             return (
                 found is not None
-                and found.topic_id in ids[topic]
+                and found.topic_id in ids.get(topic, ())
                 and found.record_offset < before_offset
             )
 
@@ -206,11 +172,16 @@ class Offsets:
             for topic in self.of_group(group_id).keys() & ids.keys():
                 for key, committed in self._in_topic(group_id, topic):
                     yield key if is_deleted(topic, committed) else None
-        for producer_id in list(self._pending):
-            for place in list(self._pending.get(producer_id, ())):
-                key = GroupTopicPartition(*place)
-                pending = self._pending.get(producer_id, {}).get(key)
-                yield key if key.topic in ids and is_deleted(key.topic, pending) else None
+            for place, pending in self._pending(group_id):
+                deleted_here = any(is_deleted(place[0], one) for one in pending)
+                yield GroupTopicPartition(group_id, *place) if deleted_here else None
+
+    def _pending(self, group_id: str) -> Iterator[tuple[Place, list[CommittedOffset]]]:
+        """Yield what is pending now for each partition. It may change between two items."""
+        found = self._by_group.get(group_id)
+        if found is not None:
+            for place in list(found.pending):
+                yield place, found.pending_of(place)
 
     def _in_topic(
         self, group_id: str, topic: str
@@ -234,7 +205,7 @@ class Offsets:
     @property
     def group_ids(self) -> list[str]:
         """The groups that have committed or pending offsets."""
-        return list(dict.fromkeys((*self._by_group, *self._open)))
+        return list(self._by_group)
 
     def in_missing_topics(
         self, topic_ids: Container[bytes]
@@ -251,14 +222,9 @@ class Offsets:
         for group_id in self.group_ids:
             for key, committed in self.committed(group_id):
                 yield key if is_missing(committed.topic_id) else None
-            for topic, partition in list(self._open.get(group_id, ())):
-                key = GroupTopicPartition(group_id, topic, partition)
-                pending = self._pending_of(key)
-                yield key if any(is_missing(one.topic_id) for one in pending) else None
-
-    def _pending_of(self, key: GroupTopicPartition) -> list[CommittedOffset]:
-        producers = self._open.get(key.group_id, {}).get((key.topic, key.partition))
-        return [self._pending[producer_id][key] for producer_id in producers or ()]
+            for place, pending in self._pending(group_id):
+                missing_here = any(is_missing(one.topic_id) for one in pending)
+                yield GroupTopicPartition(group_id, *place) if missing_here else None
 
 
 def in_parts(found: Iterable[GroupTopicPartition | None]) -> Iterator[list[JournalRecord]]:

@@ -3,6 +3,7 @@
 import logging
 
 from odradek.coordinator.any_group.group_settings import GroupSettings
+from odradek.coordinator.any_group.joined_offsets import joined_offsets
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.runtime.shards import CoordinatorShards, Shard
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
@@ -25,4 +26,5 @@ def group_shards(settings: GroupSettings) -> GroupShards:
         CoordinatorRecordCodec(replayed),
         compression=settings.offsets_topic_compression,
         logger=logger,
+        join=joined_offsets,
     )

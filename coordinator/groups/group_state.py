@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct
 
 from odradek.coordinator.any_group.group import Group
+from odradek.coordinator.any_group.joined_offsets import JoinedCommits, JoinedTombstones
 from odradek.coordinator.any_group.offsets import Offsets
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.records import group_record
@@ -71,7 +72,10 @@ class GroupState:
     # -- replay ------------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
-        """Apply one record of the log."""
+        """Apply one record of the log, or a joined one (joined_offsets.py)."""
+        if record.key is None:
+            self._replay_joined(record.value, context)
+            return
         self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
 
     def replayed(
@@ -149,8 +153,21 @@ class GroupState:
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext
     ) -> None:
         self.offsets.replay(key, value, context)
-        if value is not None and key.group not in self.groups:
-            self.groups[key.group] = ClassicGroup(key.group, partition=self._partition)
+        if value is not None:
+            self._ensure_group(key.group)
+
+    def _replay_joined(
+        self, joined: JoinedCommits | JoinedTombstones, context: ReplayContext
+    ) -> None:
+        if isinstance(joined, JoinedTombstones):
+            self.offsets.replay_tombstones(joined)
+        else:
+            self.offsets.replay_commits(joined, context)
+            self._ensure_group(joined.group_id)
+
+    def _ensure_group(self, group_id: str) -> None:
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id, partition=self._partition)
 
     def _replay_legacy_offset(
         self,

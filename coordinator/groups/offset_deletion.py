@@ -32,10 +32,10 @@ def commit_in_steps(
     """
     for _ in range(ATTEMPTS_IN_STEPS):
         shard = find()
-        before = version_of(group_id, find), shard.state.offsets.known(group_id)
+        before = version_of(group_id, find), shard.state.offsets.version(group_id)
         outcome = decide(shard.state, step)
         prepared = shard.journal.prepare(outcome, now_ms, step)
-        if (version_of(group_id, find), shard.state.offsets.known(group_id)) == before:
+        if (version_of(group_id, find), shard.state.offsets.version(group_id)) == before:
             reply = shard.journal.commit(outcome, now_ms, prepared=prepared)
             if prepared is not None:
                 free(step, prepared.joined)

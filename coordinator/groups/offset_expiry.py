@@ -17,8 +17,8 @@ Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImp
 from collections.abc import Iterator
 
 from odradek.coordinator.any_group.group import Group, GroupType
+from odradek.coordinator.any_group.group_offsets import CommittedOffset
 from odradek.coordinator.any_group.offsets import (
-    CommittedOffset,
     GroupTopicPartition,
     is_full_part,
     tombstones_of,

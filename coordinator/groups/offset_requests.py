@@ -11,12 +11,8 @@ Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, delete
 from collections.abc import Sequence
 
 from odradek.coordinator.any_group.group import Committer, PartitionCheck
-from odradek.coordinator.any_group.offsets import (
-    CommittedOffset,
-    GroupTopicPartition,
-    Offsets,
-    tombstones_of,
-)
+from odradek.coordinator.any_group.group_offsets import CommittedOffset, PartitionOffsets
+from odradek.coordinator.any_group.offsets import GroupTopicPartition, tombstones_of
 from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -205,73 +201,66 @@ class Commit:
 # -- reading -------------------------------------------------------------------------------------
 
 
+# A topic, its id, and for each partition what is committed.
+_Read = tuple[str, bytes, list[tuple[int, CommittedOffset | None]]]
+
+
 def fetch_offsets(
     state: GroupState,
     wanted: OffsetFetchRequestGroup,
     topics: Sequence[OffsetFetchRequestTopic] | None,
     *,
     stable: bool,
+    step: Step = no_step,
 ) -> list[OffsetFetchResponseTopic]:
     """Return the committed offsets in `topics`, -1 for none; None: in all topics.
 
-    `stable`: a partition for which an open transaction has an offset gets an error instead.
-    Raises ApiError when the group refuses the request.
+    They are those of one moment, of which the response is made in steps. `stable`: a partition for
+    which an open transaction has an offset gets an error instead. Raises ApiError when the group
+    refuses the request.
     """
-    group = state.groups.get(wanted.group_id)
+    group_id = wanted.group_id
+    group = state.groups.get(group_id)
     if group is not None:
         group.check_fetch(wanted.member_id, wanted.member_epoch)
-    reader = _OffsetReader(state.offsets, wanted.group_id, stable=stable)
-    return reader.all() if topics is None else reader.of(topics)
-
-
-class _OffsetReader:
-    """Reads the offsets of one group; for `stable` see fetch_offsets."""
-
-    def __init__(self, offsets: Offsets, group_id: str, *, stable: bool) -> None:
-        self._offsets = offsets
-        self._group_id = group_id
-        self._known = offsets.of_group(group_id)
-        self._stable = stable
-
-    def all(self) -> list[OffsetFetchResponseTopic]:
-        """Return all committed offsets."""
-        return [
-            OffsetFetchResponseTopic(
-                name=name, partitions=[self._partition(name, index) for index in partitions]
-            )
-            for name, partitions in self._known.items()
-        ]
-
-    def of(self, topics: Sequence[OffsetFetchRequestTopic]) -> list[OffsetFetchResponseTopic]:
-        """Return the offsets in these topics, -1 for a partition that has none."""
-        return [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    self._partition(topic.name, index, topic.topic_id)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in topics
-        ]
-
-    def _partition(
-        self, topic: str, index: int, topic_id: bytes | None = None
-    ) -> OffsetFetchResponsePartition:
-        if self._stable and self._offsets.is_pending(
-            GroupTopicPartition(self._group_id, topic, index)
-        ):
-            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        found: CommittedOffset | None = self._known.get(topic, {}).get(index)
-        if found is None or (topic_id is not None and not found.is_of(topic_id)):
-            return _no_offset(index)
-        return OffsetFetchResponsePartition(
-            partition_index=index,
-            committed_offset=found.offset,
-            committed_leader_epoch=found.leader_epoch,
-            metadata=found.metadata,
+    known = state.offsets.of_group(group_id)
+    read: list[_Read]
+    if topics is None:
+        read = [(name, ZERO_UUID, list(found.items())) for name, found in known.items()]
+    else:
+        read = [_read_topic(known.get(topic.name, {}), topic) for topic in topics]
+    unstable = state.offsets.pending(group_id) if stable else frozenset()
+    return [
+        OffsetFetchResponseTopic(
+            name=name,
+            topic_id=topic_id,
+            partitions=[
+                _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if (name, index) in unstable
+                else _fetched(index, committed, topic_id)
+                for index, committed in stepping(offsets, step)
+            ],
         )
+        for name, topic_id, offsets in stepping(read, step)
+    ]
+
+
+def _read_topic(known: PartitionOffsets, topic: OffsetFetchRequestTopic) -> _Read:
+    offsets = [(index, known.get(index)) for index in topic.partition_indexes]
+    return topic.name, topic.topic_id, offsets
+
+
+def _fetched(
+    index: int, found: CommittedOffset | None, topic_id: bytes
+) -> OffsetFetchResponsePartition:
+    if found is None or not found.is_of(topic_id):
+        return _no_offset(index)
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=found.offset,
+        committed_leader_epoch=found.leader_epoch,
+        metadata=found.metadata,
+    )
 
 
 def _no_offset(index: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartition:

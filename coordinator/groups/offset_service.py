@@ -150,12 +150,14 @@ class OffsetService:
         topics: Sequence[OffsetFetchRequestTopic] | None,
         *,
         stable: bool = False,
+        step: Step = no_step,
     ) -> list[OffsetFetchResponseTopic]:
         """Return the group's offsets in `topics`; None: in all topics.
 
         `stable`: a partition for which an open transaction has an offset gets an error instead.
         """
-        return fetch_offsets(self._shards.of(wanted.group_id).state, wanted, topics, stable=stable)
+        state = self._shards.of(wanted.group_id).state
+        return fetch_offsets(state, wanted, topics, stable=stable, step=step)
 
     def delete(
         self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic], step: Step = no_step

@@ -5,6 +5,10 @@ An entry applies to one resource (a literal name), to all resources of a type (t
 lookup for a name asks the index once for each length that a prefix of the type has, so it does not
 depend on the number of entries.
 
+Thousands of entries may be added or removed in one turn of the event loop. Those that are added are
+indexed before that, as Acls of their own. Those that are removed leave the index afterwards, in
+steps; until then, lookups leave them out.
+
 Kafka: AclsImage, AclCache, AclBindingFilter.
 """
 
@@ -102,14 +106,15 @@ class Acls:
     def __init__(self) -> None:
         self.by_id: dict[bytes, Entry] = {}
         self.version = 0
-        self._fields: set[EntryFields] = set()
+        self._id_of: dict[EntryFields, bytes] = {}
+        self._removed: list[Entry] = []  # and still in the index
         self._of_pattern: dict[Pattern, dict[str, dict[bytes, Entry]]] = {}
         self._prefix_lengths: dict[int, Counter[int]] = {}
         self._of_principal: dict[tuple[int, str], dict[bytes, Entry]] = {}
 
     def __contains__(self, entry: Entry) -> bool:
         """Whether there is an entry with the same fields, whatever its id."""
-        return fields_of(entry) in self._fields
+        return self._id_of.get(fields_of(entry)) in self.by_id
 
     def applying_to(self, resource_type: int, name: str) -> Iterator[PatternEntries]:
         """The entries of each pattern that a resource matches.
@@ -119,8 +124,20 @@ class Acls:
         """
         for pattern in self._patterns_for(resource_type, name):
             is_wildcard = pattern.name == WILDCARD and pattern.pattern_type == PatternType.LITERAL
-            if pattern in self._of_pattern and not (is_wildcard and name[:1] == WILDCARD != name):
-                yield self._of_pattern[pattern]
+            if is_wildcard and name[:1] == WILDCARD != name:
+                continue
+            found: PatternEntries = self._of_pattern.get(pattern, {})
+            if self._removed:
+                found = self._without_removed(found)
+            if found:
+                yield found
+
+    def _without_removed(self, found: PatternEntries) -> PatternEntries:
+        left = {
+            principal: {each: entries[each] for each in entries if each in self.by_id}
+            for principal, entries in found.items()
+        }
+        return {principal: entries for principal, entries in left.items() if entries}
 
     def _patterns_for(self, resource_type: int, name: str) -> Iterator[Pattern]:
         """The patterns that match a name, and may have entries."""
@@ -133,7 +150,8 @@ class Acls:
 
     def of_principal(self, resource_type: int, principal: str) -> Iterable[Entry]:
         """All entries of a principal on resources of a type."""
-        return self._of_principal.get((resource_type, principal), {}).values()
+        found = self._of_principal.get((resource_type, principal), {}).values()
+        return [entry for entry in found if entry.id in self.by_id] if self._removed else found
 
     def select(self, wanted: AclFilter, step: Step = no_step) -> Iterator[Entry]:
         """The entries that match a filter. They may change between two items, and in a step."""
@@ -144,8 +162,9 @@ class Acls:
             if wanted.matches_pattern(pattern):
                 of_pattern = list(self._of_pattern.get(pattern, {}).values())
                 for entries in stepping(of_pattern, step):
-                    found = stepping(list(entries.values()), step)
-                    yield from filter(wanted.matches_entry, found)
+                    for entry in stepping(list(entries.values()), step):
+                        if wanted.matches_entry(entry) and entry.id in self.by_id:
+                            yield entry
 
     def prefix_lengths(self, resource_type: int) -> Iterable[int]:
         """The lengths of the prefixes that have entries, of a type or of ANY."""
@@ -160,42 +179,75 @@ class Acls:
     def replay(self, record: AccessControlEntryRecord) -> None:
         """Add an entry."""
         entry_id, principal = record.id, record.principal
+        self.clean_index()  # its id may have been removed
         if entry_id in self.by_id:
             self._remove(entry_id)
         self.version += 1
         self.by_id[entry_id] = record
-        self._fields.add(fields_of(record))
+        self._id_of[fields_of(record)] = entry_id
         pattern = pattern_of(record)
-        of_pattern = self._of_pattern.get(pattern)
-        if of_pattern is None:
-            of_pattern = self._of_pattern[pattern] = {}
-            if pattern.pattern_type == PatternType.PREFIXED:
-                lengths = self._prefix_lengths.setdefault(pattern.resource_type, Counter())
-                lengths[len(pattern.name)] += 1
-        of_pattern.setdefault(principal, {})[entry_id] = record
+        self._of_pattern.setdefault(pattern, {}).setdefault(principal, {})[entry_id] = record
+        if pattern.pattern_type == PatternType.PREFIXED:
+            lengths = self._prefix_lengths.setdefault(pattern.resource_type, Counter())
+            lengths[len(pattern.name)] += 1
         of_principal = self._of_principal.setdefault((pattern.resource_type, principal), {})
         of_principal[entry_id] = record
+
+    def replay_added(self, added: "Acls") -> None:
+        """Add the entries of other Acls, which give their index away."""
+        self.clean_index()
+        if not self.by_id.keys().isdisjoint(added.by_id):
+            for record in added.by_id.values():
+                self.replay(record)
+            return
+        self.version += 1
+        self.by_id.update(added.by_id)
+        self._id_of.update(added._id_of)
+        for resource_type, lengths in added._prefix_lengths.items():
+            self._prefix_lengths.setdefault(resource_type, Counter()).update(lengths)
+        for pattern in self._of_pattern.keys() & added._of_pattern.keys():
+            _merge(added._of_pattern.pop(pattern), self._of_pattern[pattern])
+        self._of_pattern.update(added._of_pattern)
+        _merge(added._of_principal, self._of_principal)
 
     def replay_removal(self, record: RemoveAccessControlEntryRecord) -> None:
         """Remove an entry."""
         self._remove(record.id)
 
+    def replay_removals(self, entry_ids: Iterable[bytes]) -> None:
+        """Remove entries. `clean_index` must follow."""
+        self.version += 1
+        for entry_id in entry_ids:
+            entry = self.by_id.pop(entry_id, None)
+            if entry is not None:
+                self._removed.append(entry)
+
+    def clean_index(self, step: Step = no_step) -> None:
+        """Take the entries out of the index that have been removed."""
+        while self._removed:
+            self._unindex(self._removed.pop())
+            step()
+
     def _remove(self, entry_id: bytes) -> None:
         entry = self.by_id.pop(entry_id, None)
-        if entry is None:
-            return
-        self.version += 1
-        self._fields.discard(fields_of(entry))
+        if entry is not None:
+            self.version += 1
+            self._unindex(entry)
+
+    def _unindex(self, entry: Entry) -> None:
+        entry_id, fields = entry.id, fields_of(entry)
+        if self._id_of.get(fields) == entry_id:  # else it has been added again
+            del self._id_of[fields]
         pattern = pattern_of(entry)
         by_principal = self._of_pattern[pattern]
         _discard(by_principal, entry.principal, entry_id)
         if not by_principal:
             del self._of_pattern[pattern]
-            if pattern.pattern_type == PatternType.PREFIXED:
-                lengths = self._prefix_lengths[pattern.resource_type]
-                lengths[len(pattern.name)] -= 1
-                if not lengths[len(pattern.name)]:
-                    del lengths[len(pattern.name)]
+        if pattern.pattern_type == PatternType.PREFIXED:
+            lengths = self._prefix_lengths[pattern.resource_type]
+            lengths[len(pattern.name)] -= 1
+            if not lengths[len(pattern.name)]:
+                del lengths[len(pattern.name)]
         _discard(self._of_principal, (pattern.resource_type, entry.principal), entry_id)
 
 
@@ -267,6 +319,15 @@ def fields_of(entry: Entry) -> EntryFields:
         entry.operation,
         entry.permission_type,
     )
+
+
+def _merge(added: dict[K, dict[bytes, Entry]], known: dict[K, dict[bytes, Entry]]) -> None:
+    """Add entries to an index. It may keep the tables of those that are added."""
+    for key, entries in added.items():
+        if key in known:
+            known[key].update(entries)
+        else:
+            known[key] = entries
 
 
 def _discard(index: dict[K, dict[bytes, Entry]], key: K, entry_id: bytes) -> None:

@@ -53,7 +53,7 @@ from .client_quotas import ClientQuotas
 from .configs import Configs
 from .delegation_tokens import DelegationTokens
 from .features import METADATA_VERSION, Features
-from .joined_records import AddedPartitions
+from .joined_records import AddedPartitions, RemovedAcls
 from .kept_records import KeptRecords
 from .scram_credentials import ScramCredentials
 from .topics import Topic, Topics
@@ -102,6 +102,8 @@ class ClusterMetadata:
             RemoveDelegationTokenRecord: self.delegation_tokens.replay_removal,
             Topic: self.topics.replay_added_topic,
             AddedPartitions: self._replay_added_partitions,
+            Acls: self.acls.replay_added,
+            RemovedAcls: self._replay_removed_acls,
         }
 
     @property
@@ -148,6 +150,9 @@ class ClusterMetadata:
 
     def _replay_added_partitions(self, added: AddedPartitions) -> None:
         self.topics.replay_added_partitions(added.topic_id, added.partitions)
+
+    def _replay_removed_acls(self, removed: RemovedAcls) -> None:
+        self.acls.replay_removals(removed.ids)
 
     def _replay_topic_removal(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.replay_removal(record)

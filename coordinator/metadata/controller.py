@@ -249,7 +249,9 @@ class Controller:
         Raises INVALID_REQUEST for too many.
         """
         outcome = delete_acls(self.metadata.acls, filters, step)
-        return self._journal.commit(outcome, now_ms, step=step)
+        deletions = self._journal.commit(outcome, now_ms, step=step)
+        self.metadata.acls.clean_index(step)
+        return deletions
 
     def alter_client_quotas(
         self,

@@ -198,6 +198,7 @@ class Topics(Mapping[str, Topic]):
         self.on_change: list[Callable[[Topic, TopicEvent], object]] = []
         self.by_id: dict[bytes, Topic] = {}
         self._by_name: dict[str, Topic] = {}
+        # Only names with dots or underscores, because others collide with none.
         self._by_collision_key: dict[str, dict[str, None]] = {}
 
     def __getitem__(self, name: str) -> Topic:
@@ -211,7 +212,8 @@ class Topics(Mapping[str, Topic]):
 
     def colliding_with(self, name: str) -> str | None:
         """Return a topic whose name differs from `name` only in dots and underscores, or None."""
-        return next(iter(self._by_collision_key.get(collision_key(name), ())), None)
+        key = collision_key(name)
+        return None if key is None else next(iter(self._by_collision_key.get(key, ())), None)
 
     def partition_count(self) -> int:
         """The number of partitions of all topics."""
@@ -227,7 +229,9 @@ class Topics(Mapping[str, Topic]):
         """Add a topic with its first partitions."""
         self._by_name[topic.name] = topic
         self.by_id[topic.id] = topic
-        self._by_collision_key.setdefault(collision_key(topic.name), {})[topic.name] = None
+        key = collision_key(topic.name)
+        if key is not None:
+            self._by_collision_key.setdefault(key, {})[topic.name] = None
         self._notify(topic, TopicEvent.CREATED)
 
     def replay_partition(self, record: PartitionRecord) -> None:
@@ -254,9 +258,10 @@ class Topics(Mapping[str, Topic]):
         topic = self.by_id.pop(record.topic_id)
         del self._by_name[topic.name]
         key = collision_key(topic.name)
-        self._by_collision_key[key].pop(topic.name, None)
-        if not self._by_collision_key[key]:
-            del self._by_collision_key[key]
+        if key is not None:
+            self._by_collision_key[key].pop(topic.name, None)
+            if not self._by_collision_key[key]:
+                del self._by_collision_key[key]
         self._notify(topic, TopicEvent.DELETED)
         return topic
 

@@ -25,7 +25,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
-from .journal import CorruptJournalError, Journal
+from .journal import CorruptJournalError, Join, Journal, not_joined
 from .outcome import StateMachine
 from .record_codec import RecordCodec
 from .sliced_replay import replay_in_slices
@@ -73,13 +73,18 @@ class CoordinatorShards(Generic[S]):
         *,
         compression: CompressionType,
         logger: logging.Logger,
+        join: Join = not_joined,
     ) -> None:
-        """`new_state` makes the state of a partition (its index) that is loaded."""
+        """`new_state` makes the state of a partition (its index) that is loaded.
+
+        `join` as in Journal.
+        """
         self.topic = topic
         self._new_state = new_state
         self._codec = codec
         self._compression = compression
         self._logger = logger
+        self._join = join
         self._shards: list[Shard[S] | ErrorCode] = []
         self._loads: dict[int, object] = {}  # what is being loaded, by partition
         self._partition_of = _cached_partition_of(1)
@@ -144,6 +149,7 @@ class CoordinatorShards(Generic[S]):
             compression=self._compression,
             start_offset=log.log_end_offset,
             append_errors=APPEND_ERRORS,
+            join=self._join,
         )
         del self._loads[log.partition]
         shard = self._shards[log.partition] = Shard(state, journal)

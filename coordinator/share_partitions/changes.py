@@ -90,7 +90,12 @@ class Changes:
 
     def settle(self, batch: Batch, first: int, last: int, state: RecordState) -> None:
         """Settle records of a batch that are acquired, and share a state, as this state."""
-        in_flight = batch.take(first, last)
+        self.settle_run(batch, first, last, batch.take(first, last), state)
+
+    def settle_run(
+        self, batch: Batch, first: int, last: int, in_flight: InFlight, state: RecordState
+    ) -> None:
+        """Settle a run of a batch, which is acquired, as this state."""
         self._changed[batch.first_offset] = batch
         self._settled[id(in_flight)] = in_flight, state
         self.batches.append(DeliveryBatch(first, last, in_flight.delivery_count, state))
@@ -283,5 +288,6 @@ def _released(
         for first, last, state in list(batch.states()):
             if state.state is RecordState.ACQUIRED and is_wanted(state):
                 new = released_state(state.delivery_count, max_delivery_count)
-                changes.settle(batch, first, last, RecordState.ARCHIVED if last < start else new)
+                new = RecordState.ARCHIVED if last < start else new
+                changes.settle_run(batch, first, last, state, new)
     return changes

@@ -36,19 +36,7 @@ class RecordState(IntEnum):
     @property
     def is_terminal(self) -> bool:
         """Whether the record is done."""
-        return self in _TERMINAL
-
-
-_TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
-
-LEGAL: dict[RecordState, frozenset[RecordState]] = {
-    RecordState.AVAILABLE: frozenset({RecordState.ACQUIRED}),
-    RecordState.ACQUIRED: frozenset(
-        {RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
-    ),
-    RecordState.ACKNOWLEDGED: frozenset(),
-    RecordState.ARCHIVED: frozenset(),
-}
+        return self is RecordState.ACKNOWLEDGED or self is RecordState.ARCHIVED
 
 
 @dataclass(slots=True)
@@ -87,8 +75,22 @@ class InFlight:
         return InFlight(self.state, self.delivery_count, self.member_id, self.locked_until_ms)
 
     def _become(self, state: RecordState) -> None:
-        assert state in LEGAL[self.state], f"{self.state.name} cannot become {state.name}"
+        # No table: the hash of an enum is a call, and thousands of records change in one turn.
+        if state is RecordState.ACQUIRED:
+            is_legal = self.state is RecordState.AVAILABLE
+        else:
+            is_legal = self.state is RecordState.ACQUIRED
+        assert is_legal, f"{self.state.name} cannot become {state.name}"
         self.state = state
+
+    def equals(self, other: "InFlight") -> bool:
+        """As ==, which makes tuples of all fields first."""
+        return (
+            self.state is other.state
+            and self.delivery_count == other.delivery_count
+            and self.member_id == other.member_id
+            and self.locked_until_ms == other.locked_until_ms
+        )
 
 
 def released_state(delivery_count: int, max_delivery_count: int) -> RecordState:
@@ -162,7 +164,8 @@ class Batch:
         """Unite neighbours with equal states that meet in a range, or at one of its ends."""
         low = max(bisect_right(self._firsts, first_offset) - 1, 1)
         high = min(bisect_right(self._firsts, last_offset) + 1, len(self._firsts))
-        kept = [at for at in range(low, high) if self._states[at] != self._states[at - 1]]
+        states = self._states
+        kept = [at for at in range(low, high) if not states[at].equals(states[at - 1])]
         if len(kept) < high - low:
             self._firsts[low:high] = [self._firsts[at] for at in kept]
             self._states[low:high] = [self._states[at] for at in kept]

@@ -19,6 +19,7 @@ from odradek.coordinator.runtime.load_queue import LoadQueue
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.runtime.shards import CoordinatorShards, Shard
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Deadline, Now
 from odradek.protocol.errors import ApiError
 from odradek.protocol.records.share_group_state import RECORD_TYPES
@@ -113,10 +114,31 @@ class ShareCoordinator:
         shard = self.shards.of(key.text)
         return shard.journal.commit(shard.state.read(key, leader_epoch, now_ms), now_ms)
 
-    def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> None:
-        """Store what has changed. Raises ApiError as ShareStateTable.write."""
+    def write(
+        self,
+        key: SharePartitionKey,
+        write: StateWrite,
+        now_ms: int,
+        step: Step = no_step,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Store what has changed. The record is encoded in steps.
+
+        Returns False, and stores nothing, if the state has changed in a step, or `is_current` says
+        that the write is not right any more. Raises ApiError as ShareStateTable.write.
+        """
         shard = self.shards.of(key.text)
-        shard.journal.commit(shard.state.write(key, write, now_ms), now_ms)
+        before = shard.state.states.get(key)
+        outcome = shard.state.write(key, write, now_ms)
+        prepared = None
+        if step is not no_step:
+            prepared = shard.journal.prepare(outcome, now_ms, step)
+            if self.shards.of(key.text) is not shard or shard.state.states.get(key) is not before:
+                return False
+            if not is_current():
+                return False
+        shard.journal.commit(outcome, now_ms, prepared=prepared)
+        return True
 
     def delete(self, key: SharePartitionKey, now_ms: int) -> None:
         """Delete the state, if there is one. Raises ApiError as ShareStateTable.delete."""

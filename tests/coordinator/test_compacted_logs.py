@@ -80,8 +80,12 @@ class Compacted:
 
 def all_offsets(state: GroupState) -> tuple[object, ...]:
     offsets = state.offsets
-    pending = {producer: found for producer, found in offsets._pending.items() if found}
-    return offsets._by_group, pending, offsets._open
+    pending = {
+        (group_id, place): found.pending_of(place)
+        for group_id, found in offsets._by_group.items()
+        for place in found.pending
+    }
+    return {group_id: offsets.of_group(group_id) for group_id in offsets.group_ids}, pending
 
 
 @QUICK

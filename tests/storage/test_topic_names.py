@@ -30,6 +30,7 @@ def test_illegal_names_and_why(topic: str, why: str) -> None:
 def test_names_that_differ_in_dots_and_underscores_only_collide() -> None:
     assert collision_key("a.b_c") == collision_key("a_b.c")
     assert collision_key("a.b") != collision_key("a-b")
+    assert collision_key("a-b") is None
 
 
 def test_the_metadata_log_is_no_internal_topic() -> None:

@@ -40,9 +40,14 @@ def state_snapshot(state: GroupState) -> dict[str, Any]:
             for name, group in state.groups.items()
             if isinstance(group, ShareGroup)
         },
-        "committed": state.offsets._by_group,
-        "pending": state.offsets._pending,
-        "open": state.offsets._open,
+        "committed": {
+            group_id: offsets.committed for group_id, offsets in state.offsets._by_group.items()
+        },
+        "pending": {
+            (group_id, place): sorted(offsets.pending_of(place), key=lambda one: one.record_offset)
+            for group_id, offsets in state.offsets._by_group.items()
+            for place in offsets.pending
+        },
     }
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from odradek.broker.shares.sessions import SessionKey
 from odradek.coordinator.share_partitions.changes import Acknowledgement, AcknowledgeType
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -56,18 +54,31 @@ def test_an_acknowledgement_that_another_decision_overtakes_is_decided_again(
     assert rig.acquire("p") == [(1, 1, 2)]  # what was released, and nothing of the others
 
 
-def test_a_lock_that_ends_while_it_is_decided_about_is_not_acknowledged(tmp_path: Path) -> None:
-    rig = ShareRig(tmp_path, partitions=1)
-    put(rig.logs[0], b"tea", b"coffee")
-    assert rig.acquire("m") == [(0, 1, 1)]
-    ends = [lambda: rig.states.loop.advance(30_000)]
+def test_a_lock_that_ends_at_any_step_is_not_acknowledged(tmp_path: Path) -> None:
+    """Also while the decision is encoded. After the last step it is stored, and counts."""
+    refused: list[ErrorCode] = []
+    while len(refused) < 100:
+        at = len(refused) + 1
+        rig = ShareRig(tmp_path / str(at), partitions=1)
+        put(rig.logs[0], b"tea", b"coffee")
+        assert rig.acquire("m") == [(0, 1, 1)]
+        steps = 0
 
-    def step() -> None:
-        if ends:
-            ends.pop()()
+        def step(rig: ShareRig = rig, at: int = at) -> None:
+            nonlocal steps
+            steps += 1
+            if steps == at:
+                rig.states.loop.advance(30_000)
 
-    wanted = [Acknowledgement(0, 1, [AcknowledgeType.ACCEPT] * 2)]
-    with pytest.raises(ApiError) as refused:
-        rig.shares.acknowledge(rig.key(), "m", wanted, step)
-    assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
-    assert rig.acquire("n") == [(0, 1, 2)]
+        wanted = [Acknowledgement(0, 1, [AcknowledgeType.ACCEPT, AcknowledgeType.REJECT])]
+        try:
+            rig.shares.acknowledge(rig.key(), "m", wanted, step)
+        except ApiError as error:
+            refused.append(error.code)
+            assert rig.acquire("n") == [(0, 1, 2)]
+        else:
+            assert steps < at
+            assert rig.acquire("n") == []
+            break
+    assert set(refused) == {ErrorCode.INVALID_RECORD_STATE}
+    assert 6 < len(refused) < 100

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from odradek.coordinator.any_group.offsets import PartitionOffsets
+from odradek.coordinator.any_group.group_offsets import PartitionOffsets
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse

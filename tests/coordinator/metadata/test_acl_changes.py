@@ -10,6 +10,7 @@ from odradek.coordinator.metadata.acl_changes import MAX_RESULTS, create_acls, d
 from odradek.coordinator.metadata.acls import (
     ANY,
     AclFilter,
+    Acls,
     AclSelection,
     Entry,
     PatternType,
@@ -207,6 +208,58 @@ def test_entries_may_change_while_they_are_selected() -> None:
 
     selected = list(acls.select(EVERYTHING, step))
     assert selected == entries[:19]  # those that were there all the time
+
+
+def test_entries_that_are_added_and_removed_together_are_found_as_one_by_one() -> None:
+    """Also while those that were removed are still in the index."""
+    choose = random.Random(36)
+    together, one_by_one = Acls(), Acls()
+    lives: dict[bytes, Entry] = {}
+    for _ in range(60):
+        old = [entry_id for entry_id in lives if choose.random() < 0.4]
+        together.replay_removals(old)
+        for entry_id in old:
+            one_by_one.replay_removal(RemoveAccessControlEntryRecord(id=entry_id))
+            del lives[entry_id]
+        for _ in range(choose.randrange(3)):
+            assert found_in(together) == found_in(one_by_one)
+            together.clean_index()
+        new = {each.id: each for each in (any_entry(choose) for _ in range(8))}
+        lives |= new
+        together.replay_added(acls_of(new.values()))
+        for each in new.values():
+            one_by_one.replay(each)
+        assert found_in(together) == found_in(one_by_one)
+    together.replay_removals(list(lives))
+    assert not any(found_in(together))
+    together.clean_index()
+    assert not any(together.prefix_lengths(resource_type) for resource_type in (TOPIC, GROUP))
+    assert not together.records()
+
+
+def any_entry(choose: random.Random) -> Entry:
+    return changed(
+        id=bytes([choose.randrange(40)]) * 16,
+        resource_type=choose.choice((TOPIC, GROUP)),
+        resource_name=choose.choice(NAMES),
+        pattern_type=choose.choice((PatternType.LITERAL, PatternType.PREFIXED)),
+        principal=choose.choice(PRINCIPALS),
+        operation=choose.choice((READ, WRITE)),
+    )
+
+
+def found_in(acls: Acls) -> list[object]:
+    """What each kind of look-up finds. Of equal entries that differ in their ids, one is enough."""
+    found: list[object] = []
+    for resource_type in (TOPIC, GROUP):
+        for name in NAMES:
+            patterns = acls.applying_to(resource_type, name)
+            found += [sorted(one) for by in patterns for one in by.values()]
+        for principal in PRINCIPALS:
+            found += sorted(one.id for one in acls.of_principal(resource_type, principal))
+    found += sorted(one.id for one in acls.select(EVERYTHING))
+    found += [fields_of(one) for one in acls.by_id.values() if one not in acls]
+    return found
 
 
 def test_the_results_of_one_request_are_limited(metadata: Metadata) -> None:
