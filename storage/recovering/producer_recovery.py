@@ -70,8 +70,7 @@ def _correct_open_transactions(
     The cleaner removes a marker when no batch of its transaction is left. A snapshot from between
     the batches and the marker still says that the transaction is open, and nothing that is replayed
     after it says that it has ended. So the first batch of an open transaction must be there: it is
-    not before the last stable offset, and never cleaned. Kafka has no such check: there the last
-    stable offset would stay until the transaction is ended by hand.
+    not before the last stable offset, and never cleaned. Kafka has no such check.
     """
     for first_offset, producer_id in producers.open_transactions:
         start = max(first_offset, log_start_offset)
