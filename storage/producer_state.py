@@ -271,6 +271,18 @@ class ProducerStates:
         """The first offset of the oldest open transaction, or None."""
         return next(iter(self._open_transactions), None)
 
+    @property
+    def open_transactions(self) -> list[tuple[int, int]]:
+        """First offset and producer id of the open transactions, ascending."""
+        return list(self._open_transactions.items())
+
+    def move_open_transaction(self, producer_id: int, first_offset: int | None) -> None:
+        """Set the first offset of a transaction that is open; None: it is open no more."""
+        self.producers[producer_id].txn_first_offset = (
+            NO_OFFSET if first_offset is None else first_offset
+        )
+        self._replace_producers(list(self.producers.values()))
+
     # --- all producers
 
     def remove_expired(self, now_ms: int) -> None:

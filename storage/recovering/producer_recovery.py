@@ -47,7 +47,8 @@ def rebuild_producer_state(
     """
     was_empty = not producers.producers and producers.map_end_offset >= end_offset
     producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
-    if end_offset > producers.map_end_offset and not was_empty:
+    replays = end_offset > producers.map_end_offset and not was_empty
+    if replays:
         last_two = segments.base_offsets[-2:]
         for segment in segments.between(producers.map_end_offset, end_offset):
             start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
@@ -55,9 +56,51 @@ def rebuild_producer_state(
             if segment.base_offset in last_two:
                 producers.take_snapshot()
             _replay_segment(producers, segment, start, end_offset)
-        producers.map_end_offset = end_offset
-        producers.take_snapshot()
     producers.map_end_offset = end_offset
+    _correct_open_transactions(producers, segments, log_start_offset, end_offset)
+    if replays:
+        producers.take_snapshot()
+
+
+def _correct_open_transactions(
+    producers: ProducerStates, segments: SegmentList, log_start_offset: int, end_offset: int
+) -> None:
+    """End the transactions that are open by a snapshot, but whose markers were cleaned away.
+
+    The cleaner removes a marker when no batch of its transaction is left. A snapshot from between
+    the batches and the marker still says that the transaction is open, and nothing that is replayed
+    after it says that it has ended. So the first batch of an open transaction must be there: it is
+    not before the last stable offset, and never cleaned. Kafka has no such check.
+    """
+    for first_offset, producer_id in producers.open_transactions:
+        start = max(first_offset, log_start_offset)
+        with suppress(CorruptRecordError):  # then the snapshot is right, as far as is known
+            found = _open_since(producer_id, segments, start, end_offset)
+            if found != first_offset:
+                producers.move_open_transaction(producer_id, found)
+
+
+def _open_since(
+    producer_id: int, segments: SegmentList, start_offset: int, end_offset: int
+) -> int | None:
+    """The first batch of the transaction that the producer has open; None if it has none open.
+
+    Its transaction is known to have been open at `start_offset`. Raises CorruptRecordError.
+    """
+    found = None
+    for segment in segments.between(start_offset, end_offset):
+        for _, header in segment.headers_from(max(start_offset, segment.base_offset)):
+            if header.base_offset >= end_offset:
+                return found
+            if header.producer_id != producer_id or header.last_offset < start_offset:
+                continue
+            if header.is_control:
+                found = None
+            elif header.is_transactional and found is None:
+                found = header.base_offset
+            if found == start_offset:
+                return found
+    return found
 
 
 def _replay_segment(
