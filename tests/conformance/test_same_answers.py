@@ -19,20 +19,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 CONVERSATIONS = all_conversations()
 # In these odradek still answers as Kafka 4.3.
 NOT_YET = {
-    "a_share_group_follows_its_topics",
-    "a_snapshot_follows_many_updates",
     "a_streams_member_joins_goes_on_and_leaves",
     "a_streams_member_with_another_topology",
     "a_streams_shutdown_is_told_to_all",
-    "an_empty_group_is_taken_over",
-    "bad_quotas_are_refused",
-    "classic_members_join_a_consumer_group",
-    "consumer_groups_are_described",
     "endpoints_of_streams_members",
-    "members_of_a_share_group_join_and_leave",
-    "patterns_are_resolved",
-    "records_of_states_are_stored",
-    "static_members_change_their_protocol",
     "streams_groups_and_other_types",
     "streams_groups_are_listed_and_deleted",
     "streams_heartbeats_are_checked",
@@ -43,7 +33,6 @@ NOT_YET = {
     "streams_standby_tasks",
     "streams_topics_that_are_joined",
     "streams_topologies_that_cannot_work",
-    "two_members_share_and_hand_over",
     "two_streams_processes_share_and_hand_over",
 }
 
