@@ -31,7 +31,7 @@ from .keys_node import NodeKeys
 from .keys_share_coordinator import ShareCoordinatorKeys
 from .keys_share_group import ShareGroupKeys, check_share_assignors, check_share_groups
 from .keys_socket import SocketKeys
-from .keys_streams_group import StreamsGroupKeys, check_standby_replicas
+from .keys_streams_group import StreamsGroupKeys, check_streams_assignors, check_streams_groups
 from .keys_telemetry import TelemetryKeys
 from .keys_transaction import TransactionKeys
 from .listener_settings import ListenerSettings
@@ -339,10 +339,8 @@ def _number(config: BrokerConfig, name: str) -> int:
 
 
 def _check_streams_groups(config: BrokerConfig) -> None:
-    check_intervals("streams", partial(_number, config))
-    check_standby_replicas(
-        config.group_streams_num_standby_replicas, config.group_streams_max_standby_replicas
-    )
+    check_streams_groups(partial(_number, config), config.texts)
+    check_streams_assignors(config.group_streams_assignors)
 
 
 def _check_workers(config: BrokerConfig) -> None:

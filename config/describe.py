@@ -99,6 +99,8 @@ def describe_group(
     values = group_values(broker, overrides, settings | clamped_settings(broker, settings))
     layers = (*dynamic, *_static_layers(broker))
     for name, key in GROUP_KEYS.items():
+        if key.internal and name not in overrides:
+            continue
         if name in GROUP_SYNONYMS:
             synonyms = _synonyms(GROUP_SYNONYMS[name], key.is_sensitive, layers)
         else:

@@ -15,6 +15,7 @@ from .broker_keys import broker_value
 from .errors import ConfigError, invalid_value
 from .key import Value, parse_all
 from .key_table import read_table
+from .keys_streams_group import check_distinct
 
 GROUP_KEYS = read_table("""\
 consumer.session.timeout.ms INT 45000 1..
@@ -23,6 +24,8 @@ consumer.heartbeat.interval.ms INT 5000 1..
     Heartbeat interval of a consumer group's member.
 consumer.assignment.interval.ms INT 1000 0..
     Minimum time between two assignments of a consumer group.
+consumer.assignor.offload.enable BOOLEAN true internal
+    Whether a thread of its own assigns partitions: odradek assigns them on its event loop.
 share.session.timeout.ms INT 45000 1..
     Session timeout of a share group's member.
 share.heartbeat.interval.ms INT 5000 1..
@@ -41,6 +44,8 @@ share.renew.acknowledge.enable BOOLEAN true
     Whether a member of a share group may renew its locks.
 share.assignment.interval.ms INT 1000 0..
     Minimum time between two assignments of a share group.
+share.assignor.offload.enable BOOLEAN true internal
+    Whether a thread of its own assigns partitions: odradek assigns them on its event loop.
 streams.session.timeout.ms INT 45000 1..
     Session timeout of a streams group's member.
 streams.heartbeat.interval.ms INT 5000 1..
@@ -51,33 +56,66 @@ streams.initial.rebalance.delay.ms INT 3000 0..
     How long a new streams group waits for more members.
 streams.assignment.interval.ms INT 1000 0..
     Minimum time between two assignments of a streams group.
+streams.assignor.offload.enable BOOLEAN true internal
+    Whether a thread of its own assigns tasks: odradek assigns them on its event loop.
+streams.task.offset.interval.ms INT 60000 1.. internal
+    How often a streams group's member reports offsets of its tasks.
+streams.num.warmup.replicas INT 2 0.. internal
+    Number of warm-up replicas of a streams group's tasks.
+streams.rack.aware.assignment.tags LIST ""
+    Client tags over which standby replicas are spread.
+streams.acceptable.recovery.lag LONG 10000 0.. internal
+    Offsets that a task may lack on the member that makes it active.
+streams.assignor.name STRING null
+    The assignor of a streams group, one of group.streams.assignors; the default is the first.
+errors.deadletterqueue.topic.name STRING ""
+    Topic of a share group's dead-letter queue: such queues are not served.
+errors.deadletterqueue.copy.record.enable BOOLEAN false
+    Whether a dead-letter queue gets the record itself, or only headers that describe it.
 """)
 
+_STREAMS_ASSIGNOR = "streams.assignor.name"
+_STREAMS_ASSIGNORS = "group.streams.assignors"
+_RACK_TAGS = "streams.rack.aware.assignment.tags"
+DEAD_LETTER_QUEUE = "errors.deadletterqueue.topic.name"
 _WITHOUT_SYNONYM = frozenset(
-    {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
+    {
+        "share.auto.offset.reset",
+        "share.isolation.level",
+        "share.renew.acknowledge.enable",
+        DEAD_LETTER_QUEUE,
+        "errors.deadletterqueue.copy.record.enable",
+    }
 )
 # group key -> the broker key that it inherits from
-GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM}
-_INHERITED_WHILE_RUNNING = frozenset(
-    name for name in GROUP_KEYS if name.endswith(".assignment.interval.ms")
-)
+GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM} | {
+    _STREAMS_ASSIGNOR: _STREAMS_ASSIGNORS
+}
 
 NO_SETTINGS: Mapping[str, str] = {}
 
-_BOUNDED = (
-    "consumer.heartbeat.interval.ms",
-    "consumer.session.timeout.ms",
-    "consumer.assignment.interval.ms",
-    "share.heartbeat.interval.ms",
-    "share.session.timeout.ms",
-    "share.record.lock.duration.ms",
-    "share.delivery.count.limit",
-    "share.partition.max.record.locks",
-    "share.assignment.interval.ms",
-    "streams.heartbeat.interval.ms",
-    "streams.session.timeout.ms",
-    "streams.assignment.interval.ms",
-)
+_INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+
+# group key -> the broker keys of its lower and upper bound
+_BOUNDED: dict[str, tuple[str | None, str | None]] = {
+    **{
+        f"{kind}.{name}": (f"group.{kind}.min.{name}", f"group.{kind}.max.{name}")
+        for kind, names in {
+            "consumer": _INTERVALS,
+            "share": (
+                *_INTERVALS,
+                "record.lock.duration.ms",
+                "delivery.count.limit",
+                "partition.max.record.locks",
+            ),
+            "streams": _INTERVALS,
+        }.items()
+        for name in names
+    },
+    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
+    "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
+    "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
+}
 _DURATION = re.compile(
     r"by_duration:\+?P(?=.)(\+?\d+D)?(T(?=.)(\+?\d+H)?(\+?\d+M)?(\+?\d+([.,]\d{0,9})?S)?)?",
     re.IGNORECASE | re.ASCII,
@@ -100,6 +138,8 @@ def _inherited(broker: BrokerConfig, settings: Mapping[str, str], name: str) -> 
     synonym = GROUP_SYNONYMS.get(name)
     if synonym is None:
         return GROUP_KEYS[name].default
+    if name == _STREAMS_ASSIGNOR:
+        return broker.group_streams_assignors[0]
     if synonym in settings:
         return GROUP_KEYS[name].parse(settings[synonym])
     return broker_value(broker, synonym)
@@ -110,17 +150,36 @@ def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
     for name in overrides:
         if name not in GROUP_KEYS:
             raise ConfigError(f"Unknown group config name: {name}")
+    check_distinct(_RACK_TAGS, overrides.get(_RACK_TAGS, ""))
     values = group_values(broker, overrides)
     _check_offset_reset(str(values["share.auto.offset.reset"]))
     for name in _BOUNDED:
-        if name in overrides or name not in _INHERITED_WHILE_RUNNING:
+        if name in overrides:
             _check_bounds(broker, name, _int(values[name]))
-    standby = "streams.num.standby.replicas"
-    _check_most(broker, standby, _int(values[standby]), "group.streams.max.standby.replicas")
+    if _STREAMS_ASSIGNOR in overrides:
+        _check_streams_assignor(broker, str(values[_STREAMS_ASSIGNOR]))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _int(values[session]) <= _int(values[heartbeat]):
             raise ConfigError(f"{session} must be greater than {heartbeat}")
+    _check_dead_letter_queue(str(values[DEAD_LETTER_QUEUE]))
+
+
+def _check_streams_assignor(broker: BrokerConfig, name: str) -> None:
+    known = broker.group_streams_assignors
+    if name not in known:
+        raise ConfigError(
+            f"{_STREAMS_ASSIGNOR} '{name}' is not a registered task assignor."
+            f" Registered assignors are: [{', '.join(known)}]."
+        )
+
+
+def _check_dead_letter_queue(topic: str) -> None:
+    """Records that the group rejects would be missing in the queue."""
+    if topic.startswith("__"):
+        raise ConfigError(f"{DEAD_LETTER_QUEUE}: DLQ topic name must not start with '__'")
+    if topic:
+        raise invalid_value(DEAD_LETTER_QUEUE, topic, "must be empty: the queues are not served")
 
 
 def _check_offset_reset(text: str) -> None:
@@ -133,16 +192,10 @@ def _check_offset_reset(text: str) -> None:
 
 
 def _check_bounds(broker: BrokerConfig, name: str, value: int) -> None:
-    """`consumer.x` must be from `group.consumer.min.x` to `group.consumer.max.x`."""
-    kind, _, rest = name.partition(".")
-    least = f"group.{kind}.min.{rest}"
-    if value < _int(broker_value(broker, least)):
+    least, most = _BOUNDED[name]
+    if least and value < _int(broker_value(broker, least)):
         raise ConfigError(f"{name} must be greater than or equal to {least}")
-    _check_most(broker, name, value, f"group.{kind}.max.{rest}")
-
-
-def _check_most(broker: BrokerConfig, name: str, value: int, most: str) -> None:
-    if value > _int(broker_value(broker, most)):
+    if most and value > _int(broker_value(broker, most)):
         raise ConfigError(f"{name} must be less than or equal to {most}")
 
 

@@ -18,6 +18,8 @@ from .key import (
     key,
 )
 
+MAX_ARRAY_BYTES = (1 << 31) - 9  # the longest array that a JVM makes
+
 CompressionName = Annotated[
     Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"], ConfigType.STRING
 ]
@@ -101,6 +103,12 @@ class LogKeys(KeyModel):
         False, "Whether a replica outside the ISR may become leader when the ISR is empty."
     )
     message_max_bytes: Int = key(1_048_588, "The largest record batch that is accepted.", ge=0)
+    max_decompressed_message_bytes: Int = key(
+        MAX_ARRAY_BYTES,
+        "The most that the records of a batch may unpack to.",
+        ge=1,
+        le=MAX_ARRAY_BYTES,
+    )
     compression_type: CompressionName = key(
         "producer", "Codec that batches are stored with; producer: the producer's."
     )
@@ -152,4 +160,10 @@ class LogKeys(KeyModel):
     )
     log_local_retention_bytes: Long = key(
         -2, "Bytes that tiered partitions keep local; -2: as log.retention.bytes.", ge=-2
+    )
+    log_remote_copy_lag_ms: Long = key(
+        0, "Age before a segment is copied to remote storage; -1: as log.local.retention.ms.", ge=-1
+    )
+    log_remote_copy_lag_bytes: Long = key(
+        -1, "Size before a segment is copied to remote storage; -1: no limit.", ge=-1
     )

@@ -35,4 +35,8 @@ sasl.oauthbearer.expected.audience LIST ""
     Audiences that a token must contain.
 sasl.oauthbearer.expected.issuer STRING null
     Issuer that a token must contain.
+sasl.oauthbearer.allow.unverified.audience BOOLEAN false
+    Whether tokens for any audience are accepted if none is expected.
+sasl.oauthbearer.allow.unverified.issuer BOOLEAN false
+    Whether tokens of any issuer are accepted if none is expected.
 """

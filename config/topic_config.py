@@ -24,7 +24,14 @@ from .key import (
     key,
     parse_all,
 )
-from .keys_log import CleanupPolicies, CompressionName, GzipLevel, LogKeys, TimestampType
+from .keys_log import (
+    MAX_ARRAY_BYTES,
+    CleanupPolicies,
+    CompressionName,
+    GzipLevel,
+    LogKeys,
+    TimestampType,
+)
 
 
 class TopicConfig(KeyModel):
@@ -53,6 +60,12 @@ class TopicConfig(KeyModel):
         604_800_000, "Segments are deleted when their newest record is this old; -1: never.", ge=-1
     )
     max_message_bytes: Int = key(1_048_588, "The largest record batch that is accepted.", ge=0)
+    max_decompressed_message_bytes: Int = key(
+        MAX_ARRAY_BYTES,
+        "The most that the records of a batch may unpack to.",
+        ge=1,
+        le=MAX_ARRAY_BYTES,
+    )
     index_interval_bytes: Int = key(4_096, "Bytes of records between two index entries.", ge=0)
     delete_retention_ms: Long = key(86_400_000, "How long compaction keeps tombstones.", ge=0)
     min_compaction_lag_ms: Long = key(0, "A record younger than this is not compacted away.", ge=0)
@@ -111,6 +124,15 @@ class TopicConfig(KeyModel):
     remote_log_delete_on_disable: Bool = key(
         False, "Whether disabling remote storage deletes the segments in it."
     )
+    remote_copy_lag_ms: Long = key(
+        0, "Age before a segment is copied to remote storage; -1: as local.retention.ms.", ge=-1
+    )
+    remote_copy_lag_bytes: Long = key(
+        -1, "Size before a segment is copied to remote storage; -1: no limit.", ge=-1
+    )
+    errors_deadletterqueue_group_enable: Bool = key(
+        False, "Whether share groups may use the topic as a dead-letter queue."
+    )
     internal_segment_bytes: OptionalInt = key(
         None, "segment.bytes without its lower bound, for tests.", internal=True
     )
@@ -165,6 +187,7 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
         ("log.retention.hours", _HOUR_MS),
     ),
     "max.message.bytes": (("message.max.bytes", 1),),
+    "max.decompressed.message.bytes": (("max.decompressed.message.bytes", 1),),
     "index.interval.bytes": (("log.index.interval.bytes", 1),),
     "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
     "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
@@ -184,6 +207,8 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
     "local.retention.ms": (("log.local.retention.ms", 1),),
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
+    "remote.copy.lag.ms": (("log.remote.copy.lag.ms", 1),),
+    "remote.copy.lag.bytes": (("log.remote.copy.lag.bytes", 1),),
 }
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from odradek.config.topic_config import TopicConfig
 
 
+NO_RECORD_LIMIT = (1 << 31) - 9  # the longest array that a JVM makes
+
+
 class AppendRules(Struct, frozen=True, kw_only=True):
     """The topic settings that an append uses."""
 
@@ -26,6 +29,7 @@ class AppendRules(Struct, frozen=True, kw_only=True):
     timestamp_after_max_ms: int
     compacted: bool
     read_records: bool
+    max_record_bytes: int = NO_RECORD_LIMIT  # of a record of a compressed batch, uncompressed
 
     @classmethod
     def of(cls, config: "TopicConfig", *, validate_records: bool = False) -> "AppendRules":
@@ -33,6 +37,7 @@ class AppendRules(Struct, frozen=True, kw_only=True):
         compacted = config.compact
         compression, compression_level = target_compression(config)
         before_max_ms = config.message_timestamp_before_max_ms
+        max_record_bytes = config.max_decompressed_message_bytes
         log_append_time = config.message_timestamp_type == "LogAppendTime"
         return cls(
             max_message_bytes=config.max_message_bytes,
@@ -44,7 +49,9 @@ class AppendRules(Struct, frozen=True, kw_only=True):
             compacted=compacted,
             read_records=validate_records
             or compacted
+            or max_record_bytes < NO_RECORD_LIMIT
             or (before_max_ms < _NO_BOUND_MS and not log_append_time),
+            max_record_bytes=max_record_bytes,
         )
 
 

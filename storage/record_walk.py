@@ -36,6 +36,7 @@ from odradek.protocol.batch_header import (
 from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, NO_LIMIT, Buffer, CompressionType
 from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import uvarint_size
 from odradek.protocol.record import payload, read_payload, skim_payload
 from odradek.protocol.record_batch import build_batch
 
@@ -198,15 +199,18 @@ def _check_each(
     inside: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, limits: WalkLimits
 ) -> tuple[int, bool]:
     """Check each record; return the newest timestamp and whether offsets are consecutive."""
+    max_bytes = rules.max_record_bytes if header.attributes & COMPRESSION_MASK else NO_LIMIT
     wants_keys, is_append_time = rules.compacted, header.is_log_append_time
     accepts_append_time = not rules.log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
     refused, code = [], ErrorCode.INVALID_RECORD
     errors = 0
-    for index, (delta, timestamp_ms, has_key, _) in enumerate(
+    for index, (delta, timestamp_ms, has_key, size_bytes) in enumerate(
         skim_payload(inside, header, limits.steps)
     ):
+        if size_bytes > max_bytes:
+            _check_size(size_bytes, max_bytes)
         if newest_ms is None or timestamp_ms > newest_ms:
             newest_ms = timestamp_ms
         if delta != index:
@@ -229,6 +233,20 @@ def _check_each(
         message = f"{errors} of {header.record_count} records: {shown}"
         raise RecordsRefusedError(code, message, refused)
     return NO_TIMESTAMP if newest_ms is None else newest_ms, consecutive
+
+
+def _check_size(size_bytes: int, max_bytes: int) -> None:
+    """Raise ApiError if a record is too large; its length, which `size_bytes` counts, is not in it.
+
+    Kafka: DefaultRecord.readFrom.
+    """
+    body_bytes = next(
+        n for n in range(size_bytes - 5, size_bytes) if n + uvarint_size(2 * n) == size_bytes
+    )
+    if body_bytes > max_bytes:
+        raise invalid(
+            f"a record of {body_bytes} bytes is over max.decompressed.message.bytes ({max_bytes})"
+        )
 
 
 def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:

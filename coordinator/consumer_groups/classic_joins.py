@@ -16,6 +16,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from odradek.coordinator.any_group.group_settings import MigrationPolicy
 from odradek.coordinator.classic_groups.join import FIRST_WITH_REQUIRED_ID, JoinCall
 from odradek.coordinator.classic_groups.protocols import names_of
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -59,13 +60,20 @@ class ClassicJoins:
         """Serve a JoinGroup to a group that is not empty.
 
         Raises ApiError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (its subscription cannot be decoded, or the
-        assignor fails).
+        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR (the assignor fails).
         """
         draft = ConsumerDraft(group, now, step)
         request = call.request
         member_id = request.member_id or self._new_member_id()
-        group.check_size(member_id, self._services.configs.broker.max_size)
+        settings = self._services.configs.broker
+        if settings.migration_policy is MigrationPolicy.DISABLED:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                f"Cannot join the consumer group {group.group_id} with the classic protocol because"
+                " the group migration is disabled.",
+            )
+        returns = request.group_instance_id in group.static_member_ids
+        group.check_size(member_id, settings.max_size, returns=returns)
         _check_protocols(group, call)
         if _requires_member_id(call):
             required = ErrorCode.MEMBER_ID_REQUIRED
@@ -165,12 +173,12 @@ def _requires_member_id(call: JoinCall) -> bool:
 def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
     """Decode the subscription of the first protocol; a consumer sends the same with each.
 
-    Raises ApiError UNKNOWN_SERVER_ERROR.
+    Raises ApiError INCONSISTENT_GROUP_PROTOCOL.
     """
     try:
         return subscription_of(call.protocols[0][1])
     except DecodeError as error:
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error}") from error
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{error}") from error
 
 
 def _updated_member(

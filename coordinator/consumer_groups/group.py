@@ -204,7 +204,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     @property
     def preferred_assignor(self) -> str | None:
         """The server-side assignor that most members request; None if no member requests one."""
-        return _most_voted(self._votes())
+        return _most_voted(self._assignor_votes)
 
     def member_or_new(self, member_id: str) -> ConsumerMember:
         """Return the member, or a new one that is not in the group."""
@@ -244,7 +244,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def preferred_assignor_if(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The preferred assignor if `old` became `new`."""
-        votes = self._votes()
+        votes = Counter(self._assignor_votes)
         for member, step in ((old, -1), (new, +1)):
             if member.server_assignor is not None:
                 count_in(votes, member.server_assignor, step)
@@ -260,10 +260,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             subscriptions.topics_if(old, new),
             len(self.members) + (not is_known),
         )
-
-    def _votes(self) -> Counter[str]:
-        """A copy of the votes in Kafka's order: of names with equal votes the first wins."""
-        return Counter(dict(sorted(self._assignor_votes.items(), reverse=True)))
 
     # -- members that use the classic protocol -----------------------------------------------------
 
@@ -309,5 +305,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
 
 def _most_voted(votes: Counter[str]) -> str | None:
-    """The name with the most votes; among equals, the first."""
-    return max(votes, key=votes.__getitem__, default=None)
+    """The name with the most votes; among equals the last of the alphabet.
+
+    So is it in Kafka when it chooses the assignor. When it asks whether the assignor has changed,
+    it may find the other one: then each heartbeat raises the group epoch. Here none does.
+    """
+    return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)

@@ -82,8 +82,12 @@ class GroupServices(NamedTuple):
         names_changed = write_subscription(draft, member, updated)
         regex = self.regexes.update(draft, member, updated, caller.may_describe)
         # An expression that is not resolved yet matches no topic, so the targets stay as they are.
-        topics_changed = names_changed or regex is RegexChange.RESOLVED
-        self.rebalance.bump_epoch(draft, member, updated, changed=topics_changed)
+        changed = (
+            names_changed
+            or regex is RegexChange.RESOLVED
+            or self.rebalance.changes_assignor(draft.group, member, updated)
+        )
+        self.rebalance.bump_epoch(draft, member, updated, changed=changed)
         return names_changed or regex is not RegexChange.NONE
 
 
@@ -153,7 +157,9 @@ class ConsumerHeartbeats:
         self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerMember:
         """Return the member as it is before this heartbeat."""
-        draft.group.check_size(request.member_id, self._services.configs.broker.max_size)
+        returns = request.instance_id in draft.group.static_member_ids
+        max_size = self._services.configs.broker.max_size
+        draft.group.check_size(request.member_id, max_size, returns=returns)
         member_id = request.member_id or self._new_member_id()
         if request.member_epoch == JOINING_EPOCH:
             return joining_member(draft, member_id, request.instance_id, self._services.deadlines)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
+from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_MS
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -30,7 +31,12 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .member import NOTHING, ConsumerMember
 from .membership import requesting_member
-from .records import current_assignment_record, member_tombstones, regex_tombstone
+from .records import (
+    current_assignment_record,
+    member_tombstones,
+    regex_tombstone,
+    target_epoch_record,
+)
 
 R = TypeVar("R")
 
@@ -96,6 +102,10 @@ class Departures:
         topics = group.subscriptions.topics_without(members, orphans)
         names = ", ".join(member.member_id for member in members)
         draft.bump_epoch(self._topics.group_hash(topics, draft.step), f"removed {names}")
+        if len(members) == len(group.members):  # a member that joins later need not wait
+            draft.records.append(
+                target_epoch_record(group.group_id, draft.epoch, NEVER_COMPUTED_MS)
+            )
 
 
 def _away(member: ConsumerMember) -> ConsumerMember:

@@ -100,6 +100,19 @@ class Rebalance:
         if draft.group.has_partition_metadata:
             draft.records.append(subscription_metadata_tombstone(draft.group_id))
 
+    def changes_assignor(
+        self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember
+    ) -> bool:
+        """Whether the heartbeat of a member changes which assignor the group uses.
+
+        A join of a classic member does not count. Kafka: hasPreferredServerAssignorChanged.
+        """
+        if updated.uses_classic_protocol:
+            return False
+        default = next(iter(self._assignors))
+        name = group.preferred_assignor_if(member, updated)
+        return (group.preferred_assignor or default) != (name or default)
+
     def has_checked_topics(self, group: ConsumerGroup) -> bool:
         """Whether the group has checked its topics since the last change of any topic."""
         return has_checked_topics(group, self._topics)

@@ -30,6 +30,7 @@ from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import Protocols, metadata_of
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.member import MemberKey
+from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_MS
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import JournalRecord
@@ -57,8 +58,6 @@ from .replay import replay
 logger = logging.getLogger("odradek.groups")
 
 REJOIN = ErrorCode.REBALANCE_IN_PROGRESS
-# The broker has never computed targets for this group, so it may compute them at once.
-NEVER_COMPUTED_MS = 0
 
 
 class Upgrades:

@@ -7,6 +7,7 @@ occurs twice are made once, and yet its result is an error.
 Kafka: ClientQuotaControlManager; the keys and their types are in QuotaConfig.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
@@ -135,6 +136,8 @@ def _keys_of(
 def _check_value(key: str, value: float, keys: tuple[str, ...]) -> None:
     if key not in keys:
         raise _invalid(f"Invalid configuration key {key}")
+    if not math.isfinite(value):
+        raise _invalid(f"Quota {key} must be a finite number")
     if value <= 0:
         raise _invalid(f"Quota {key} must be greater than 0")
     if key not in _WHOLE:

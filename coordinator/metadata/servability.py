@@ -12,6 +12,7 @@ itself (config/protection.py).
 
 from collections.abc import Iterator
 
+from odradek.config.group_config import DEAD_LETTER_QUEUE
 from odradek.storage.topic_names import REMOTE_LOG_METADATA_TOPIC
 
 from .cluster_metadata import ClusterMetadata
@@ -20,7 +21,6 @@ from .features import METADATA_VERSION, SERVED, SHARE_VERSION
 from .topics import Topic
 
 REMOTE_STORAGE = "remote.storage.enable"
-DEAD_LETTER_QUEUE = "errors.deadletterqueue.topic.name"
 _FIRST_VERSION_WITH_QUEUES = 2  # share.version
 
 

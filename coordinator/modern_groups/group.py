@@ -83,9 +83,13 @@ class EpochGroup(Copyable, Generic[M, T]):
             )
         return member
 
-    def check_size(self, member_id: str, max_size: int) -> None:
-        """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group."""
-        if len(self.members) >= max_size and member_id not in self.members:
+    def check_size(self, member_id: str, max_size: int, *, returns: bool = False) -> None:
+        """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group.
+
+        `returns`: it is a static member that comes back, and takes the place that it had.
+        """
+        is_known = returns or member_id in self.members
+        if len(self.members) >= max_size and not is_known:
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"group {self.group_id} has {len(self.members)} of {max_size} members",

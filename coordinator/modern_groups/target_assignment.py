@@ -34,6 +34,10 @@ class SubscribedTopics(TopicsView, Protocol):
         """Return the ids of the named topics, without those that do not exist."""
 
 
+# The time of targets that were never computed, so that others may be computed at once.
+NEVER_COMPUTED_MS = 0
+
+
 def is_due(group: EpochGroup[Any, Any], epoch: int, now: Now, configs: GroupConfigs[Any]) -> bool:
     """Whether new targets must be computed for the group at `epoch`.
 

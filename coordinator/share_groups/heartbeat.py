@@ -26,6 +26,7 @@ from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH, MemberState
 from odradek.coordinator.modern_groups.target_assignment import (
+    NEVER_COMPUTED_MS,
     changed_targets,
     compute_targets,
     is_due,
@@ -63,7 +64,8 @@ MAX_MEMBER_ID_UNITS = 36
 class Initialization(NamedTuple):
     """State to create in `__share_group_state`. The group epoch becomes the state epoch.
 
-    A partition that is not in `start_offsets` gets its start offset when it is first read.
+    A partition that is not in `start_offsets` gets its start offset when it is first read. Kafka:
+    GroupMetadataManager.buildInitializeShareGroupStateRequest.
     """
 
     group_id: str
@@ -159,6 +161,10 @@ class ShareHeartbeats:
         draft.records += member_tombstones(group.group_id, member.member_id)
         topics = group.subscriptions.topics_without([member])
         draft.bump_epoch(self._topics.group_hash(topics), f"removed {member.member_id}")
+        if len(group.members) == 1:  # a member that joins later need not wait
+            draft.records.append(
+                target_epoch_record(group.group_id, draft.epoch, NEVER_COMPUTED_MS)
+            )
         key = group.key_of(member.member_id)
         draft.then.append(partial(self._deadlines.cancel_all, key))
         return draft.outcome(reply)
@@ -277,7 +283,10 @@ class ShareHeartbeats:
             return None
         state = group.state_partitions.with_initializing(new)
         draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
-        return Initialization(group.group_id, draft.epoch, new)
+        # Partitions that were added to a topic are read from their beginning.
+        grown = group.state_partitions.initialized.keys() & new.keys()
+        starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
+        return Initialization(group.group_id, draft.epoch, new, starts)
 
 
 def not_a_share_group(group_id: str) -> ApiError:

@@ -26,7 +26,6 @@ from odradek.protocol.records.share_group_state import (
 from .batches import NO_OFFSET, combined
 from .share_partition_key import SharePartitionKey
 from .state import (
-    NO_EPOCH,
     UNKNOWN_COUNT,
     ShareState,
     StateWrite,
@@ -110,6 +109,7 @@ class ShareStateTable:
         Raises ApiError: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
         _check_partition(key)
+        _check_not_negative("state epoch", state_epoch)
         self._check_epoch(self._state_epochs, key, state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         self._check_topic(key)
         known = self.states.get(key)
@@ -129,11 +129,12 @@ class ShareStateTable:
         Raises ApiError: INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
         state = self._initialized(key)
+        _check_not_negative("leader epoch", leader_epoch)
         highest = self._leader_epochs.get(key)
         if highest is not None and highest > leader_epoch:
             raise _fenced(ErrorCode.FENCED_LEADER_EPOCH, key, leader_epoch, highest)
         self._check_topic(key)
-        if leader_epoch in (NO_EPOCH, highest):
+        if leader_epoch == highest:
             return Outcome(reply=state)
         write = StateWrite(
             state_epoch=state.state_epoch,
@@ -151,13 +152,15 @@ class ShareStateTable:
         UNKNOWN_TOPIC_OR_PARTITION.
         """
         state = self._initialized(key)
+        _check_not_negative("leader epoch", write.leader_epoch)
+        _check_not_negative("state epoch", write.state_epoch)
         self._check_epoch(
             self._leader_epochs, key, write.leader_epoch, ErrorCode.FENCED_LEADER_EPOCH
         )
         self._check_epoch(self._state_epochs, key, write.state_epoch, ErrorCode.FENCED_STATE_EPOCH)
         self._check_topic(key)
         _check_batches(key, write)
-        record = self._written(key, state, write, state.leader_epoch, now_ms)
+        record = self._written(key, state, _raised(state, write), state.leader_epoch, now_ms)
         return Outcome(reply=None, records=(record,))
 
     def delete(self, key: SharePartitionKey) -> Outcome[None]:
@@ -187,14 +190,13 @@ class ShareStateTable:
         """Make an update, or a snapshot if there are many updates already."""
         if self._update_counts.get(key, 0) < self._updates_per_snapshot:
             return update_record(key, state, write, leader_epoch)
-        start = state.start_offset if write.start_offset == NO_OFFSET else write.start_offset
         snapshot = ShareState(
             snapshot_epoch=state.snapshot_epoch + 1,
             state_epoch=state.state_epoch,
             leader_epoch=leader_epoch,
-            start_offset=start,
+            start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            batches=combined(state.batches, write.batches, start),
+            batches=combined(state.batches, write.batches, write.start_offset),
             created_ms=now_ms,
             written_ms=now_ms,
         )
@@ -248,7 +250,7 @@ class ShareStateTable:
         epochs: dict[SharePartitionKey, int], key: SharePartitionKey, epoch: int, code: ErrorCode
     ) -> None:
         highest = epochs.get(key, epoch)
-        if epoch != NO_EPOCH and highest > epoch:
+        if highest > epoch:
             raise _fenced(code, key, epoch, highest)
 
     def _check_topic(self, key: SharePartitionKey) -> None:
@@ -256,6 +258,21 @@ class ShareStateTable:
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the partition of {key.text} does not exist"
             )
+
+
+def _check_not_negative(name: str, epoch: int) -> None:
+    if epoch < 0:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"The {name} cannot be a negative number.")
+
+
+def _raised(state: ShareState, write: StateWrite) -> StateWrite:
+    """The write with a start offset, and a count of deliveries, that do not go back."""
+    start, count = write.start_offset, write.delivery_complete_count
+    if start == state.start_offset:
+        count = max(count, state.delivery_complete_count)
+    elif start < state.start_offset:
+        start, count = state.start_offset, state.delivery_complete_count
+    return replace(write, start_offset=start, delivery_complete_count=count)
 
 
 def _check_partition(key: SharePartitionKey) -> None:

@@ -1,4 +1,4 @@
-"""DescribeConfigs' content, compared with what Apache Kafka 4.3.0 answered for the same file."""
+"""DescribeConfigs' content, compared with what Apache Kafka 4.4.0 answered for the same file."""
 
 import json
 from collections.abc import Iterable

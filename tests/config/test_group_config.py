@@ -24,7 +24,9 @@ def test_a_group_inherits_from_its_broker() -> None:
 
 
 def test_defaults_are_those_of_the_brokers_keys() -> None:
-    for name, synonym in GROUP_SYNONYMS.items():
+    names = dict(GROUP_SYNONYMS)
+    assert names.pop("streams.assignor.name") == "group.streams.assignors"  # its first
+    for name, synonym in names.items():
         key = broker_keys()[synonym]
         assert (GROUP_KEYS[name].default, GROUP_KEYS[name].type) == (key.default, key.type)
 
@@ -39,6 +41,16 @@ def test_defaults_are_those_of_the_brokers_keys() -> None:
         ("share.record.lock.duration.ms", "60001", "group.share.max.record.lock.duration.ms"),
         ("streams.num.standby.replicas", "3", "group.streams.max.standby.replicas"),
         ("streams.assignment.interval.ms", "15001", "group.streams.max.assignment.interval.ms"),
+        ("streams.num.warmup.replicas", "21", "group.streams.max.warmup.replicas"),
+        (
+            "streams.task.offset.interval.ms",
+            "14999",
+            "group.streams.min.task.offset.interval.ms",
+        ),
+        ("streams.rack.aware.assignment.tags", "zone, rack , zone", "duplicate tag keys"),
+        ("streams.assignor.name", "mine", r"Registered assignors are: \[sticky\]"),
+        ("errors.deadletterqueue.topic.name", "__dlq", "must not start with '__'"),
+        ("errors.deadletterqueue.topic.name", "dlq.orders", "the queues are not served"),
         ("share.auto.offset.reset", "by_duration:", "by_duration"),
         ("share.auto.offset.reset", "by_duration:-PT1H", "by_duration"),
         ("share.auto.offset.reset", "by_duration:PT", "by_duration"),
@@ -47,6 +59,21 @@ def test_defaults_are_those_of_the_brokers_keys() -> None:
 def test_values_beyond_the_brokers_bounds_are_refused(name: str, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         check_group(BROKER, {name: text})
+
+
+def test_what_streams_groups_of_44_may_have() -> None:
+    settings = {
+        "streams.num.warmup.replicas": "20",
+        "streams.task.offset.interval.ms": "15000",
+        "streams.acceptable.recovery.lag": "0",
+        "streams.rack.aware.assignment.tags": "zone,rack",
+        "streams.assignor.name": "sticky",
+        "streams.assignor.offload.enable": "false",
+        "errors.deadletterqueue.topic.name": "",
+    }
+    check_group(BROKER, settings)
+    entries = {entry.name: entry.value for entry in describe_group(BROKER, settings)}
+    assert settings.items() <= entries.items()
 
 
 def test_a_session_outlives_a_heartbeat() -> None:
@@ -69,7 +96,8 @@ def test_a_group_is_described_with_where_its_values_come_from() -> None:
     dynamic = [(ConfigSource.DYNAMIC_BROKER, settings)]
     entries = describe_group(BROKER, {"share.isolation.level": "read_committed"}, dynamic)
     found = {entry.name: (entry.value, entry.source) for entry in entries}
-    assert list(found) == list(GROUP_KEYS)
+    assert list(found) == [name for name, key in GROUP_KEYS.items() if not key.internal]
+    assert found["streams.assignor.name"] == ("sticky", ConfigSource.DEFAULT)
     assert found["share.isolation.level"] == ("read_committed", ConfigSource.GROUP)
     assert found["consumer.session.timeout.ms"] == ("50000", ConfigSource.STATIC_BROKER)
     assert found["share.assignment.interval.ms"] == ("3", ConfigSource.DYNAMIC_BROKER)

@@ -56,6 +56,27 @@ def test_bounds_that_contradict_each_other_are_refused(
     assert complaint.format(kind) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("num.standby.replicas=3", "must be at most group.streams.max.standby.replicas (2)"),
+        ("num.warmup.replicas=21", "must be at most group.streams.max.warmup.replicas (20)"),
+        (
+            "task.offset.interval.ms=14999",
+            "must be at least group.streams.min.task.offset.interval.ms (15000)",
+        ),
+        ("rack.aware.assignment.tags=a,b,a", "must not contain duplicate tag keys"),
+        ("assignors=org.example.Mine", "must be sticky"),
+    ],
+)
+def test_keys_of_streams_groups_that_contradict_each_other_are_refused(
+    setting: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, [f"group.streams.{setting}"])
+    assert complaint in str(caught.value)
+
+
 @KIND_OF_GROUP
 def test_bounds_may_be_moved_together(kind: str) -> None:
     load_config(

@@ -1,4 +1,4 @@
-"""Every key, compared with the list that Apache Kafka 4.3.0's own jars give (golden/config)."""
+"""Every key, compared with the list that Apache Kafka 4.4.0's own jars give (golden/config)."""
 
 from pathlib import Path
 

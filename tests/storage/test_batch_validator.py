@@ -56,6 +56,22 @@ def whole(checked: CheckedBatch) -> bytes:
     return b"".join([prefix, *checked.parts])
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size_bytes", [1, 56, 57, 200])
+def test_a_record_of_a_compressed_batch_may_unpack_to_the_topics_limit(
+    codec: CompressionType, size_bytes: int
+) -> None:
+    body_bytes = size_bytes + (6 if size_bytes < 64 else 7)  # attributes, deltas, lengths, headers
+    batch = bytes(build_batch([Record(None, b"v" * size_bytes, NOW_MS)], compression=codec))
+    assert b"".join(check(batch, max_decompressed_message_bytes=body_bytes).parts) == batch[16:]
+    assert refusal(batch, max_decompressed_message_bytes=body_bytes - 1) is ErrorCode.INVALID_RECORD
+
+
+def test_a_record_that_is_not_compressed_has_no_other_limit_than_its_batch() -> None:
+    batch = batch_of(b"v" * 200)
+    assert b"".join(check(batch, max_decompressed_message_bytes=1).parts) == batch[16:]
+
+
 BATCH = batch_of(b"one", b"two", b"three")
 
 

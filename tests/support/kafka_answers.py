@@ -1,6 +1,6 @@
 """What Apache Kafka answers, kept as plain values in tests/golden/answers.
 
-Kafka 4.3's answers do not change. So a test that compares odradek's with them takes them from a
+Kafka 4.4's answers do not change. So a test that compares odradek's with them takes them from a
 file, and Kafka is not started. `make long` asks Kafka again, and fails where it answers something
 else than the file says. `make answers` asks it and writes the files. What the file of an answer
 lacks (drawn ids, times, ports) is for the test to take away before.
@@ -19,6 +19,7 @@ import pytest
 
 from tests.support.broker_process import ApacheKafkaProcess, running
 from tests.support.java_tools import why_no_java
+from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.lengths import LONG
 
 ANSWERS = Path(__file__).resolve().parents[1] / "golden" / "answers"
@@ -74,7 +75,8 @@ def kafka_when_asked(
     directory: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[Given[ApacheKafkaProcess]]:
     """Gives Apache Kafka, which starts at the first call."""
-    with when_asked(lambda: running(ApacheKafkaProcess(directory, settings))) as kafka:
+    process = ApacheKafkaProcess(directory, settings, NEWEST_BROKER_VERSION)
+    with when_asked(lambda: running(process)) as kafka:
         yield kafka
 
 

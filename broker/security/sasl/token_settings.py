@@ -68,7 +68,17 @@ def key_source(listener: SaslListener, mechanism: SaslMechanism) -> KeySource:
 
 
 def expected_claims(listener: SaslListener) -> ExpectedClaims:
-    """What the signed tokens of a listener must contain. Raises ConfigError."""
+    """What the signed tokens of a listener must contain. Raises ConfigError.
+
+    To check neither audience nor issuer takes a key that says so. Kafka: BrokerJwtValidator.
+    """
+    for name in ("audience", "issuer"):
+        expected, permit = f"expected.{name}", f"allow.unverified.{name}"
+        if not _value(listener, expected) and not _value(listener, permit):
+            raise ConfigError(
+                f"sasl.oauthbearer.{expected} must be set, or sasl.oauthbearer.{permit}=true, which"
+                f" accepts tokens regardless of their {name}"
+            )
     return ExpectedClaims(
         audiences=_value(listener, "expected.audience"),
         issuer=(_value(listener, "expected.issuer") or "").strip() or None,

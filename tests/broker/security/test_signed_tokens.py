@@ -19,7 +19,13 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from odradek.broker.security.sasl.exchange import Login
 from odradek.broker.security.sasl.issuer_keys import KeysAtUrl, KeysInFile, open_keys
 from odradek.broker.security.sasl.signed_tokens import SignedTokens
-from odradek.broker.security.sasl.token_settings import ExpectedClaims, Keys, KeySource, key_source
+from odradek.broker.security.sasl.token_settings import (
+    ExpectedClaims,
+    Keys,
+    KeySource,
+    expected_claims,
+    key_source,
+)
 from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
@@ -45,6 +51,10 @@ ED = ed25519.Ed25519PrivateKey.generate()
 EXPECTED = ExpectedClaims(
     audiences=(), issuer=None, user_claim="sub", scope_claim="scope", skew_s=30
 )
+ANY_TOKEN = {
+    "sasl.oauthbearer.allow.unverified.audience": "true",
+    "sasl.oauthbearer.allow.unverified.issuer": "true",
+}
 
 
 def rsa_key(key: rsa.RSAPrivateKey = RSA, **more: str) -> dict[str, Any]:
@@ -345,6 +355,35 @@ def test_an_option_of_tls_that_is_not_used_refuses_the_start() -> None:
         key_source(listener, listener.mechanisms[0])
 
 
+@pytest.mark.parametrize("claim", ["audience", "issuer"])
+def test_a_claim_that_is_not_verified_must_be_permitted(claim: str) -> None:
+    def claims_of(name: str, value: str) -> ExpectedClaims:
+        (listener,) = sasl_listeners(
+            BrokerConfig.from_texts(
+                {
+                    "listeners": "IN://127.0.0.1:0",
+                    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+                    "sasl.enabled.mechanisms": "OAUTHBEARER",
+                    "listener.name.in.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+                    "listener.name.in.oauthbearer.sasl.server.callback.handler.class": (
+                        SIGNED_TOKENS
+                    ),
+                    "sasl.oauthbearer.jwks.endpoint.url": "file:///nowhere",
+                    **ANY_TOKEN,
+                    f"sasl.oauthbearer.allow.unverified.{claim}": "false",
+                    name: value,
+                }
+            )
+        )
+        return expected_claims(listener)
+
+    permit = rf"sasl\.oauthbearer\.expected\.{claim} must be set, or .*unverified\.{claim}=true"
+    with pytest.raises(ConfigError, match=permit):
+        claims_of("sasl.oauthbearer.clock.skew.seconds", "30")
+    assert claims_of(f"sasl.oauthbearer.expected.{claim}", "kafka")
+    assert claims_of(f"sasl.oauthbearer.allow.unverified.{claim}", "true")
+
+
 def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(tmp_path: Path) -> None:
     tls = TlsFiles(tmp_path)
     issuer = Issuer(tls)
@@ -373,6 +412,7 @@ def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_pat
         f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
         "sasl.oauthbearer.jwks.endpoint.url": "file:///nowhere",
         f"{prefix}.sasl.oauthbearer.jwks.endpoint.url": file.as_uri(),
+        **ANY_TOKEN,
         "connection.failed.authentication.delay.ms": "0",
     }
     with broker_in_thread(tmp_path / "data", settings) as broker:

@@ -143,7 +143,7 @@ def two_members_share_and_hand_over(talk: Conversation) -> None:
     talk.ask(_beat(group, "first", 2, owned=everything), V1)
     talk.ask(_beat(group, "second", 3, owned={}), V1)
     talk.ask(_beat(group, "second", 3), V1)
-    talk.ask(_join(group, "third", "shared", server_assignor="uniform"), V1)
+    talk.ask(_join(group, "third", "shared", server_assignor="range"), V1)
     talk.ask(_beat(group, "first", 3, owned=half), V1)
     talk.ask(_beat(group, "second", 3, owned={}), V1)
     talk.ask(_beat(group, "third", 4), V1)
@@ -152,7 +152,7 @@ def two_members_share_and_hand_over(talk: Conversation) -> None:
     talk.ask(_beat(group, "third", 4), V1)
     talk.ask(_beat(group, "first", 4, owned={}), V1)
     talk.ask(_beat(group, "third", 5), V1)
-    talk.ask(_beat(group, "third", 5, server_assignor="range", rack_id="r"), V1)
+    talk.ask(_beat(group, "third", 5, server_assignor="uniform", rack_id="r"), V1)
 
 
 def static_members_leave_for_a_while(talk: Conversation) -> None:

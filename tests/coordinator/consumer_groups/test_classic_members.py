@@ -117,8 +117,16 @@ def test_a_subscription_that_cannot_be_decoded_is_an_error(
 ) -> None:
     before = beats.batches
     answer = beats.groups.send_join("m", protocols={"range": b"\0"})
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert beats.batches == before
+
+
+def test_a_group_that_may_not_migrate_accepts_no_classic_member() -> None:
+    beats = Heartbeats(migration_policy=MigrationPolicy.DISABLED)
+    beats.topic("t", 1)
+    beats.join("host", "t")
+    answer = beats.groups.send_join("m", protocols=offers("range"))
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_classic_members_count_towards_the_maximum_group_size() -> None:
@@ -248,7 +256,7 @@ def test_heartbeats_request_a_join_until_the_member_has_reached_its_target(
 
 
 def test_with_only_classic_members_the_first_join_computes_the_targets() -> None:
-    beats = Heartbeats(migration_policy=MigrationPolicy.DISABLED)
+    beats = Heartbeats(migration_policy=MigrationPolicy.UPGRADE)
     beats.topic("t", 4)
     host, guest = Consumer(beats, "host", "t"), ClassicConsumer(beats, "t")
     settle(beats, host)

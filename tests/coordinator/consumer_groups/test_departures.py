@@ -11,6 +11,7 @@ from odradek.protocol.records.consumer_group import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
 )
 from tests.support.both_lives import assert_cleaned_log_agrees
 from tests.support.group_snapshot import consumer_group_snapshot
@@ -51,8 +52,19 @@ def test_a_leave_writes_its_tombstones_in_kafkas_order(beats: Heartbeats) -> Non
         ConsumerGroupTargetAssignmentMemberKey,
         ConsumerGroupMemberMetadataKey,
         ConsumerGroupMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataKey,
     ]
     assert beats.group().state is ConsumerState.EMPTY
+    assert beats.group().assignment_epoch == beats.group().epoch
+
+
+def test_the_first_member_after_the_last_need_not_wait_for_the_assignment_interval() -> None:
+    beats = Heartbeats(assignment_interval_ms=10_000)
+    beats.topic("t", 1)
+    beats.join("a", "t")
+    beats.leave("a")
+    beats.join("b", "t")
+    assert beats.member("b").assigned
 
 
 def test_who_has_left_is_heard_of_no_more(beats: Heartbeats) -> None:

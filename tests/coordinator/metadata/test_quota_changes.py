@@ -128,6 +128,9 @@ def test_an_entity_that_is_refused(names: Names, words: str, quotas: Quotas) -> 
         (ALICE, "request_percentage", -1.0),
         (ADDRESS, "connection_creation_rate", 2.0**31),
         (ADDRESS, "connection_creation_rate", math.inf),
+        (ALICE, "request_percentage", math.inf),
+        (ALICE, "producer_byte_rate", -math.inf),
+        (ALICE, "controller_mutation_rate", math.nan),
     ],
 )
 def test_a_value_that_is_refused(names: Names, key: str, value: float, quotas: Quotas) -> None:

@@ -7,7 +7,7 @@ import pytest
 from odradek.coordinator.share_state import share_coordinator
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.coordinator.share_state.state import NO_EPOCH, ShareState
+from odradek.coordinator.share_state.state import ShareState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group_state import ShareSnapshotKey, ShareUpdateKey
 from tests.support.share_states import MINUTE_MS, TOPIC_ID, ShareStates
@@ -48,7 +48,7 @@ def test_a_state_must_be_initialized_before_it_is_read_or_written(states: ShareS
 
 def test_what_is_written_is_read(states: ShareStates) -> None:
     states.initialize(start=0)
-    states.write(DONE, delivery_complete_count=10)
+    states.write(DONE, start=0, delivery_complete_count=10)
     found = states.read()
     assert (found.start_offset, found.batches, found.delivery_complete_count) == (0, (DONE,), 10)
     assert found == states.summary()
@@ -75,8 +75,30 @@ def test_an_older_state_epoch_is_fenced(states: ShareStates) -> None:
     states.initialize(state_epoch=2)
     assert refusal(lambda: states.initialize(state_epoch=1)) is ErrorCode.FENCED_STATE_EPOCH
     assert refusal(lambda: states.write(state_epoch=1)) is ErrorCode.FENCED_STATE_EPOCH
-    states.write(state_epoch=NO_EPOCH)
     states.write(state_epoch=3)
+
+
+@pytest.mark.parametrize("epoch", ["leader_epoch", "state_epoch"])
+def test_a_negative_epoch_is_no_epoch(states: ShareStates, epoch: str) -> None:
+    states.initialize()
+    assert refusal(lambda: states.write(**{epoch: -1})) is ErrorCode.INVALID_REQUEST
+    if epoch == "leader_epoch":
+        assert refusal(lambda: states.read(leader_epoch=-1)) is ErrorCode.INVALID_REQUEST
+    else:
+        assert refusal(lambda: states.initialize(state_epoch=-1)) is ErrorCode.INVALID_REQUEST
+
+
+def test_a_late_write_does_not_take_the_state_back(states: ShareStates) -> None:
+    states.initialize(start=5)
+    states.write(start=5, delivery_complete_count=3)
+    states.write(start=5, delivery_complete_count=2)
+    assert states.summary().delivery_complete_count == 3
+    states.write(start=4, delivery_complete_count=9)
+    found = states.summary()
+    assert (found.start_offset, found.delivery_complete_count) == (5, 3)
+    states.write(start=6, delivery_complete_count=1)
+    found = states.summary()
+    assert (found.start_offset, found.delivery_complete_count) == (6, 1)
 
 
 def test_a_read_by_a_new_leader_fences_the_older_ones(states: ShareStates) -> None:
