@@ -130,10 +130,12 @@ def test_the_assignor_with_most_votes_is_preferred_and_uniform_among_equals() ->
     assert group_of(*wants, member("x", server_assignor="range")).preferred_assignor == "range"
 
 
-def test_a_second_assignor_with_equal_votes_does_not_replace_the_first() -> None:
+def test_the_assignor_of_a_change_is_that_of_the_changed_group() -> None:
     group = group_of(member("m", server_assignor="range"))
     new = group.member_or_new("n")
-    assert group.preferred_assignor_if(new, replace(new, server_assignor="uniform")) == "range"
+    changed = replace(new, server_assignor="uniform")
+    later = group_of(member("m", server_assignor="range"), changed)
+    assert group.preferred_assignor_if(new, changed) == later.preferred_assignor == "uniform"
 
 
 def test_a_members_target_is_that_of_the_holder_of_its_instance_id() -> None:
