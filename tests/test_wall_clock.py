@@ -52,7 +52,7 @@ REASONS = {
         broker/maintenance/metadata_snapshots.py: write
         broker/producing/produced_transactions.py: verify_when_ended
         broker/producing/quick_produce.py: append_partition append_single check_all
-        broker/shares/shares.py: _store_and_apply acknowledge open
+        broker/shares/shares.py: _store _store_and_apply open
         broker/telemetry/pushed_records.py: _record write
         broker/workers/metadata_follower.py: _change_logs
         broker/workers/worker_node.py: __init__

@@ -38,7 +38,8 @@ def handle(
     times = Counter(user.name for user in context.sliced(request.users or ()))
     if not times:
         by_user = context.broker.metadata.scram_credentials.by_user
-        times.update({name: 1 for _, name in by_user})
+        for _, name in context.sliced(by_user):
+            times[name] = 1
     results = [describe(context, name, count) for name, count in context.sliced(times.items())]
     # As in Kafka, the message without an error is empty.
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
