@@ -53,8 +53,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         longest_first(items, json.loads(DURATIONS.read_text()))
 
 
+def pytest_collection() -> None:
+    """Collecting the tests makes much and drops little: the collector would visit it in vain."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep the collector from visiting modules and collected tests each time it runs."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

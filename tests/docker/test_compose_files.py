@@ -88,6 +88,7 @@ def healthcheck(directory: Path) -> int:
     ).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_a_client_of_the_published_port_is_served(file: Path, tmp_path: Path) -> None:
     ((name, service),) = yaml.safe_load(file.read_text())["services"].items()
@@ -117,6 +118,7 @@ def ports_in(published: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
+@pytest.mark.slow
 def test_clients_of_the_host_reach_each_worker_at_a_published_port(tmp_path: Path) -> None:
     services = [
         yaml.safe_load(file.read_text())["services"]["odradek"] for file in (OWN, WITH_WORKERS)

@@ -18,6 +18,7 @@ from odradek.storage.retention_explanation import (
 )
 from odradek.storage.time_text import duration, rounded, utc
 from tests.support.crashing_files import QuickFiles
+from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
 SIZE = len(batch_of(b"v"))
@@ -176,7 +177,7 @@ def test_times_and_durations_are_for_people() -> None:
     ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=by_length(40, 400), deadline=None)
 @given(
     ages=st.lists(st.integers(-50, 200), min_size=1, max_size=6),
     retention_ms=st.sampled_from([-1, 0, 60, 100]),

@@ -127,6 +127,7 @@ def check_that_a_run_completes(path: Path, archive: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_interrupted_or_killed_processes_leave_nothing_behind(tmp_path: Path) -> None:
     """While the workers start, and while one writes."""
     path, archive = logs(tmp_path), tmp_path / "archive"

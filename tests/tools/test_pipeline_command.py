@@ -107,6 +107,7 @@ def run_apart(*arguments: object, **environment: str) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
 
 
+@pytest.mark.slow
 def test_spark_is_started_only_for_work_and_says_that_java_is_missing(
     tmp_path: Path, log: PartitionLog
 ) -> None:
@@ -129,6 +130,7 @@ def without(package: str, place: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(place), os.environ.get("PYTHONPATH", "")))}
 
 
+@pytest.mark.slow
 def test_jobs_in_processes_need_no_pyspark(tmp_path: Path, log: PartitionLog) -> None:
     log.close(NOW_MS)
     write_meta_properties(Files(), tmp_path / "log", MetaProperties("c", 1, b"d" * 16))
