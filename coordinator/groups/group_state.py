@@ -10,7 +10,6 @@ Kafka: GroupCoordinatorShard.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import NoneType
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
@@ -72,11 +71,9 @@ class GroupState:
     # -- replay ------------------------------------------------------------------------------------
 
     def replay(self, record: JournalRecord, context: ReplayContext) -> None:
-        """Apply one record of the log, or a joined one (joined_offsets.py)."""
-        if record.key is None:
-            self._replay_joined(record.value, context)
-            return
-        self.REPLAY_OF[type(record.key)](self, record.key, record.value, context)
+        """Apply one record of the log, or what stands for several: that has no key."""
+        kind = type(record.value if record.key is None else record.key)
+        self.REPLAY_OF[kind](self, record.key, record.value, context)
 
     def replayed(
         self,
@@ -156,14 +153,16 @@ class GroupState:
         if value is not None:
             self._ensure_group(key.group)
 
-    def _replay_joined(
-        self, joined: JoinedCommits | JoinedTombstones, context: ReplayContext
+    def _replay_joined_commits(
+        self, _key: None, joined: JoinedCommits, context: ReplayContext
     ) -> None:
-        if isinstance(joined, JoinedTombstones):
-            self.offsets.replay_tombstones(joined)
-        else:
-            self.offsets.replay_commits(joined, context)
-            self._ensure_group(joined.group_id)
+        self.offsets.replay_commits(joined, context)
+        self._ensure_group(joined.group_id)
+
+    def _replay_joined_tombstones(
+        self, _key: None, joined: JoinedTombstones, _context: ReplayContext
+    ) -> None:
+        self.offsets.replay_tombstones(joined)
 
     def _ensure_group(self, group_id: str) -> None:
         if group_id not in self.groups:
@@ -208,9 +207,12 @@ class GroupState:
             del self.groups[group_id]
             group.become_dead()
 
-    # By key type: the records whose values are decoded and replayed.
+    # By the type of the key: the records whose values are decoded and replayed. Without a key, by
+    # that of the value.
     REPLAY_OF: ClassVar[Mapping[type[Any], Callable[..., None]]] = {
-        NoneType: _replay_replayed,
+        ReplayedGroup: _replay_replayed,
+        JoinedCommits: _replay_joined_commits,
+        JoinedTombstones: _replay_joined_tombstones,
         GroupMetadataKey: _replay_group,
         OffsetCommitKey: _replay_offset,
         LegacyOffsetCommitKey: _replay_legacy_offset,
