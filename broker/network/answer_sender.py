@@ -172,7 +172,8 @@ class AnswerSender:
             self.add(whole)
             return
         self.flush()
-        self._send(_UnsentRest(head, splices).pieces())
+        if self._output is not None:  # the client may have gone while the request waited
+            self._send(_UnsentRest(head, splices).pieces())
 
     def flush(self) -> None:
         """Send the answers that were added: one system call."""

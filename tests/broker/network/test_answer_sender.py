@@ -167,3 +167,11 @@ def test_a_connection_that_closes_while_it_waits_for_a_turn_sends_no_more(
     while machine.soon:
         machine.turn()
     assert len(machine.sent) == sent
+
+
+def test_an_answer_to_a_client_that_has_gone_meanwhile_is_dropped(machine: Machine) -> None:
+    sender, _ = senders(machine)[0]
+    sender.close()
+    large_answer(sender)
+    sender.flush()
+    assert (machine.sent, machine.soon) == ([], [])
