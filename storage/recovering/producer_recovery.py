@@ -71,11 +71,14 @@ def _correct_open_transactions(
     the batches and the marker still says that the transaction is open, and nothing that is replayed
     after it says that it has ended. So the first batch of an open transaction must be there: it is
     not before the last stable offset, and never cleaned. Kafka has no such check.
+
+    A transaction that began before the log start is left as it is: its batches may be deleted.
     """
     for first_offset, producer_id in producers.open_transactions:
-        start = max(first_offset, log_start_offset)
+        if first_offset < log_start_offset:
+            continue
         with suppress(CorruptRecordError):  # then the snapshot is right, as far as is known
-            found = _open_since(producer_id, segments, start, end_offset)
+            found = _open_since(producer_id, segments, first_offset, end_offset)
             if found != first_offset:
                 producers.move_open_transaction(producer_id, found)
 
