@@ -16,6 +16,7 @@ from odradek.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeMember,
     StreamsGroupDescribeSubtopology,
     StreamsGroupDescribeTaskIds,
+    StreamsGroupDescribeTaskOffset,
     StreamsGroupDescribeTopicInfo,
     StreamsGroupDescribeTopology,
 )
@@ -25,6 +26,7 @@ from .configuration import ConfiguredSubtopology, InternalTopic
 from .group import StreamsGroup
 from .member import StreamsMember
 from .sticky_assignor import ASSIGNOR_NAME
+from .task_offsets import Offsets
 
 # On the wire: never renumber. A readable topology was not asked for, or is not stored.
 NOT_REQUESTED = 0
@@ -131,8 +133,8 @@ def _member(group: StreamsGroup, member: StreamsMember) -> StreamsGroupDescribeM
         process_id=member.process_id,
         user_endpoint=_endpoint(member.user_endpoint),
         client_tags=_pairs(member.client_tags),
-        task_offsets=[],
-        task_end_offsets=[],
+        task_offsets=_offsets(group.task_offsets_of(member.member_id).restored),
+        task_end_offsets=_offsets(group.task_offsets_of(member.member_id).ends),
         assignment=_assignment(active, assigned.standby, assigned.warmup),
         target_assignment=_assignment(target.active, target.standby, target.warmup),
         is_classic=False,
@@ -154,3 +156,10 @@ def _assignment(*kinds: Mapping[str, Set[int]]) -> StreamsGroupDescribeAssignmen
     return StreamsGroupDescribeAssignment(
         active_tasks=active, standby_tasks=standby, warmup_tasks=warmup
     )
+
+
+def _offsets(offsets: Offsets) -> list[StreamsGroupDescribeTaskOffset]:
+    return [
+        StreamsGroupDescribeTaskOffset(subtopology_id=name, partition=partition, offset=offset)
+        for (name, partition), offset in sorted(offsets.items())
+    ]
