@@ -214,6 +214,10 @@ class StreamsGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
     num_standby_replicas: int = 0
     max_standby_replicas: int = 2
     initial_rebalance_delay_ms: int = 3_000
+    task_offset_interval_ms: int = MINUTE_MS
+    min_task_offset_interval_ms: int = 15_000
+    acceptable_recovery_lag: int = 10_000
+    rack_aware_assignment_tags: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:
@@ -224,10 +228,16 @@ class StreamsGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
             num_standby_replicas=config.group_streams_num_standby_replicas,
             max_standby_replicas=config.group_streams_max_standby_replicas,
             initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
+            task_offset_interval_ms=config.group_streams_task_offset_interval_ms,
+            min_task_offset_interval_ms=config.group_streams_min_task_offset_interval_ms,
+            acceptable_recovery_lag=config.group_streams_acceptable_recovery_lag,
+            rack_aware_assignment_tags=config.group_streams_rack_aware_assignment_tags,
         )
 
     def bounds(self) -> dict[str, Bounds]:
         return super().bounds() | {
             "num.standby.replicas": Bounds(0, self.max_standby_replicas),
             "initial.rebalance.delay.ms": Bounds(0, 2**31 - 1),
+            "task.offset.interval.ms": Bounds(self.min_task_offset_interval_ms, 2**31 - 1),
+            "acceptable.recovery.lag": Bounds(0, 2**63 - 1),
         }

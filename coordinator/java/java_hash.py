@@ -33,15 +33,21 @@ def hash_map_order(
     keys: Collection[str],
     capacity: int = SMALLEST_TABLE,
     step: Callable[[], object] = lambda: None,
+    *,
+    computed: bool = False,
 ) -> list[str]:
     """Sort distinct keys, given in insertion order, as a Java HashMap of them iterates.
 
     `capacity`: what the map was created with. `step` is called for each key (runtime/steps.py).
+    `computed`: the entries were made by computeIfAbsent, which grows the table one entry later, and
+    puts a new entry before others of its bucket.
     """
+    if computed:
+        keys = list(reversed(list(keys)))
     buckets = 1
     while buckets < capacity:
         buckets *= 2
-    while len(keys) > buckets * 3 // 4:
+    while len(keys) - computed > buckets * 3 // 4:
         buckets *= 2
 
     def bucket(key: str) -> int:

@@ -17,6 +17,7 @@ from odradek.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeMember,
     StreamsGroupDescribeSubtopology,
     StreamsGroupDescribeTaskIds,
+    StreamsGroupDescribeTaskOffset,
     StreamsGroupDescribeTopicInfo,
     StreamsGroupDescribeTopology,
 )
@@ -26,6 +27,7 @@ from .configuration import ConfiguredSubtopology, InternalTopic
 from .group import StreamsGroup
 from .member import StreamsMember
 from .sticky_assignor import ASSIGNOR_NAME
+from .task_offsets import Offsets
 from .tasks import NOTHING, Tasks
 
 # On the wire: never renumber. A readable topology was not asked for, or is not stored.
@@ -52,7 +54,7 @@ def described(
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group),
         members=[
-            _member(member, targets.get(member.member_id, NOTHING))
+            _member(group, member, targets.get(member.member_id, NOTHING))
             for member in stepping(group.members.values(), step)
         ],
         authorized_operations=authorized_operations,
@@ -130,8 +132,10 @@ def _pairs(found: Mapping[str, str]) -> list[StreamsGroupDescribeKeyValue]:
 # -- the members -----------------------------------------------------------------------------------
 
 
-def _member(member: StreamsMember, target: Tasks) -> StreamsGroupDescribeMember:
-    assigned = member.assigned
+def _member(
+    group: StreamsGroup, member: StreamsMember, target: Tasks
+) -> StreamsGroupDescribeMember:
+    assigned, offsets = member.assigned, group.task_offsets_of(member.member_id)
     active = {name: epochs.keys() for name, epochs in assigned.active.items()}
     return StreamsGroupDescribeMember(
         member_id=member.member_id,
@@ -144,8 +148,8 @@ def _member(member: StreamsMember, target: Tasks) -> StreamsGroupDescribeMember:
         process_id=member.process_id,
         user_endpoint=_endpoint(member.user_endpoint),
         client_tags=_pairs(member.client_tags),
-        task_offsets=[],
-        task_end_offsets=[],
+        task_offsets=_offsets(offsets.restored),
+        task_end_offsets=_offsets(offsets.ends),
         assignment=_assignment(active, assigned.standby, assigned.warmup),
         target_assignment=_assignment(target.active, target.standby, target.warmup),
         is_classic=False,
@@ -167,3 +171,10 @@ def _assignment(*kinds: Mapping[str, Set[int]]) -> StreamsGroupDescribeAssignmen
     return StreamsGroupDescribeAssignment(
         active_tasks=active, standby_tasks=standby, warmup_tasks=warmup
     )
+
+
+def _offsets(offsets: Offsets) -> list[StreamsGroupDescribeTaskOffset]:
+    return [
+        StreamsGroupDescribeTaskOffset(subtopology_id=name, partition=partition, offset=offset)
+        for (name, partition), offset in sorted(offsets.items())
+    ]

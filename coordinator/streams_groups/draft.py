@@ -8,6 +8,7 @@ from odradek.coordinator.runtime.timers import Now
 from .group import StreamsGroup
 from .records import epoch_record
 from .status import Status, StatusCode
+from .task_offsets import TaskOffsets
 
 
 class StreamsDraft(Draft[StreamsGroup]):
@@ -17,7 +18,13 @@ class StreamsDraft(Draft[StreamsGroup]):
     changes the empty group, which is dropped: in Kafka too, a new group starts without soft state.
     """
 
-    __slots__ = ("assignment_configs", "is_new", "statuses", "validated_topology_epoch")
+    __slots__ = (
+        "assignment_configs",
+        "is_new",
+        "statuses",
+        "task_offsets",
+        "validated_topology_epoch",
+    )
 
     def __init__(
         self, group: StreamsGroup, now: Now, step: Step = no_step, *, is_new: bool = False
@@ -27,6 +34,8 @@ class StreamsDraft(Draft[StreamsGroup]):
         """Whether the group does not exist yet."""
         self.validated_topology_epoch = group.validated_topology_epoch
         self.assignment_configs = group.assignment_configs
+        self.task_offsets: dict[str, TaskOffsets] = {}
+        """What the member has just reported, by member id."""
         self.statuses: list[Status] = []
         """What the response says about the group."""
 

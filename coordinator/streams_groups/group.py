@@ -39,6 +39,7 @@ from .commit_checks import check_commit, check_fetch
 from .configuration import ConfiguredTopology
 from .member import StreamsMember
 from .records import group_tombstones, target_of, with_assignment, with_metadata
+from .task_offsets import NO_TASK_OFFSETS, TaskOffsets
 from .task_owners import TaskOwners
 from .tasks import NOTHING, OWNS_NOTHING, Tasks
 from .topology import Topology
@@ -75,6 +76,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         self.failed_description_epoch = -1
         """These two are Kafka's: which topology its plugin for descriptions has, or has refused."""
         self.owners = TaskOwners()
+        self.static_member_ids: dict[str, str] = {}
+        """Member id by instance id."""
 
         # Soft: not journaled.
         self.configured: ConfiguredTopology | None = None
@@ -82,6 +85,7 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """Rises when the tasks of a member with a user endpoint change."""
         self.shutdown_requested_by: str | None = None
         """The member that has asked all members to stop. Forgotten when the group is empty."""
+        self._task_offsets: dict[str, TaskOffsets] = {}
 
     # -- replay ------------------------------------------------------------------------------------
 
@@ -151,6 +155,12 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """Add (`old` is None), change, or remove (`new` is None) a member."""
         super()._replace_member(old, new)
         self.owners.replace_member(old, new)
+        if old is not None and self.static_member_ids.get(old.instance_id or "") == old.member_id:
+            del self.static_member_ids[old.instance_id or ""]
+        if new is None:
+            self._task_offsets.pop(old.member_id if old else "", None)
+        elif new.instance_id:
+            self.static_member_ids[new.instance_id] = new.member_id
         if not self.members:
             self.shutdown_requested_by = None
 
@@ -159,6 +169,15 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     def note_configured(self, configured: ConfiguredTopology) -> None:
         """Keep the configured topology until a topic changes."""
         self.configured = configured
+
+    def note_task_offsets(self, member_id: str, offsets: TaskOffsets) -> None:
+        """Keep what a member has reported about the offsets of its tasks."""
+        if member_id in self.members and offsets != NO_TASK_OFFSETS:
+            self._task_offsets[member_id] = offsets
+
+    def task_offsets_of(self, member_id: str) -> TaskOffsets:
+        """What a member has reported about the offsets of its tasks."""
+        return self._task_offsets.get(member_id, NO_TASK_OFFSETS)
 
     def note_endpoints_changed(self) -> None:
         """Have all members fetch the endpoints again."""
@@ -190,6 +209,15 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     def member_or_new(self, member_id: str) -> StreamsMember:
         """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or StreamsMember(member_id=member_id)
+
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        """Return the member of this instance id, which may be away; None if there is none."""
+        member_id = self.static_member_ids.get(instance_id or "")
+        return None if member_id is None else self.member(member_id)
+
+    def previous_id(self, member: StreamsMember) -> str:
+        """The id of the static member that this member replaces, or its own id."""
+        return self.static_member_ids.get(member.instance_id or "", member.member_id)
 
     def target(self, member_id: str) -> Tasks:
         """A member's target."""

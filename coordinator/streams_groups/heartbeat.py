@@ -24,7 +24,11 @@ from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import NO_TIMEOUT, invalid_request
-from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH
+from odradek.coordinator.modern_groups.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    LEAVING_STATIC_EPOCH,
+)
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
@@ -41,8 +45,9 @@ from .draft import StreamsDraft
 from .group import StreamsGroup
 from .group_configs import StreamsGroupConfigs
 from .heartbeat_response import respond
-from .leave import remove_member
+from .leave import leave_for_a_while, remove_member
 from .member import StreamsMember
+from .membership import joining_member, requesting_member
 from .rebalance import StreamsRebalance
 from .records import member_record
 from .tasks import Tasks, are_owned, task_set
@@ -88,7 +93,7 @@ class StreamsHeartbeats:
         Raises ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
         """
-        if request.member_epoch == LEAVING_EPOCH:
+        if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
             return self._leave(group, request, now)
         draft = self._open_draft(group, partition, request, now, step)
         reported = _reported(request, step)
@@ -104,9 +109,12 @@ class StreamsHeartbeats:
         response = StreamsGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch
         )
+        member = requesting_member(group, request.member_id, request.instance_id)
+        if request.member_epoch == LEAVING_STATIC_EPOCH:
+            return leave_for_a_while(group, member, now, HeartbeatReply(response, {}))
         return remove_member(
             group,
-            group.member(request.member_id),
+            member,
             self._deadlines,
             now,
             HeartbeatReply(response, {}),
@@ -140,15 +148,12 @@ class StreamsHeartbeats:
         self, draft: StreamsDraft, request: StreamsGroupHeartbeatRequest
     ) -> StreamsMember:
         """Return the member as it is before this heartbeat."""
-        group, max_size = draft.group, self._configs.broker.max_size
+        group, instance_id = draft.group, request.instance_id
         if request.member_epoch != JOINING_EPOCH:
-            return group.member(request.member_id)
-        if len(group.members) >= max_size:
-            raise ApiError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"group {group.group_id} has {len(group.members)} of {max_size} members",
-            )
-        return group.member_or_new(request.member_id)
+            return requesting_member(group, request.member_id, instance_id)
+        returns = instance_id in group.static_member_ids
+        group.check_size(request.member_id, self._configs.broker.max_size, returns=returns)
+        return joining_member(draft, request.member_id, instance_id, self._deadlines)
 
     # -- the steps ---------------------------------------------------------------------------------
 
@@ -164,10 +169,19 @@ class StreamsHeartbeats:
         updated = _updated_member(member, request, caller)
         if updated is not member:
             draft.records.append(member_record(draft.group_id, updated))
+        offsets = draft.group.task_offsets_of(member.member_id).updated(
+            request.task_offsets, request.task_end_offsets, draft.step
+        )
+        draft.task_offsets[member.member_id] = offsets
+        note = draft.group.note_task_offsets
+        draft.then.append(partial(note, member.member_id, offsets))
         topology = rebalance.update_topology(draft, updated, request.topology)
         configured = rebalance.configure(draft, topology)
         _check_tasks(configured.topology, reported, draft.step)
-        rebalance.bump_epoch(draft, configured, changed=updated is not member)
+        changed = updated is not member and (
+            updated.instance_id is None or _needs_new_target(member, updated)
+        )
+        rebalance.bump_epoch(draft, configured, changed=changed)
         target = rebalance.update_target(draft, updated, configured.topology)
         reconciled = rebalance.reconcile(draft, updated, target, reported)
         key = draft.group.key_of(member.member_id)
@@ -179,8 +193,9 @@ class StreamsHeartbeats:
             before=member,
             member=reconciled,
             topology=configured.topology,
-            interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
+            configs=self._configs,
             partition_count=rebalance.partition_count,
+            api_version=caller.api_version,
         )
         return draft.outcome(HeartbeatReply(response, configured.topology.missing))
 
@@ -222,6 +237,7 @@ def _updated_member(
     timeout_ms, tags = request.rebalance_timeout_ms, request.client_tags
     topology, endpoint = request.topology, request.user_endpoint
     reported = {
+        "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if timeout_ms == NO_TIMEOUT else timeout_ms,
         "topology_epoch": None if topology is None else topology.epoch,
@@ -238,7 +254,17 @@ def _updated_member(
         for name, value in reported.items()
         if value is not None and value != getattr(member, name)
     }
+    if request.member_epoch == JOINING_EPOCH and endpoint is None and member.user_endpoint:
+        changes["user_endpoint"] = None
     return replace(member, **changes) if changes else member
+
+
+def _needs_new_target(member: StreamsMember, updated: StreamsMember) -> bool:
+    """Whether the change of a static member matters to the assignor."""
+    return any(
+        getattr(member, name) != getattr(updated, name)
+        for name in ("topology_epoch", "rack_id", "client_tags", "process_id")
+    )
 
 
 def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None, step: Step) -> None:

@@ -19,9 +19,11 @@ from odradek.protocol.messages.streams_group_heartbeat import (
 from .configuration import ConfiguredTopology
 from .draft import StreamsDraft
 from .endpoints import PartitionCount, partitions_by_endpoint
+from .group_configs import RACK_AWARE_TAGS, StreamsGroupConfigs
 from .member import StreamsMember
 from .status import StatusCode
 
+_FIRST_WITH_MISSING_TAGS = 1
 TaskIds = list[StreamsGroupHeartbeatTaskIds]
 
 
@@ -32,26 +34,32 @@ def respond(
     before: StreamsMember,
     member: StreamsMember,
     topology: ConfiguredTopology,
-    interval_ms: int,
+    configs: StreamsGroupConfigs,
     partition_count: PartitionCount,
+    api_version: int,
 ) -> StreamsGroupHeartbeatResponse:
     """Respond to a member, which was `before` and is now `member`."""
     group = draft.group
-    has_news = request.member_epoch == JOINING_EPOCH or member.assigned != before.assigned
+    tasks_changed = member.assigned != before.assigned
+    has_news = request.member_epoch == JOINING_EPOCH or tasks_changed
     endpoint_epoch = group.endpoint_epoch
-    if has_news and member.user_endpoint is not None:
+    endpoint_changed = member.user_endpoint != before.user_endpoint
+    if endpoint_changed or (tasks_changed and member.user_endpoint is not None):
         endpoint_epoch += 1
         draft.then.append(group.note_endpoints_changed)
     endpoints = None
     if endpoint_epoch != request.endpoint_information_epoch:
-        others = (one for one in group.members.values() if one.member_id != member.member_id)
+        gone = {member.member_id, group.previous_id(member)}
+        others = (one for one in group.members.values() if one.member_id not in gone)
         endpoints = partitions_by_endpoint([*others, member], topology, partition_count, draft.step)
     active, standby, warmup = _tasks_of(member, draft.step) if has_news else (None, None, None)
     return StreamsGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
-        heartbeat_interval_ms=interval_ms,
-        status=_statuses(draft, request, topology),
+        heartbeat_interval_ms=configs.heartbeat_interval_ms(group.group_id),
+        task_offset_interval_ms=configs.task_offset_interval_ms(group.group_id),
+        acceptable_recovery_lag=configs.acceptable_recovery_lag(group.group_id),
+        status=_statuses(draft, request, topology, member, api_version),
         active_tasks=active,
         standby_tasks=standby,
         warmup_tasks=warmup,
@@ -62,7 +70,11 @@ def respond(
 
 
 def _statuses(
-    draft: StreamsDraft, request: StreamsGroupHeartbeatRequest, topology: ConfiguredTopology
+    draft: StreamsDraft,
+    request: StreamsGroupHeartbeatRequest,
+    topology: ConfiguredTopology,
+    member: StreamsMember,
+    api_version: int,
 ) -> list[StreamsGroupHeartbeatStatus]:
     if topology.problem is not None:
         draft.statuses.append(topology.problem)
@@ -73,6 +85,15 @@ def _statuses(
     if requested_by is not None:
         detail = f"The member {requested_by} has asked the whole application to stop."
         draft.add_status(StatusCode.SHUTDOWN_APPLICATION, detail)
+    required = draft.assignment_configs.get(RACK_AWARE_TAGS, "")
+    missing = [tag for tag in required.split(",") if tag and tag not in member.client_tags]
+    if missing and api_version >= _FIRST_WITH_MISSING_TAGS:
+        detail = (
+            "Missing required client tags for rack-aware standby assignment: "
+            f"[{', '.join(missing)}]. Configure them via 'client.tag.<tagKey>' in your Streams "
+            "config."
+        )
+        draft.add_status(StatusCode.MISSING_CLIENT_TAGS, detail)
     return [
         StreamsGroupHeartbeatStatus(status_code=code, status_detail=detail)
         for code, detail in draft.statuses

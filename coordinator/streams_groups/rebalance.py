@@ -157,12 +157,14 @@ class StreamsRebalance:
             return Target(group.assignment_epoch, NOTHING)
         if is_due(group, draft.epoch, draft.now, self._configs):
             members = {**group.members, updated.member_id: updated}
+            if group.previous_id(updated) != updated.member_id:
+                del members[group.previous_id(updated)]
             targets = self.compute_targets(draft, members, topology)
             return Target(draft.epoch, targets[updated.member_id])
         if group.assignment_epoch < draft.epoch:
             detail = "Assignment delayed due to the configured assignment interval."
             draft.add_status(StatusCode.ASSIGNMENT_DELAYED, detail)
-        return Target(group.assignment_epoch, group.target(updated.member_id))
+        return Target(group.assignment_epoch, group.target(group.previous_id(updated)))
 
     def _is_delayed(self, draft: StreamsDraft) -> bool:
         """Whether the initial rebalance delay has not passed; it starts with the first member."""
@@ -192,7 +194,13 @@ class StreamsRebalance:
         targets = dict.fromkeys(members, NOTHING)
         if topology.is_ready and topology.subtopologies is not None:
             specs = {
-                member_id: MemberSpec(member.process_id, group.target(member_id))
+                member_id: MemberSpec(
+                    member.process_id,
+                    member.assigned.tasks,
+                    (
+                        draft.task_offsets.get(member_id) or group.task_offsets_of(member_id)
+                    ).restored,
+                )
                 for member_id, member in members.items()
             }
             replicas = int(draft.assignment_configs.get(NUM_STANDBY_REPLICAS, 0))

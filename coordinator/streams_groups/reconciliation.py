@@ -8,13 +8,15 @@
                                has all of them: STABLE, else UNRELEASED
     UNRELEASED                 it advances again at each heartbeat
 
-An active task is free if no process owns it, and the member's own process has no copy of it. A
-standby or warm-up task is free if the member's own process does not have the task at all.
+An active task is free if no process owns it, and no other member of the same process has a copy of
+it. A standby or warm-up task is free if no other member of the same process has the task at all. A
+member that has the task itself, as another kind, changes the kind at once, so that the state of the
+task stays with it. A copy is kept until the active task that it becomes is granted.
 
 Kafka: streams.CurrentAssignmentBuilder.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -81,9 +83,9 @@ class _Difference:
         self, has: TaskEpochs, target: TaskSet, inputs: ReconcileInputs, is_taken: IsTaken
     ) -> None:
         step = inputs.step
-        self.kept: dict[str, Mapping[int, int]] = {}
-        self.revoked: dict[str, Mapping[int, int]] = {}
-        self.granted: dict[str, Mapping[int, int]] = {}
+        self.kept: dict[str, dict[int, int]] = {}
+        self.revoked: dict[str, dict[int, int]] = {}
+        self.granted: dict[str, dict[int, int]] = {}
         self.waits = False
         """Whether some tasks of the target are taken."""
         for name in stepping({*target, *has}, step):
@@ -99,13 +101,34 @@ class _Difference:
             _put(self.revoked, name, {one: at for one, at in owned.items() if one not in wanted})
             _put(self.granted, name, dict.fromkeys(free, inputs.epoch))
 
+    def grant_now(self, name: str, partitions: Iterable[int]) -> list[int]:
+        """Make granted tasks owned ones, before the member has given up any. Returns which."""
+        granted = self.granted.get(name, {})
+        moved = [partition for partition in partitions if partition in granted]
+        for partition in moved:
+            self.kept.setdefault(name, {})[partition] = granted.pop(partition)
+        return moved
+
+    def keep(self, name: str, partitions: Iterable[int]) -> None:
+        """Own these tasks still, whatever the target says."""
+        for partition in partitions:
+            self.kept.setdefault(name, {})[partition] = 0
+
+    def unrevoke(self, name: str, partitions: Iterable[int]) -> None:
+        """Do not ask the member to give up these tasks."""
+        revoked = self.revoked.get(name, {})
+        for partition in partitions:
+            revoked.pop(partition, None)
+        if not revoked:
+            self.revoked.pop(name, None)
+
     def after_grant(self) -> TaskEpochs:
         """The tasks that the member owns when it has given up and got what it can."""
         names = {*self.kept, *self.granted}
         return {name: {**self.kept.get(name, {}), **self.granted.get(name, {})} for name in names}
 
 
-def _put(tasks: dict[str, Mapping[int, int]], name: str, epochs: Mapping[int, int]) -> None:
+def _put(tasks: dict[str, dict[int, int]], name: str, epochs: dict[int, int]) -> None:
     if epochs:
         tasks[name] = epochs
 
@@ -114,19 +137,58 @@ def _advance(member: StreamsMember, inputs: ReconcileInputs, epoch: int) -> Stre
     """Move towards the target. A member that must give up tasks first stays at `epoch`."""
     has, target, owners, process = member.assigned, inputs.target, inputs.owners, member.process_id
 
-    def is_active_taken(name: str, partition: int) -> bool:
-        taken = owners.active(name, partition) is not None
-        return taken or owners.has_copy(process, name, partition)
+    def is_standby_elsewhere(name: str, partition: int) -> bool:
+        is_own = partition in has.standby.get(name, ())
+        return owners.has_standby(process, name, partition) and not is_own
 
-    def is_copy_taken(name: str, partition: int) -> bool:
-        active_here = owners.active(name, partition) == process
-        return active_here or owners.has_copy(process, name, partition)
+    def is_warmup_elsewhere(name: str, partition: int) -> bool:
+        is_own = partition in has.warmup.get(name, ())
+        return owners.has_warmup(process, name, partition) and not is_own
+
+    def is_active_taken(name: str, partition: int) -> bool:
+        return (
+            owners.active(name, partition) is not None
+            or is_standby_elsewhere(name, partition)
+            or is_warmup_elsewhere(name, partition)
+        )
+
+    def is_standby_taken(name: str, partition: int) -> bool:
+        is_own = partition in has.active.get(name, ())
+        return (
+            (owners.active(name, partition) == process and not is_own)
+            or owners.has_standby(process, name, partition)
+            or is_warmup_elsewhere(name, partition)
+        )
+
+    def is_warmup_taken(name: str, partition: int) -> bool:
+        return (
+            owners.active(name, partition) == process
+            or is_standby_elsewhere(name, partition)
+            or owners.has_warmup(process, name, partition)
+        )
 
     active = _Difference(has.active, target.active, inputs, is_active_taken)
-    standby = _Difference(_as_epochs(has.standby), target.standby, inputs, is_copy_taken)
-    warmup = _Difference(_as_epochs(has.warmup), target.warmup, inputs, is_copy_taken)
+    standby = _Difference(_as_epochs(has.standby), target.standby, inputs, is_standby_taken)
+    warmup = _Difference(_as_epochs(has.warmup), target.warmup, inputs, is_warmup_taken)
+    for name, epochs in stepping(has.active.items(), inputs.step):
+        standby.grant_now(name, epochs)
+    for name, partitions in stepping(has.standby.items(), inputs.step):
+        standby.unrevoke(name, warmup.grant_now(name, partitions))
+    for name, partitions in stepping(has.warmup.items(), inputs.step):
+        warmup.unrevoke(name, standby.grant_now(name, partitions))
+    promoted = [
+        (copies, name, partitions & target.active.get(name, frozenset()))
+        for copies, owned in ((standby, has.standby), (warmup, has.warmup))
+        for name, partitions in stepping(owned.items(), inputs.step)
+    ]
+    for copies, name, partitions in promoted:
+        copies.unrevoke(name, partitions)
     revoked = OwnedTasks(active.revoked, _as_sets(standby.revoked), _as_sets(warmup.revoked))
-    if not revoked.is_empty and _may_still_own(inputs, revoked):
+    must_give_up = not revoked.is_empty and _may_still_own(inputs, revoked)
+    for copies, name, partitions in promoted:
+        granted = {} if must_give_up else active.granted.get(name, {})
+        copies.keep(name, partitions.difference(granted))
+    if must_give_up:
         kept = OwnedTasks(active.kept, _as_sets(standby.kept), _as_sets(warmup.kept))
         return _step(member, MemberState.UNREVOKED_PARTITIONS, epoch, kept, revoked)
     waits = active.waits or standby.waits or warmup.waits

@@ -21,6 +21,8 @@ class StatusCode(IntEnum):
     """A member has asked all members to stop."""
     ASSIGNMENT_DELAYED = 5
     """New tasks wait for the initial rebalance delay, or for the assignment interval."""
+    MISSING_CLIENT_TAGS = 6
+    """The member lacks client tags over which standby tasks are spread."""
 
 
 class Status(NamedTuple):

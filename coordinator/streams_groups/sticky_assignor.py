@@ -1,7 +1,8 @@
 """The sticky assignor: balances tasks over processes and members, and moves as few as it can.
 
     active tasks    1. a member keeps its active tasks, up to its share
-                    2. a member gets an active task of which it has a standby, up to its share
+                    2. a member gets an active task of which it has a standby, or whose state it
+                       has restored most of, up to its share
                     3. the least loaded process gets each task that is left
     standby tasks   the same for each replica: the former active member, then a former standby
                     member, then the least loaded process without the task
@@ -10,14 +11,15 @@ A member's share is the number of tasks that are left, divided by the members th
 their share. Standby tasks exist for subtopologies with stores only. There are fewer of them than
 asked for if there are fewer processes.
 
-Kafka: StickyTaskAssignor, the only assignor of Kafka 4.3. Which of several equally loaded processes
+Kafka: StickyTaskAssignor, the only assignor of Kafka 4.4. Which of several equally loaded processes
 or members gets a task depends there on Java's hash maps and queues, and so it does here: a group
 that moves between the two brokers keeps its tasks.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import AssignorError
@@ -27,6 +29,7 @@ from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .configuration import ConfiguredSubtopology
 from .process_load import ProcessLoad, TaskId
+from .task_offsets import NO_OFFSETS, Offsets
 from .tasks import Tasks, TaskSet
 
 logger = logging.getLogger("odradek.groups")
@@ -37,10 +40,25 @@ _BY_PARTITION = attrgetter("partition", "subtopology_id")
 
 
 class MemberSpec(NamedTuple):
-    """A member as the assignor sees it: its process, and its current target."""
+    """A member as the assignor sees it: its process, the tasks that it owns, and task offsets.
+
+    `offsets` is how far it has restored tasks, owned or not, as it has reported.
+    """
 
     process_id: str
-    target: Tasks
+    owned: Tasks
+    offsets: Offsets = NO_OFFSETS
+
+
+class _Candidate(NamedTuple):
+    """A member that had a standby of a task, or has some of its state."""
+
+    is_no_standby: bool
+    minus_offset: int
+    member_id: str
+
+
+_RANK = itemgetter(0, 1)
 
 
 def assign(
@@ -113,6 +131,7 @@ class _Assignment:
         self._process_of: dict[str, ProcessLoad] = {}
         self._active_before: dict[TaskId, str] = {}
         self._standby_before: dict[TaskId, list[str]] = {}
+        """Members that had a standby of a task, then those that have some of its state."""
         self._processes = self._add_members(members)
         self._tasks = _tasks(subtopologies, lambda _: True, step)
         self._stateful = _tasks(subtopologies, lambda found: found.is_stateful, step)
@@ -122,16 +141,23 @@ class _Assignment:
 
     def _add_members(self, members: Mapping[str, MemberSpec]) -> list[ProcessLoad]:
         processes: dict[str, ProcessLoad] = {}
+        candidates: dict[TaskId, list[_Candidate]] = {}
         for member_id in stepping(hash_map_order(members), self._step):
             member = members[member_id]
             process = processes.setdefault(member.process_id, ProcessLoad())
             process.add_member(member_id)
             self._process_of[member_id] = process
-            active = stepping(_ids(member.target.active), self._step)
+            active = stepping(_ids(member.owned.active), self._step)
             self._active_before.update(dict.fromkeys(active, member_id))
-            for task in stepping(_ids(member.target.standby), self._step):
-                self._standby_before.setdefault(task, []).append(member_id)
-        return [processes[each] for each in hash_map_order(processes, len(members))]
+            standby = set(stepping(_ids(member.owned.standby), self._step))
+            for task in stepping([*standby, *(member.offsets.keys() - standby)], self._step):
+                found = _Candidate(task not in standby, -member.offsets.get(task, 0), member_id)
+                candidates.setdefault(TaskId(*task), []).append(found)
+        for task, of_task in stepping(candidates.items(), self._step):
+            of_task.sort(key=_RANK)
+            self._standby_before[task] = [found.member_id for found in of_task]
+        order = hash_map_order(processes, len(members), computed=True)
+        return [processes[each] for each in order]
 
     def tasks_of(self, member_id: str) -> Tasks:
         """Return what a member has got."""
@@ -219,18 +245,14 @@ class _Assignment:
     def _least_loaded_standby(self, task: TaskId, *, is_copy: bool = False) -> str | None:
         """Return a member that had a standby of the task and whose process has little load.
 
-        A copy is not for a process that has the task already. If that of the first member has it,
-        Kafka looks no further (StickyTaskAssignor.findPrevMemberWithLeastLoad).
+        A copy is not for a process that has the task already.
         """
-        members = self._standby_before.get(task)
-        if members is None or (is_copy and task in self._process_of[members[0]].tasks):
-            return None
-        found = members[0]
-        load, tasks_of_member = self._load_of(found)
-        for member_id in members[1:]:
+        found, load, tasks_of_member = None, math.inf, 0
+        for member_id in self._standby_before.get(task, ()):
+            if is_copy and task in self._process_of[member_id].tasks:
+                continue
             less_load, fewer_tasks = self._load_of(member_id)
-            has_task = is_copy and task in self._process_of[member_id].tasks
-            if less_load < load and fewer_tasks < tasks_of_member and not has_task:
+            if found is None or (less_load < load and fewer_tasks < tasks_of_member):
                 found, load, tasks_of_member = member_id, less_load, fewer_tasks
         return found
 

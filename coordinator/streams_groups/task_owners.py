@@ -29,11 +29,13 @@ class TaskOwners(Copyable):
         """Return the process that owns the active task; None if it is free."""
         return self._active.get((subtopology_id, partition))
 
-    def has_copy(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        """Whether a process owns the task as a standby or warm-up task."""
-        task = (subtopology_id, partition)
-        standby, warmup = self._standby.get(task, NOBODY), self._warmup.get(task, NOBODY)
-        return process_id in standby or process_id in warmup
+    def has_standby(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process owns the task as a standby task."""
+        return process_id in self._standby.get((subtopology_id, partition), NOBODY)
+
+    def has_warmup(self, process_id: str, subtopology_id: str, partition: int) -> bool:
+        """Whether a process owns the task as a warm-up task."""
+        return process_id in self._warmup.get((subtopology_id, partition), NOBODY)
 
     def replace_member(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""

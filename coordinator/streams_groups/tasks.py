@@ -55,6 +55,12 @@ class OwnedTasks(Struct, frozen=True, gc=False):
     warmup: TaskSet = NO_TASKS
 
     @property
+    def tasks(self) -> Tasks:
+        """The same tasks without epochs."""
+        active = {name: frozenset(epochs) for name, epochs in self.active.items()}
+        return Tasks(active, self.standby, self.warmup)
+
+    @property
     def is_empty(self) -> bool:
         return not (self.active or self.standby or self.warmup)
 

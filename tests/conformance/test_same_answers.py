@@ -17,24 +17,6 @@ from tests.support.kafka_answers import kafka_when_asked
 pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
 CONVERSATIONS = all_conversations()
-# In these odradek still answers as Kafka 4.3.
-NOT_YET = {
-    "a_streams_member_joins_goes_on_and_leaves",
-    "a_streams_member_with_another_topology",
-    "a_streams_shutdown_is_told_to_all",
-    "endpoints_of_streams_members",
-    "streams_groups_and_other_types",
-    "streams_groups_are_listed_and_deleted",
-    "streams_heartbeats_are_checked",
-    "streams_internal_topics_are_created",
-    "streams_internal_topics_of_another_size",
-    "streams_offsets_are_committed_with_epochs",
-    "streams_source_topics_that_are_missing",
-    "streams_standby_tasks",
-    "streams_topics_that_are_joined",
-    "streams_topologies_that_cannot_work",
-    "two_streams_processes_share_and_hand_over",
-}
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         assert process.crashes_in_log() == [], process.log_text()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in NOT_YET else name
-        for name in CONVERSATIONS
-    ],
-)
+@pytest.mark.parametrize("name", CONVERSATIONS)
 def test_odradek_answers_as_apache_kafka(name: str, kafka: Kafka, broker: BrokerProcess) -> None:
     kept = f"conversations/{name}"
     compare_with_kafka(kept, CONVERSATIONS[name], kafka, broker.port, to_the_end=True)

@@ -33,3 +33,12 @@ def test_keys_of_the_same_hash_are_listed_as_they_came() -> None:
         "gr\u00fcppe",
     ]
     assert hash_map_order(["BB", "Aa"]) == ["BB", "Aa"]
+
+
+def test_a_map_whose_entries_are_computed_grows_later_and_lists_the_newest_of_a_bucket_first() -> (
+    None
+):
+    assert hash_map_order(["Aa", "BB"]) == ["Aa", "BB"]  # equal hash codes
+    assert hash_map_order(["Aa", "BB"], computed=True) == ["BB", "Aa"]
+    assert hash_map_order(["a", "b", "c", "e"], 4) == ["a", "b", "c", "e"]
+    assert hash_map_order(["a", "b", "c", "d"], 4, computed=True) == ["d", "a", "b", "c"]

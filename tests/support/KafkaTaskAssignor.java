@@ -2,7 +2,8 @@
 // targets of its members.
 //
 //   {"replicas": 1, "subtopologies": {"0": {"tasks": 4, "stateful": true}},
-//    "members": [{"id": "m", "process": "p", "active": {"0": [0]}, "standby": {}}]}
+//    "members": [{"id": "m", "process": "p", "active": {"0": [0]}, "standby": {},
+//                 "offsets": [["0", 3, 17]]}]}
 //   {"m": {"active": {"0": [0, 1]}, "standby": {}}}
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -21,11 +22,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.kafka.coordinator.group.streams.assignor.AssignmentMemberSpec;
-import org.apache.kafka.coordinator.group.streams.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.streams.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.streams.assignor.TopologyDescriber;
+import org.apache.kafka.coordinator.group.streams.assignor.AssignmentConfigsImpl;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl;
+import org.apache.kafka.coordinator.group.streams.assignor.MemberMetadataAndStateImpl;
 import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
-import org.apache.kafka.coordinator.group.streams.assignor.TopologyDescriber;
 
 public class KafkaTaskAssignor {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -58,13 +60,14 @@ public class KafkaTaskAssignor {
     }
 
     private static ObjectNode answer(JsonNode question) {
-        Map<String, AssignmentMemberSpec> members = new HashMap<>(); // as TargetAssignmentBuilder
+        Map<String, MemberMetadataAndStateImpl> members = new HashMap<>(); // as TargetAssignmentBuilder
         for (JsonNode member : question.get("members")) {
-            members.put(member.get("id").asText(), new AssignmentMemberSpec(
-                Optional.empty(), Optional.empty(), tasks(member.get("active")), tasks(member.get("standby")),
-                Map.of(), member.get("process").asText(), Map.of(), Map.of(), Map.of()));
+            members.put(member.get("id").asText(), new MemberMetadataAndStateImpl(
+                Optional.empty(), Optional.empty(), member.get("process").asText(), Map.of(),
+                tasks(member.get("active")), tasks(member.get("standby")), Map.of(),
+                offsets(member.get("offsets")), Map.of()));
         }
-        Map<String, String> configs = Map.of("num.standby.replicas", question.get("replicas").asText());
+        AssignmentConfigsImpl configs = new AssignmentConfigsImpl(question.get("replicas").asInt(), List.of());
         GroupAssignment assignment = new StickyTaskAssignor().assign(
             new GroupSpecImpl(members, configs), new Topology(question.get("subtopologies")));
         ObjectNode answer = JSON.createObjectNode();
@@ -85,6 +88,13 @@ public class KafkaTaskAssignor {
             tasks.put(name, partitions);
         }
         return tasks;
+    }
+
+    private static Map<String, Map<Integer, Long>> offsets(JsonNode json) {
+        Map<String, Map<Integer, Long>> offsets = new HashMap<>();
+        json.forEach(one -> offsets.computeIfAbsent(one.get(0).asText(), name -> new HashMap<>())
+            .put(one.get(1).asInt(), one.get(2).asLong()));
+        return offsets;
     }
 
     private static void write(ObjectNode json, Map<String, Set<Integer>> tasks) {

@@ -112,6 +112,7 @@ class StreamsMembers:
     def __init__(self, *, overrides: Mapping[str, str] | None = None, **settings: Any) -> None:
         self.metadata = Metadata()
         self.overrides = dict(overrides or {})
+        self.api_version = 0
         at_once = StreamsGroupSettings(assignment_interval_ms=0, initial_rebalance_delay_ms=0)
         self.groups = Groups(
             metadata=self.metadata.state,
@@ -171,7 +172,7 @@ class StreamsMembers:
             warmup_tasks=[] if reports else None,
             **words,
         )
-        caller = Caller(client_id, "/127.0.0.1", 0)
+        caller = Caller(client_id, "/127.0.0.1", self.api_version)
         reply = self.groups.coordinator.members.streams_group_heartbeat(request, caller)
         assert isinstance(reply, HeartbeatReply)
         return reply

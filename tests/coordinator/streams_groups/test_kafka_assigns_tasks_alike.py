@@ -7,6 +7,7 @@ import pytest
 
 from odradek.coordinator.streams_groups.configuration import ConfiguredSubtopology
 from odradek.coordinator.streams_groups.sticky_assignor import MemberSpec, assign
+from odradek.coordinator.streams_groups.task_offsets import Task
 from odradek.coordinator.streams_groups.tasks import Tasks
 from tests.support.kafka_task_assignor import KafkaTaskAssignor
 from tests.support.lengths import SEED, by_length
@@ -35,6 +36,13 @@ def some_topology(rng: random.Random) -> Topology:
     }
 
 
+def some_offsets(rng: random.Random) -> dict[Task, int]:
+    """How far a member has restored tasks, most of which exist."""
+    count = rng.choice([0, 0, 3])
+    tasks = [(str(rng.randrange(3)), rng.randrange(6)) for _ in range(count)]
+    return {task: rng.randrange(4) for task in tasks}
+
+
 def test_targets_are_those_of_kafka(kafka: KafkaTaskAssignor) -> None:
     """Members come and go, and some share a process."""
     rng = random.Random(SEED)
@@ -44,7 +52,10 @@ def test_targets_are_those_of_kafka(kafka: KafkaTaskAssignor) -> None:
         targets: dict[str, Tasks] = {}
         for _ in range(4):
             ids = rng.sample(sorted(process_of), rng.randint(1, 12))
-            specs = {one: MemberSpec(process_of[one], targets.get(one, Tasks())) for one in ids}
+            specs = {
+                one: MemberSpec(process_of[one], targets.get(one, Tasks()), some_offsets(rng))
+                for one in ids
+            }
             replicas = rng.choice([0, 0, 1, 2])
             ours = assign(specs, topology, replicas)
             targets = kafka.assign(specs, topology, replicas)

@@ -120,11 +120,13 @@ class StreamsGroupLife(RuleBasedStateMachine):
         actives: Counter[tuple[str, int]] = Counter()
         by_process: Counter[tuple[str, str, int]] = Counter()
         for member in self.present.values():
+            tasks = set()  # a member may have a task as another kind before it gives up the first
             for owned in (member.assigned, member.pending_revocation):
                 active = [(name, one) for name, found in owned.active.items() for one in found]
                 copies = [(name, one) for name, found in owned.standby.items() for one in found]
                 actives.update(active)
-                by_process.update((member.process_id, *task) for task in (*active, *copies))
+                tasks.update((*active, *copies))
+            by_process.update((member.process_id, *task) for task in tasks)
         assert not actives or max(actives.values()) == 1, actives
         assert not by_process or max(by_process.values()) == 1, by_process
 

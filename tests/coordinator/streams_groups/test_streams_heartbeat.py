@@ -1,10 +1,16 @@
 """Heartbeats of streams groups: join, topology, tasks, epochs, leaving, deadlines."""
 
+from typing import Any
+
 import pytest
 
+from odradek.coordinator.streams_groups.description import described
 from odradek.coordinator.streams_groups.status import StatusCode
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatEndpoint
+from odradek.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatEndpoint,
+    StreamsGroupHeartbeatTaskOffset,
+)
 from tests.support.streams_members import (
     PLAIN,
     WORD_COUNT,
@@ -253,6 +259,101 @@ def test_endpoints_are_told_to_members_that_do_not_know_the_newest(
     assert sorted(partitions) == [0, 1, 2, 3]
     again = members.beat("a", endpoint_epoch=told.endpoint_information_epoch)
     assert again.partitions_by_user_endpoint is None
+
+
+def refusal(members: StreamsMembers, member_id: str, epoch: int, **words: Any) -> ErrorCode:
+    return ErrorCode(members.send(member_id, epoch, **words).response.error_code)
+
+
+# -- static members --------------------------------------------------------------------------------
+
+
+def test_a_static_member_comes_back_without_a_rebalance(members: StreamsMembers) -> None:
+    members.join("a", process="p", instance_id="i")
+    members.join("b")
+    members.settle("a", "b")
+    owned, epoch = members.owned("a"), members.group.epoch
+    assert members.send("a", -2, instance_id="i").response.member_epoch == -2
+    back = members.join("c", process="p", instance_id="i")
+    assert (tasks_of(back.active_tasks), back.member_epoch) == (owned, epoch)
+    assert set(members.group.members) == {"b", "c"}
+    assert members.group.epoch == epoch
+    members.restart()
+    assert members.group.static_member_ids == {"i": "c"}
+
+
+def test_a_static_member_that_stays_away_is_removed(members: StreamsMembers) -> None:
+    members.join("a", instance_id="i")
+    members.send("a", -2, instance_id="i")
+    members.advance(SESSION_MS - 1)
+    assert list(members.group.members) == ["a"]
+    members.advance(1)
+    assert not members.group.members
+    assert not members.group.static_member_ids
+
+
+def test_an_instance_id_has_one_member(members: StreamsMembers) -> None:
+    members.join("a", instance_id="i")
+    joins = {"topology": PLAIN, "rebalance_timeout_ms": 1, "instance_id": "i", "owned": {}}
+    assert refusal(members, "b", 0, **joins) is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert refusal(members, "b", 2, instance_id="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert refusal(members, "b", -1, instance_id="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert refusal(members, "a", 2, instance_id="j") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refusal(members, "a", -2) is ErrorCode.INVALID_REQUEST
+
+
+def test_a_static_member_may_come_back_to_a_full_group() -> None:
+    members = StreamsMembers(max_size=1)
+    members.topic("lines", 1)
+    members.join("a", process="p", instance_id="i")
+    members.send("a", -2, instance_id="i")
+    assert tasks_of(members.join("b", process="p", instance_id="i").active_tasks) == {"0": [0]}
+
+
+# -- reports and settings --------------------------------------------------------------------------
+
+
+def test_offsets_of_tasks_are_described_until_they_are_reported_again(
+    members: StreamsMembers,
+) -> None:
+    def offset(far: int) -> StreamsGroupHeartbeatTaskOffset:
+        return StreamsGroupHeartbeatTaskOffset(subtopology_id="0", partition=1, offset=far)
+
+    def told() -> list[tuple[str, int, int]]:
+        [one] = described(members.group, 0, wants_readable_topology=False).members
+        assert [found.offset for found in one.task_end_offsets] == [9]
+        return [(found.subtopology_id, found.partition, found.offset) for found in one.task_offsets]
+
+    members.join("a")
+    members.beat("a", task_offsets=[offset(5)], task_end_offsets=[offset(9)])
+    members.beat("a")
+    assert told() == [("0", 1, 5)]
+    members.beat("a", task_offsets=[offset(6)])
+    assert told() == [("0", 1, 6)]
+    twice = [offset(1), offset(2)]
+    assert refusal(members, "a", 2, task_offsets=twice) is ErrorCode.INVALID_REQUEST
+
+
+def test_members_are_told_how_far_and_how_often_tasks_are_to_be_reported() -> None:
+    members = StreamsMembers(
+        overrides={
+            "streams.acceptable.recovery.lag": "7",
+            "streams.task.offset.interval.ms": "1",  # below the broker's bound
+        }
+    )
+    members.topic("lines", 1)
+    told = members.join("a")
+    assert (told.acceptable_recovery_lag, told.task_offset_interval_ms) == (7, 15_000)
+
+
+def test_a_member_without_the_tags_of_the_assignor_is_told_so() -> None:
+    members = StreamsMembers(rack_aware_assignment_tags=("zone", "rack"))
+    members.topic("lines", 1)
+    assert statuses(members.join("a")) == []
+    members.api_version = 1
+    [missing] = members.beat("a").status or []
+    assert missing.status_code == StatusCode.MISSING_CLIENT_TAGS
+    assert "[zone, rack]" in missing.status_detail
 
 
 # -- restarts --------------------------------------------------------------------------------------

@@ -83,14 +83,45 @@ def test_a_task_of_another_member_is_waited_for() -> None:
 
 
 def test_a_process_does_not_have_a_task_twice() -> None:
-    """It keeps one directory for the state of a task, so a standby goes before it is active."""
+    """It keeps one directory for the state of a task: another member of it gives up its copy."""
+    other = StreamsMember(
+        member_id="o",
+        process_id="process of m",
+        assigned=OwnedTasks({}, {"0": frozenset({1})}),
+    )
+    waiting = step(member("m"), other, target=active(1))
+    assert (waiting.state, waiting.assigned.active) == (UNRELEASED, {})
+    assert step(waiting, target=active(1)).assigned.active == {"0": {1: 6}}
+
+
+def test_a_copy_becomes_the_active_task_in_one_step() -> None:
     one = member("m", standby=frozenset({1}))
-    target = active(1)
-    waiting = step(one, target=target, owned=Tasks(standby={"0": frozenset({1})}))
-    assert waiting.state is UNREVOKED
-    after = step(waiting, target=target, owned=Tasks())
-    assert (after.state, after.assigned.active) == (UNRELEASED, {})
-    assert step(after, target=target).assigned.active == {"0": {1: 6}}
+    after = step(one, target=active(1), owned=Tasks(standby={"0": frozenset({1})}))
+    assert (after.state, after.assigned) == (STABLE, OwnedTasks({"0": {1: 6}}))
+
+
+def test_a_copy_is_kept_until_the_active_task_is_free() -> None:
+    one, owner = member("m", standby=frozenset({1})), member("o", 1)
+    reported = Tasks(standby={"0": frozenset({1})})
+    waiting = step(one, owner, target=active(1), owned=reported)
+    assert (waiting.state, waiting.assigned) == (UNRELEASED, one.assigned)
+    after = step(waiting, target=active(1), owned=reported)
+    assert (after.state, after.assigned) == (STABLE, OwnedTasks({"0": {1: 6}}))
+
+
+def test_a_copy_is_kept_while_other_tasks_are_given_up() -> None:
+    one = member("m", 0, standby=frozenset({1}))
+    reported = Tasks({"0": frozenset({0})}, {"0": frozenset({1})})
+    waiting = step(one, target=active(1), owned=reported)
+    assert (waiting.state, waiting.assigned.standby) == (UNREVOKED, {"0": frozenset({1})})
+    after = step(waiting, target=active(1), owned=Tasks(standby={"0": frozenset({1})}))
+    assert (after.state, after.assigned) == (STABLE, OwnedTasks({"0": {1: 6}}))
+
+
+def test_an_active_task_becomes_a_copy_before_it_is_given_up() -> None:
+    target = Tasks(standby={"0": frozenset({1})})
+    leaving = step(member("m", 1), target=target, owned=active(1))
+    assert (leaving.state, leaving.assigned) == (UNREVOKED, OwnedTasks({}, target.standby))
 
 
 def test_a_copy_may_be_in_another_process_than_the_active_task() -> None:
