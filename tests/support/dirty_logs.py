@@ -27,7 +27,7 @@ class Writer:
     """Appends batches of random records, some of them of idempotent or transactional producers.
 
     `bumps_epochs`: every transaction has an epoch of its own. `leaves_open`: transactions that are
-    open stay open for the next `write`.
+    open stay open for the next `write`. `empty_transactions`: some have a marker only.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Writer:
         producers: bool = True,
         bumps_epochs: bool = False,
         leaves_open: bool = False,
+        empty_transactions: bool = False,
     ) -> None:
         self.random = random.Random(seed)
         self._keys = keys
@@ -48,6 +49,7 @@ class Writer:
         self._producers = producers
         self._bumps_epochs = bumps_epochs
         self._leaves_open = leaves_open
+        self._empty_transactions = empty_transactions
         self._sequences: dict[int, int] = {}
         self._epochs: dict[int, int] = {}
         self._open: set[int] = set()
@@ -66,8 +68,11 @@ class Writer:
         if producer_id in self._open and rng.random() < 0.4:
             self._end(log, producer_id)
             return
-        records = [self.record() for _ in range(rng.randrange(1, 7))]
         is_transactional = producer_id > 10
+        if self._empty_transactions and is_transactional and rng.random() < 0.3:
+            self._end(log, producer_id)
+            return
+        records = [self.record() for _ in range(rng.randrange(1, 7))]
         batch = build_batch(
             records,
             compression=rng.choice(self._codecs),

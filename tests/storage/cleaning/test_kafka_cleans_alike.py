@@ -38,6 +38,7 @@ class Case:
     timestamp_type: str = "CreateTime"
     buffer_bytes: int = BUFFER_BYTES
     same_bytes: bool = True  # not where records are compressed anew
+    retention_ms: int = RETENTION_MS
     checkpoint: int = 0
 
     @property
@@ -46,7 +47,7 @@ class Case:
             "segment_bytes": self.segment_bytes,
             "index_interval_bytes": 200,
             "segment_index_bytes": 4096,
-            "delete_retention_ms": RETENTION_MS,
+            "delete_retention_ms": self.retention_ms,
             "message_timestamp_type": self.timestamp_type,
             "file_delete_delay_ms": 0,
         }
@@ -58,7 +59,7 @@ class Case:
     def kafka_settings(self) -> str:
         return (
             f"internal.segment.bytes={self.segment_bytes},index.interval.bytes=200,"
-            f"segment.index.bytes=4096,cleanup.policy=compact,delete.retention.ms={RETENTION_MS}"
+            f"segment.index.bytes=4096,cleanup.policy=compact,delete.retention.ms={self.retention_ms}"
         )
 
 
@@ -106,6 +107,14 @@ CASES = (
     *(
         Case(f"transactions-{seed}", Writer(seed, bumps_epochs=seed % 2 == 0, leaves_open=True))
         for seed in range(20, 26)
+    ),
+    *(
+        Case(
+            f"empty-transactions-{seed}",
+            Writer(seed, bumps_epochs=seed % 2 == 0, leaves_open=True, empty_transactions=True),
+            retention_ms=0 if seed < 32 else RETENTION_MS,
+        )
+        for seed in range(30, 34)
     ),
     Case("append-time", Writer(11), timestamp_type="LogAppendTime"),
     Case("codecs", Writer(12, codecs=ALL_CODECS), same_bytes=False),
