@@ -155,13 +155,15 @@ class Service:
             for partition in topic.partitions
         }
 
-    def expire_group(self, call: calls.ExpireGroup) -> None:
+    async def expire_group(self, call: calls.ExpireGroup) -> None:
         """Remove all members of a group, as if their sessions had expired."""
         groups = self._broker.coordinators.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
-        groups.members.remove_members(call.group_id, list(group.members))
+        removal = groups.members.remove_members(call.group_id, list(group.members))
+        if removal is not None:
+            await removal
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""

@@ -1,5 +1,6 @@
 """Slices for decisions of the group coordinator. See coordinator/groups/group_decisions.py."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ class GroupSlices:
         self._runner = runner
         self._ends_s = 0.0  # of the work that runs at once; there is one at a time
         self._bound_limit = self._limit
+        self._running: set[asyncio.Task[Any]] = set()
 
     def limited(self) -> Step:
         """Return a step that raises TakesLongError when the time for work at once is over."""
@@ -33,5 +35,12 @@ class GroupSlices:
             raise TakesLongError
 
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
-        """Begin work that gives way at its steps."""
-        return self._runner.run(lambda slices: work(slices.step))
+        """Begin work that gives way at its steps.
+
+        It goes on if nobody waits for it any more: what a client has asked for is decided, also if
+        its connection closes meanwhile.
+        """
+        running = self._runner.run(lambda slices: work(slices.step))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return asyncio.shield(running)

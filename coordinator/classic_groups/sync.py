@@ -204,7 +204,10 @@ def find_leaving(
         try:
             member_id = _leaving_id(group, identity)
         except ApiError as refusal:
-            answers.append(leave_result(identity, refusal.code))
+            static = group.roster.of_instance(identity.group_instance_id)
+            is_freed = static is not None and static.member_id in present  # it leaves before
+            error = ErrorCode.UNKNOWN_MEMBER_ID if is_freed else refusal.code
+            answers.append(leave_result(identity, error))
         else:
             is_repeated = present.setdefault(member_id, index) != index
             error = ErrorCode.UNKNOWN_MEMBER_ID if is_repeated else ErrorCode.NONE

@@ -23,7 +23,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.classic_groups.protocols import metadata_of, names_of
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
@@ -34,6 +34,7 @@ from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
+from odradek.protocol.errors import ApiError
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 from odradek.protocol.schema import DecodeError
 
@@ -194,14 +195,23 @@ class Downgrades:
     ) -> Iterator[None]:
         """Cancel the deadlines of the consumer group's members, and start the others' sessions."""
         for member in list(group.members.values()):
+            if not self._is_live(group):
+                return
             if group.members.get(member.member_id) is member and member.session is None:
                 self._classic_rebalance.deadlines.extend_session(group, member, now)
             yield
         for member_id in old_ids:
-            if group.state is ClassicState.DEAD:
+            if not self._is_live(group):
                 return
             self._deadlines.cancel_all(MemberKey(group.partition, group.group_id, member_id))
             yield
+
+    def _is_live(self, group: ClassicGroup) -> bool:
+        """Whether the group is the one of its id: its shard may have been lost and loaded again."""
+        try:
+            return self._find(group.partition, group.group_id) is group
+        except ApiError:
+            return False
 
 
 def _classic_group(

@@ -59,6 +59,10 @@ logger = logging.getLogger("odradek.groups")
 Resolution = Generator[None, None, Mapping[str, ResolvedRegex]]
 
 
+class OtherTypeError(Exception):
+    """The group has another type since the request has begun to wait."""
+
+
 class ConsumerGroupService:
     """The consumer groups of all shards."""
 
@@ -112,7 +116,7 @@ class ConsumerGroupService:
             topics=topics,
             configs=configs,
             deadlines=self.deadlines,
-            has_member=lambda key: self._find(key) is not None,
+            has_member=self._has_member,
             in_turns=in_turns,
         )
         self._heartbeats = ConsumerHeartbeats(
@@ -198,7 +202,10 @@ class ConsumerGroupService:
         leaving: Sequence[LeaveGroupMemberIdentity],
         now: Now,
     ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
-        """Serve a LeaveGroup. Returns an awaitable if the decision takes long. Raises ApiError."""
+        """Serve a LeaveGroup. Returns an awaitable if the decision takes long. Raises ApiError.
+
+        The awaitable raises OtherTypeError if the group has become a classic group meanwhile.
+        """
         decide = partial(self._decide_leave, group_id, leaving)
         reply = self._decisions.decide(shard, group_id, decide, now)
         return reply if isinstance(reply, LeaveGroupResponse) else or_refusal(reply, _leave_refusal)
@@ -211,7 +218,9 @@ class ConsumerGroupService:
         now: Now,
         step: Step,
     ) -> Outcome[DraftResult[LeaveGroupResponse]]:
-        group = shard.state.consumer_group(group_id)
+        group = shard.state.find_consumer(group_id)
+        if group is None:
+            raise OtherTypeError
         return self.classic_members.leave(group, leaving, now, step)
 
     # -- deadlines ---------------------------------------------------------------------------------
@@ -292,6 +301,12 @@ class ConsumerGroupService:
         group = self._shards.at(key.partition).state.find_consumer(key.group_id)
         member = None if group is None else group.members.get(key.member_id)
         return None if group is None or member is None else (group, member)
+
+    def _has_member(self, key: MemberKey) -> bool:
+        try:
+            return self._find(key) is not None
+        except ApiError:  # the shard is not served any more
+            return False
 
     # -- regular expressions -----------------------------------------------------------------------
 

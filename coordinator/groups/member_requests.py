@@ -48,7 +48,7 @@ from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartb
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 from .classic_group_service import ClassicGroupService
-from .consumer_group_service import ConsumerGroupService
+from .consumer_group_service import ConsumerGroupService, OtherTypeError
 from .group_shards import GroupShard, GroupShards
 from .share_group_service import ShareGroupService
 from .streams_group_service import StreamsGroupService
@@ -96,6 +96,7 @@ class MemberRequests:
         self._share = services.share
         self._alarm = alarm
         self._releases = ReleaseQueue(loop)
+        self._removals: set[asyncio.Future[LeaveGroupResponse]] = set()
         self._clock = clock
 
     def join_group(
@@ -183,12 +184,26 @@ class MemberRequests:
             shard, group = self._group_of_member(group_id)
             if isinstance(group, ConsumerGroup):
                 response = self._consumer.leave(shard, group_id, leaving, now)
+                if not isinstance(response, LeaveGroupResponse):
+                    response = self._left(response, group_id, leaving)
             else:
                 response = self._classic.leave(shard, group, leaving, now, step)
         except ApiError as refusal:
             response = _refuse_leave(leaving, refusal.code, step)
         self._alarm.set(now)
         return response
+
+    async def _left(
+        self,
+        pending: Awaitable[LeaveGroupResponse],
+        group_id: str,
+        leaving: Sequence[LeaveGroupMemberIdentity],
+    ) -> LeaveGroupResponse:
+        try:
+            return await pending
+        except OtherTypeError:
+            response = self.leave_group(group_id, leaving)
+        return response if isinstance(response, LeaveGroupResponse) else await response
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller
@@ -208,10 +223,13 @@ class MemberRequests:
         self._alarm.set(now)
         return reply
 
-    def remove_members(self, group_id: str, member_ids: Iterable[str]) -> None:
+    def remove_members(
+        self, group_id: str, member_ids: Iterable[str]
+    ) -> asyncio.Future[LeaveGroupResponse] | None:
         """Remove members of a group of any type, as if their sessions had expired.
 
-        A member whose removal cannot be written stays until its session does expire.
+        A member whose removal cannot be written stays until its session does expire. Returns a
+        future if the decision takes long; it goes on if nobody waits for it.
         """
         now = self._clock()
         try:
@@ -223,10 +241,19 @@ class MemberRequests:
                 self._share.remove(shard, group, member_ids, now)
             else:
                 leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
-                self.leave_group(group_id, leaving)
+                response = self.leave_group(group_id, leaving)
+                if not isinstance(response, LeaveGroupResponse):
+                    return self._kept(response)
         except ApiError as error:
             logger.warning("group %s: members cannot be removed: %s", group_id, error)
         self._alarm.set(now)
+        return None
+
+    def _kept(self, response: Awaitable[LeaveGroupResponse]) -> asyncio.Future[LeaveGroupResponse]:
+        removal = asyncio.ensure_future(response)
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
+        return removal
 
     def share_group_heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller

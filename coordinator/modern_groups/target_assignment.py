@@ -8,7 +8,7 @@ Kafka: TargetAssignmentBuilder.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from odradek.coordinator.assignors.assignment import (
     NOTHING,
@@ -50,6 +50,20 @@ def is_due(group: EpochGroup[Any, Any], epoch: int, now: Now, configs: GroupConf
     return not interval_ms or now.timer_ms >= group.assigned_at.timer_ms + interval_ms
 
 
+class TopicsOfNow(NamedTuple):
+    """The partition counts of the topics that members subscribe to.
+
+    They stay while the assignor gives way at its steps: to it, a topic that is deleted meanwhile
+    would be an unknown one.
+    """
+
+    counts: Mapping[bytes, int]
+
+    def partition_count(self, topic_id: bytes) -> int:
+        """Return the number of partitions; -1 if the topic is none of them."""
+        return self.counts.get(topic_id, -1)
+
+
 def compute_targets(
     draft: Draft[Any],
     updated: M,
@@ -72,11 +86,13 @@ def compute_targets(
     group: ModernGroup[M] = draft.group
     step = draft.step
     ids_of: dict[frozenset[str], frozenset[bytes]] = {}  # most members have the same subscription
+    counts: dict[bytes, int] = {}
     specs = {}
     for member in stepping(_members_with(group, updated, previous_id), step):
         names = topics_of(member)
         if names not in ids_of:
             ids_of[names] = topics.ids_of(names)
+            counts.update((each, topics.partition_count(each)) for each in ids_of[names])
         known_id = previous_id if member is updated else member.member_id
         specs[member.member_id] = MemberSpec(
             member_id=member.member_id,
@@ -85,7 +101,7 @@ def compute_targets(
             assignment=group.targets.get(known_id, NOTHING),
         )
     spec = GroupSpec(members=specs, is_homogeneous=is_homogeneous, assignable=assignable)
-    made = assignor.assign(spec, topics, step)
+    made = assignor.assign(spec, TopicsOfNow(counts), step)
     return {member_id: made.get(member_id, NOTHING) for member_id in stepping(specs, step)}
 
 

@@ -172,7 +172,9 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     def note_task_offsets(self, member_id: str, offsets: TaskOffsets) -> None:
         """Keep what a member has reported about the offsets of its tasks."""
-        if member_id in self.members and offsets != NO_TASK_OFFSETS:
+        if offsets == NO_TASK_OFFSETS:
+            self._task_offsets.pop(member_id, None)
+        elif member_id in self.members:
             self._task_offsets[member_id] = offsets
 
     def task_offsets_of(self, member_id: str) -> TaskOffsets:

@@ -63,7 +63,7 @@ async def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
 
 
 async def reply_of(pending: object) -> str:
-    assert isinstance(pending, asyncio.Task)
+    assert isinstance(pending, asyncio.Future)
     reply: str = await pending
     return reply
 
