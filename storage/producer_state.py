@@ -413,10 +413,15 @@ class ProducerStates:
         encoder, self._encoder = self._encoder, None
         if encoder is None:
             return
-        content = encoder.finish()
-        file = self._files.open(self._snapshot_path(self._begun_offset), create=True)
-        self._files.truncate(file, 0)
-        self._files.append(file, content)
+        content, path = encoder.finish(), self._snapshot_path(self._begun_offset)
+        file = self._files.open(path, create=True)
+        try:
+            self._files.truncate(file, 0)
+            self._files.append(file, content)
+        except OSError:
+            with suppress(OSError):  # half a snapshot is none
+                self._files.remove(path)
+            raise
         if self._begun_offset not in self._snapshots:
             insort(self._snapshots, self._begun_offset)
         self._last_snapshot_offset = self._begun_offset

@@ -77,9 +77,13 @@ class DiskSpace:
     async def check_directories(self) -> None:
         """Check the free space of each directory. Called once a second."""
         for directory in list(self._log_manager.directories):
-            find = self._writable_bytes if directory in self.low else self._files.free_bytes
             try:
-                free_bytes = await self._disk.run(find, directory.path)
+                if directory in self.low:
+                    free_bytes = await self._disk.run(
+                        self._writable_bytes, directory.path, self._needed_bytes()
+                    )
+                else:
+                    free_bytes = await self._disk.run(self._files.free_bytes, directory.path)
             except OSError as error:
                 self._log_manager.on_directory_error(directory, error)
             else:
@@ -87,10 +91,17 @@ class DiskSpace:
                 if self._log_manager.has_postponed and directory not in self.low:
                     await self._retry(directory)
 
-    def _writable_bytes(self, directory: Path) -> int:
-        """The free space of a directory; 0 if a file of LEAST_FREE_BYTES does not fit in."""
+    def _needed_bytes(self) -> int:
+        """The free space with which a directory takes records again."""
+        return max(self._min_free_bytes(), LEAST_FREE_BYTES)
+
+    def _writable_bytes(self, directory: Path, needed_bytes: int) -> int:
+        """The free space of a directory; 0 if a file of LEAST_FREE_BYTES does not fit in.
+
+        No file is written if less space is free than is needed: what is left is for others.
+        """
         free_bytes = self._files.free_bytes(directory)
-        if free_bytes < LEAST_FREE_BYTES:
+        if free_bytes < needed_bytes:
             return free_bytes
         file = directory / SPACE_CHECK
         try:
@@ -120,7 +131,7 @@ class DiskSpace:
     def _note(self, directory: DataDirectory, free_bytes: int) -> None:
         wanted = self._min_free_bytes()
         if directory in self.low:
-            if free_bytes >= max(wanted, LEAST_FREE_BYTES):
+            if free_bytes >= self._needed_bytes():
                 del self.low[directory]
                 logger.info(
                     "%s has %d bytes free: records are accepted again", directory.path, free_bytes

@@ -206,7 +206,9 @@ class Shares:
             decided = self._decide(key, member_id, acknowledgements, each_step)
             if decided is not None and self._store(*decided[:2], each_step):
                 break
-        assert decided is not None, "nothing comes in between"
+        else:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise ApiError(error, f"{key} was closed while acknowledgements were stored")
         led, changes, until_ms = decided
         if changes.apply():
             led.notify()
