@@ -188,8 +188,7 @@ class Commit:
             metadata=wanted.committed_metadata or "",
             commit_timestamp=self._now_ms if said_ms < 0 else said_ms,
             expire_timestamp=self._expires_ms,
-            # Kafka writes no topic ids in a transaction.
-            topic_id=ZERO_UUID if self._committer.is_transactional else topic.topic_id,
+            topic_id=topic.topic_id,
         )
         key = OffsetCommitKey(
             group=self._group_id, topic=topic.name, partition=wanted.partition_index

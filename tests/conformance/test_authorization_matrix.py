@@ -12,7 +12,6 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.protocol.api_keys import ApiKey
 from tests.conformance.authorization.acl_requests import acl_requests
 from tests.conformance.authorization.brokers import SETTINGS, AuthorizingKafkaProcess
 from tests.conformance.authorization.grants import Grant, Way, all_grants, entry
@@ -29,14 +28,13 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.transcript import differences, is_accident
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
+from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 IS_LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
 ROWS_OF_A_SAMPLE = 12
 PROBES = all_probes()
-# APIs of Kafka 4.4, with which these two probes were compared: all else is compared with 4.3 yet.
-NEWER = (ApiKey.UNREGISTER_CONTROLLER, ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE)
 
 
 def rows() -> list[Grant | None]:
@@ -50,7 +48,9 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    kafka = AuthorizingKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS)
+    kafka = AuthorizingKafkaProcess(
+        tmp_path_factory.mktemp("kafka"), SETTINGS, NEWEST_BROKER_VERSION
+    )
     ours = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
     sides: list[Side] = []
     try:
@@ -74,8 +74,6 @@ def test_every_request_is_answered_as_by_kafka(
         side.grant([] if grant is None else list(grant.entries(NAMES)))
     lines = []
     for probe in PROBES:
-        if probe.key in NEWER:
-            continue
         (expected, their_refusals), (found, our_refusals) = (
             side.try_probe(probe) for side in sides
         )
