@@ -6,7 +6,6 @@ A request that must wait for other members leaves its reply with the member. Kaf
 GroupMetadataManager, the methods of classic groups.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -50,7 +49,6 @@ class ClassicGroupService:
         self._settings = settings
         self._shards = shards
         self._decisions = decisions
-        self._assigning: set[asyncio.Future[None]] = set()
         self._deadlines = ClassicDeadlines(
             deadlines,
             Expiries(
@@ -95,9 +93,7 @@ class ClassicGroupService:
             self._assignment_failed(group, request, error)
         else:
             if pending is not None:
-                assigning = asyncio.ensure_future(self._wait_for(pending, group, request))
-                self._assigning.add(assigning)
-                assigning.add_done_callback(self._assigning.discard)
+                self._decisions.keep(self._wait_for(pending, group, request))
 
     def _decide_assignment(
         self,

@@ -50,7 +50,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 
-from .group_decisions import GroupDecisions, or_refusal
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing, log_fencing, log_fencing_failure
 
@@ -88,7 +88,6 @@ class ConsumerGroupService:
         self._loop = loop
         self._clock = decisions.clock
         self._decisions = decisions
-        self._converting: set[asyncio.Future[None]] = set()
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
         in_turns = classic_rebalance.in_turns
         downgrades = Downgrades(
@@ -140,12 +139,9 @@ class ConsumerGroupService:
             ):
                 return self._renew_session(group, request, now)
             decide = partial(self._decide, request, caller)
-            reply = self._decisions.decide(shard, request.group_id, decide, now)
+            return self._decisions.decide(shard, request.group_id, decide, now, _refusal)
         except ApiError as error:
             return _refusal(error)
-        if isinstance(reply, ConsumerGroupHeartbeatResponse):
-            return reply
-        return or_refusal(reply, _refusal)
 
     def _decide(
         self,
@@ -180,10 +176,10 @@ class ConsumerGroupService:
         """
         decide = partial(self._decide_join, call)
         try:
-            reply = self._decisions.decide(shard, call.request.group_id, decide, now)
+            group_id = call.request.group_id
+            return self._decisions.decide(shard, group_id, decide, now, _join_refusal)
         except ApiError as error:
             return _join_refusal(error)
-        return reply if isinstance(reply, JoinGroupResponse) else or_refusal(reply, _join_refusal)
 
     def _decide_join(
         self, call: JoinCall, shard: GroupShard, now: Now, step: Step
@@ -207,8 +203,7 @@ class ConsumerGroupService:
         The awaitable raises OtherTypeError if the group has become a classic group meanwhile.
         """
         decide = partial(self._decide_leave, group_id, leaving)
-        reply = self._decisions.decide(shard, group_id, decide, now)
-        return reply if isinstance(reply, LeaveGroupResponse) else or_refusal(reply, _leave_refusal)
+        return self._decisions.decide(shard, group_id, decide, now, _leave_refusal)
 
     def _decide_leave(
         self,
@@ -264,9 +259,7 @@ class ConsumerGroupService:
         except ApiError as error:
             return log_fencing_failure(key, error, now)
         if pending is not None:
-            converting = asyncio.ensure_future(self._wait_for_fencing(key, pending))
-            self._converting.add(converting)
-            converting.add_done_callback(self._converting.discard)
+            self._decisions.keep(self._wait_for_fencing(key, pending))
         return None
 
     def _decide_fencing(

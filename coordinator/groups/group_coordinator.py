@@ -124,9 +124,8 @@ class GroupCoordinator:
             services=MemberServices(
                 self._classic, self.consumer_groups, self.share_groups, self.streams_groups
             ),
-            alarm=self.alarm,
+            decisions=decisions,
             loop=loop,
-            clock=clock,
         )
         self.offsets = OffsetService(
             settings, shards=self.shards, classic=self._classic, alarm=self.alarm, clock=clock

@@ -87,13 +87,20 @@ class GroupDecisions:
         self.clock = clock
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._in_slices = 0
+        self._kept: set[asyncio.Future[Any]] = set()
 
     def decide(
-        self, shard: GroupShard, group_id: str, decide: Decide[R], now: Now
+        self,
+        shard: GroupShard,
+        group_id: str,
+        decide: Decide[R],
+        now: Now,
+        refusal: Callable[[ApiError], R] | None = None,
     ) -> R | Awaitable[R]:
         """Decide and commit, and return the reply; then the caller sets the alarm.
 
-        Returns an awaitable if the decision takes long. Raises ApiError.
+        Returns an awaitable if the decision takes long; `refusal` makes its reply of an ApiError.
+        Raises ApiError.
         """
         if not self._in_slices or group_id not in self._locks:
             try:
@@ -114,7 +121,15 @@ class GroupDecisions:
             finally:
                 self._in_slices -= 1
 
-        return self._slicer.run(work)
+        reply = self._slicer.run(work)
+        return reply if refusal is None else _or_refusal(reply, refusal)
+
+    def keep(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Run what follows a decision, also if nobody waits for it."""
+        task = asyncio.ensure_future(work)
+        self._kept.add(task)
+        task.add_done_callback(self._kept.discard)
+        return task
 
     async def _decide_in_slices(
         self, group_id: str, find: FindShard, decide: Decide[R], step: Step
@@ -168,7 +183,7 @@ def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
     return GroupVersion(shard, group, changes)
 
 
-async def or_refusal(reply: Awaitable[R], refusal: Callable[[ApiError], R]) -> R:
+async def _or_refusal(reply: Awaitable[R], refusal: Callable[[ApiError], R]) -> R:
     """Wait for the reply of a decision, or return what `refusal` makes of its error."""
     try:
         return await reply

@@ -13,7 +13,7 @@ Kafka: GroupCoordinatorService.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.coordinator.any_group.caller import Caller
@@ -22,10 +22,8 @@ from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.classic_groups.join import JoinCall
 from odradek.coordinator.classic_groups.sync import leave_result
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
-from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.parked_replies import Parked, ReleaseQueue
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
-from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.heartbeat import HeartbeatReply
@@ -49,6 +47,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 
 from .classic_group_service import ClassicGroupService
 from .consumer_group_service import ConsumerGroupService, OtherTypeError
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .share_group_service import ShareGroupService
 from .streams_group_service import StreamsGroupService
@@ -84,9 +83,8 @@ class MemberRequests:
         *,
         shards: GroupShards,
         services: MemberServices,
-        alarm: Alarm,
+        decisions: GroupDecisions,
         loop: asyncio.AbstractEventLoop,
-        clock: Callable[[], Now],
     ) -> None:
         self._settings = settings
         self._shards = shards
@@ -94,10 +92,10 @@ class MemberRequests:
         self._consumer = services.consumer
         self._streams = services.streams
         self._share = services.share
-        self._alarm = alarm
+        self._decisions = decisions
+        self._alarm = decisions.alarm
         self._releases = ReleaseQueue(loop)
-        self._removals: set[asyncio.Future[LeaveGroupResponse]] = set()
-        self._clock = clock
+        self._clock = decisions.clock
 
     def join_group(
         self, request: JoinGroupRequest, caller: Caller
@@ -243,17 +241,11 @@ class MemberRequests:
                 leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
                 response = self.leave_group(group_id, leaving)
                 if not isinstance(response, LeaveGroupResponse):
-                    return self._kept(response)
+                    return self._decisions.keep(response)
         except ApiError as error:
             logger.warning("group %s: members cannot be removed: %s", group_id, error)
         self._alarm.set(now)
         return None
-
-    def _kept(self, response: Awaitable[LeaveGroupResponse]) -> asyncio.Future[LeaveGroupResponse]:
-        removal = asyncio.ensure_future(response)
-        self._removals.add(removal)
-        removal.add_done_callback(self._removals.discard)
-        return removal
 
     def share_group_heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller

@@ -60,7 +60,7 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-from .group_decisions import GroupDecisions, or_refusal
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
 
@@ -123,12 +123,12 @@ class ShareGroupService:
         try:
             check_heartbeat(request)
             shard = self._shards.of(request.group_id)
-            reply = self._decisions.decide(shard, request.group_id, decide, now)
+            reply = self._decisions.decide(shard, request.group_id, decide, now, _refusal)
         except ApiError as error:
             return _refusal(error).response
         if isinstance(reply, HeartbeatReply):
             return self._respond(reply)
-        return self._respond_later(or_refusal(reply, _refusal))
+        return self._respond_later(reply)
 
     def _decide(
         self,

@@ -9,7 +9,6 @@ delay has passed.
 Kafka: GroupCoordinatorService, CoordinatorTimer.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
 from functools import partial
@@ -35,7 +34,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 
-from .group_decisions import GroupDecisions, or_refusal
+from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import RETRY_MS, commit, commit_fencing
 
@@ -56,7 +55,6 @@ class StreamsGroupService:
     ) -> None:
         self._shards = shards
         self._decisions = decisions
-        self._assigning: set[asyncio.Future[None]] = set()
         self._configs = configs
         self.deadlines = StreamsDeadlines(deadlines, self._fence, self._end_initial_delay)
         self._rebalance = StreamsRebalance(topics=topics, configs=configs, deadlines=self.deadlines)
@@ -71,10 +69,9 @@ class StreamsGroupService:
         decide = partial(self._decide, request, caller)
         try:
             shard = self._shards.of(request.group_id)
-            reply = self._decisions.decide(shard, request.group_id, decide, now)
+            return self._decisions.decide(shard, request.group_id, decide, now, _refusal)
         except ApiError as error:
             return _refusal(error)
-        return reply if isinstance(reply, HeartbeatReply) else or_refusal(reply, _refusal)
 
     def _decide(
         self,
@@ -144,9 +141,7 @@ class StreamsGroupService:
             _log_failure(key, error)
             return None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else now.timer_ms + RETRY_MS
         if pending is not None:
-            assigning = asyncio.ensure_future(_logged(key, pending))
-            self._assigning.add(assigning)
-            assigning.add_done_callback(self._assigning.discard)
+            self._decisions.keep(_logged(key, pending))
         return None
 
     def _decide_first(
