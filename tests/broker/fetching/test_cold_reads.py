@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.disk import cold_reads
+from odradek.broker.disk.cold_reads import Calls, make_calls
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -24,6 +27,7 @@ from tests.support.partition_logs import UnsyncedFiles
 pytestmark = pytest.mark.usefixtures("both_produce_paths")
 
 LONG_MS = 60_000
+DEADLINE_SECONDS = 20
 
 
 class Rig:
@@ -72,9 +76,19 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     await made.broker.close()
 
 
-async def test_a_fetch_of_a_log_that_is_deleted_meanwhile_is_refused(rig: Rig) -> None:
+async def test_a_fetch_of_a_log_that_is_deleted_meanwhile_is_refused(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_deleted = threading.Event()
+
+    def wait_and_make(calls: Calls) -> None:
+        is_deleted.wait(DEADLINE_SECONDS)
+        make_calls(calls)
+
+    monkeypatch.setattr(cold_reads, "make_calls", wait_and_make)
     answer = rig.fetch()
     await rig.broker.admin.topics.delete([TopicRef("t")])
+    is_deleted.set()
     [topic] = (await answer).responses
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not rig.broker.log_manager.offline
