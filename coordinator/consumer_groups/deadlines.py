@@ -10,14 +10,17 @@ from odradek.coordinator.modern_groups.deadlines import Fence, MemberDeadlines
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines
 
+JOIN = "join"
+SYNC = "sync"
+
 
 class ConsumerDeadlines(MemberDeadlines):
     """The deadlines of all members of consumer groups, in a shared queue."""
 
     def __init__(self, queue: DeadlineQueue, fence: Fence) -> None:
         super().__init__(queue, fence)
-        self.joins = KeyedDeadlines(queue, partial(fence, "join", None))
-        self.syncs = KeyedDeadlines(queue, partial(fence, "sync", None))
+        self.joins = self._by_kind[JOIN] = KeyedDeadlines(queue, partial(fence, JOIN, None))
+        self.syncs = self._by_kind[SYNC] = KeyedDeadlines(queue, partial(fence, SYNC, None))
 
     def cancel_all(self, key: MemberKey) -> None:
         """Cancel all deadlines of a member that has left."""

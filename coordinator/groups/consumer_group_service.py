@@ -254,40 +254,40 @@ class ConsumerGroupService:
             return commit_fencing(shard, removal, key, deadline, now)
         log_fencing(key, deadline)  # and the group becomes a classic group, which may take long
         try:
-            decide = partial(self._decide_fencing, deadline, epoch, key)
+            decide = partial(self._decide_fencing, deadline, key, member)
             pending = self._decisions.decide(shard, key.group_id, decide, now)
         except ApiError as error:
             return log_fencing_failure(key, error, now)
         if pending is not None:
-            self._decisions.keep(self._wait_for_fencing(key, pending))
+            self._decisions.keep(self._wait_for_fencing(deadline, key, member, pending))
         return None
 
     def _decide_fencing(
         self,
         deadline: str,
-        epoch: int | None,
         key: MemberKey,
+        member: ConsumerMember,
         _shard: GroupShard,
         now: Now,
         step: Step,
     ) -> Outcome[DraftResult[None]]:
-        nothing = Outcome(reply=DraftResult(key.group_id, None))
         found = self._find(key)
-        # Since the decision has begun to wait, the member may have left, or sent a heartbeat.
-        if found is None or (deadline == SESSION and key in self.deadlines.sessions):
-            return nothing
-        group, member = found
-        if epoch not in (None, member.member_epoch):
-            return nothing
-        return self.services.departures.remove(group, [member], now, None, step)
+        is_renewed = deadline == SESSION and key in self.deadlines.sessions
+        if is_renewed or found is None or found[1] is not member:  # since the decision waits
+            return Outcome(reply=DraftResult(key.group_id, None))
+        return self.services.departures.remove(found[0], [member], now, None, step)
 
-    async def _wait_for_fencing(self, key: MemberKey, pending: Awaitable[None]) -> None:
+    async def _wait_for_fencing(
+        self, deadline: str, key: MemberKey, member: ConsumerMember, pending: Awaitable[None]
+    ) -> None:
         try:
             await pending
         except ApiError as error:
             now = self._clock()
-            self.deadlines.sessions.schedule(key, log_fencing_failure(key, error, now))
-            self._decisions.alarm.set(now)
+            again_ms = log_fencing_failure(key, error, now)
+            if self._is_current(key, member):
+                self.deadlines.retry(deadline, key, again_ms)
+                self._decisions.alarm.set(now)
 
     def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
         """The member of this key, and its group. Raises ApiError if the shard is not served."""
@@ -300,6 +300,14 @@ class ConsumerGroupService:
             return self._find(key) is not None
         except ApiError:  # the shard is not served any more
             return False
+
+    def _is_current(self, key: MemberKey, member: ConsumerMember) -> bool:
+        """Whether this is still the member of the key: each record of it makes another object."""
+        try:
+            found = self._find(key)
+        except ApiError:  # the shard is not served any more
+            return False
+        return found is not None and found[1] is member
 
     # -- regular expressions -----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, No
 from .member import MemberKey, MemberState, ModernMember
 
 SESSION = "session"
+REBALANCE = "rebalance"
 
 # Removes a member. Arguments: the kind of deadline, the epoch that the member must still be at (or
 # None), its key, the time. Returns the timer time of a retry if the removal could not be written.
@@ -30,6 +31,7 @@ class MemberDeadlines:
         self._rebalances = KeyedDeadlines(queue, self._rebalance_ended)
         self._rebalance_epochs: dict[MemberKey, int] = {}
         self._fence = fence
+        self._by_kind = {SESSION: self.sessions, REBALANCE: self._rebalances}
 
     def schedule_rebalance(self, key: MemberKey, at_ms: int, epoch: int) -> None:
         """Require the member, now at `epoch`, to give up partitions by `at_ms` (timer time)."""
@@ -51,7 +53,11 @@ class MemberDeadlines:
         self._rebalance_epochs.pop(key, None)
 
     def _rebalance_ended(self, key: MemberKey, now: Now) -> int | None:
-        return self._fence("rebalance", self._rebalance_epochs[key], key, now)
+        return self._fence(REBALANCE, self._rebalance_epochs[key], key, now)
+
+    def retry(self, kind: str, key: MemberKey, at_ms: int) -> None:
+        """Schedule a deadline that has passed again, unless the member has got a new one."""
+        self._by_kind[kind].schedule_if_absent(key, at_ms)
 
     def cancel_all(self, key: MemberKey) -> None:
         """Cancel all deadlines of a member that has left."""

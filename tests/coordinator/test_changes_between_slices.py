@@ -13,11 +13,13 @@ from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.groups.modern_group_commits import RETRY_MS
+from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from tests.support.classic_consumers import ClassicConsumer, Consumer, settle
 from tests.support.groups import GROUP, Waiting
-from tests.support.heartbeats import Heartbeats
+from tests.support.heartbeats import REBALANCE_MS, SESSION_MS, Heartbeats
 
 MANY = 250  # more than are done in one turn
 TURNS = 300
@@ -160,3 +162,63 @@ def test_no_session_of_a_group_begins_that_was_lost_after_a_downgrade(
     beats.advance(0)
     begun = [each for each in old.members.values() if each.session and each.session.at_ms]
     assert begun == []
+
+
+def one_member_of_each_protocol(slicing: Slicing) -> tuple[Heartbeats, ClassicConsumer, Consumer]:
+    """Without the second one, the group would become a classic group."""
+    beats = slicing.heartbeats()
+    beats.topic("t", 4)
+    stays = ClassicConsumer(beats, "t", session_ms=10 * SESSION_MS)
+    new = Consumer(beats, "new", "t")
+    settle(beats, new, stays)
+    return beats, stays, new
+
+
+async def test_a_session_that_is_renewed_while_a_removal_fails_keeps_its_length(
+    slicing: Slicing,
+) -> None:
+    for turn in range(LATEST_TURN):
+        beats, _, _ = one_member_of_each_protocol(slicing)
+        beats.fail_next_append()
+        with slicing.at_each_step():
+            beats.advance(SESSION_MS)
+            await turns(turn)
+            beats.beat("new", beats.member("new").member_epoch)
+            await turns(TURNS)
+        beats.advance(2 * RETRY_MS)
+        assert "new" in beats.group().members, f"renewed at turn {turn}"
+
+
+async def test_a_removal_that_failed_is_tried_again(slicing: Slicing) -> None:
+    beats, stays, _ = one_member_of_each_protocol(slicing)
+    beats.fail_next_append()
+    with slicing.at_each_step():
+        beats.advance(SESSION_MS)
+        await turns(TURNS)
+    assert "new" in beats.group().members
+    beats.advance(RETRY_MS)
+    await turns(TURNS)
+    assert list(beats.groups.group().members) == [stays.member_id]
+
+
+async def test_heartbeats_do_not_prevent_that_a_removal_is_tried_again(slicing: Slicing) -> None:
+    beats = slicing.heartbeats()
+    beats.topic("t", 4)
+    new = Consumer(beats, "new", "t")
+    settle(beats, new)
+    stays = ClassicConsumer(beats, "t", session_ms=10 * SESSION_MS)
+    for _ in ("it gets an id", "it joins", "it syncs"):
+        stays.poll()
+    epoch = new.epoch
+    new.poll()  # it is told to give up partitions
+    beats.fail_next_append()
+    with slicing.at_each_step():
+        for _ in range(4):
+            assert beats.member("new").state is MemberState.UNREVOKED_PARTITIONS
+            beats.advance(REBALANCE_MS // 4)
+            beats.beat("new", epoch)
+        await turns(TURNS)
+    beats.beat("new", epoch)
+    beats.advance(RETRY_MS)
+    await turns(TURNS)
+    assert "new" not in beats.groups.group().members
