@@ -118,11 +118,14 @@ class GroupDecisions:
             self._in_slices += 1
             try:
                 return await self._decide_in_slices(group_id, find, decide, step)
+            except ApiError as error:
+                if refusal is None:
+                    raise
+                return refusal(error)
             finally:
                 self._in_slices -= 1
 
-        reply = self._slicer.run(work)
-        return reply if refusal is None else _or_refusal(reply, refusal)
+        return self._slicer.run(work)
 
     def keep(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Run what follows a decision, also if nobody waits for it."""
@@ -181,11 +184,3 @@ def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
         roster = group.roster
         changes = group.state, group.generation_id, group.subscribed_topics, roster, roster.changes
     return GroupVersion(shard, group, changes)
-
-
-async def _or_refusal(reply: Awaitable[R], refusal: Callable[[ApiError], R]) -> R:
-    """Wait for the reply of a decision, or return what `refusal` makes of its error."""
-    try:
-        return await reply
-    except ApiError as error:
-        return refusal(error)
