@@ -89,7 +89,7 @@ class ClassicGroupService:
         decide = partial(self._decide_assignment, group, request)
         try:
             pending = self._decisions.decide(shard, group.group_id, decide, now)
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001 # after a bug, too, the members must not wait
             self._assignment_failed(group, request, error)
         else:
             if pending is not None:
@@ -115,15 +115,20 @@ class ClassicGroupService:
     ) -> None:
         try:
             await pending
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001 # as in `sync`
             self._assignment_failed(group, request, error)
             self._decisions.alarm.set(self._decisions.clock())
 
     def _assignment_failed(
-        self, group: ClassicGroup, request: SyncGroupRequest, error: ApiError
+        self, group: ClassicGroup, request: SyncGroupRequest, error: Exception
     ) -> None:
-        logger.warning("a group's metadata could not be written: %s", error)
-        self.syncs.assignment_failed(group, request, error.code, self._decisions.clock())
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        if isinstance(error, ApiError):
+            code = error.code
+            logger.warning("a group's metadata could not be written: %s", error)
+        else:
+            logger.error("an assignment failed: group %s", group.group_id, exc_info=error)
+        self.syncs.assignment_failed(group, request, code, self._decisions.clock())
 
     def leave(
         self,
@@ -169,16 +174,24 @@ class ClassicGroupService:
 
     def _expire_session(self, subject: tuple[ClassicGroup, str], now: Now) -> None:
         group, member_id = subject
-        shard = self._shards.at(group.partition)
-        self._commit(shard, self.syncs.expire_session(group, member_id, now), now)
+        shard = self._shard_of(group)
+        if shard is not None:
+            self._commit(shard, self.syncs.expire_session(group, member_id, now), now)
 
     def _expire_joins(self, group: ClassicGroup, now: Now) -> None:
-        shard = self._shards.at(group.partition)
-        self._commit(shard, self.rebalances.expire_join(group, now), now)
+        shard = self._shard_of(group)
+        if shard is not None:
+            self._commit(shard, self.rebalances.expire_join(group, now), now)
 
     def _expire_syncs(self, group: ClassicGroup, now: Now) -> None:
+        shard = self._shard_of(group)
+        if shard is not None:
+            self._commit(shard, self.syncs.expire_sync(group, now), now)
+
+    def _shard_of(self, group: ClassicGroup) -> GroupShard | None:
+        """The shard of a group; None if another group has its place now."""
         shard = self._shards.at(group.partition)
-        self._commit(shard, self.syncs.expire_sync(group, now), now)
+        return shard if shard.state.groups.get(group.group_id) is group else None
 
     @staticmethod
     def _commit(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.classic_groups import sync
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
@@ -52,6 +53,21 @@ def test_the_assignment_is_written_before_anybody_gets_it() -> None:
     for member_id in (leader, second):
         groups.send_join(member_id)
     assert groups.join(third).generation_id == 3
+
+
+def test_nobody_waits_for_an_assignment_that_failed_by_a_bug(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    groups = Groups()
+    leader, second, _ = completing_group(groups)
+    parked = groups.send_sync(second)
+    with monkeypatch.context() as changed:
+        changed.setattr(sync, "generation_value", lambda *_: 1 // 0)
+        answer = groups.sync(leader, assignments={})
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert parked.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.group().state is ClassicState.PREPARING_REBALANCE
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_an_assignment_that_is_too_large_for_the_log_is_a_server_error() -> None:
