@@ -22,7 +22,7 @@ Kafka: ProducerStateManager.
 
 import logging
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -276,11 +276,12 @@ class ProducerStates:
         """First offset and producer id of the open transactions, ascending."""
         return list(self._open_transactions.items())
 
-    def move_open_transaction(self, producer_id: int, first_offset: int | None) -> None:
-        """Set the first offset of a transaction that is open; None: it is open no more."""
-        self.producers[producer_id].txn_first_offset = (
-            NO_OFFSET if first_offset is None else first_offset
-        )
+    def move_open_transactions(self, first_offsets: Mapping[int, int | None]) -> None:
+        """Set the first offsets of open transactions, by producer id; None: it is open no more."""
+        for producer_id, first_offset in first_offsets.items():
+            self.producers[producer_id].txn_first_offset = (
+                NO_OFFSET if first_offset is None else first_offset
+            )
         self._replace_producers(list(self.producers.values()))
 
     # --- all producers

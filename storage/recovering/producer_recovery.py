@@ -7,7 +7,7 @@ read once more for what the snapshot leaves out.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -74,35 +74,48 @@ def _correct_open_transactions(
 
     A transaction that began before the log start is left as it is: its batches may be deleted.
     """
-    for first_offset, producer_id in producers.open_transactions:
-        if first_offset < log_start_offset:
-            continue
-        with suppress(CorruptRecordError):  # then the snapshot is right, as far as is known
-            found = _open_since(producer_id, segments, first_offset, end_offset)
-            if found != first_offset:
-                producers.move_open_transaction(producer_id, found)
+    with suppress(CorruptRecordError):  # then the snapshot is right, as far as is known
+        doubtful = {
+            producer_id: first_offset
+            for first_offset, producer_id in producers.open_transactions
+            if first_offset >= log_start_offset
+            and not _begins_at(producer_id, segments, first_offset, end_offset)
+        }
+        if doubtful:
+            producers.move_open_transactions(_open_since(doubtful, segments, end_offset))
+
+
+def _begins_at(producer_id: int, segments: SegmentList, offset: int, end_offset: int) -> bool:
+    """Whether a batch of the producer's transaction begins here. Raises CorruptRecordError."""
+    for segment in segments.between(offset, end_offset):
+        for _, header in segment.headers_from(max(offset, segment.base_offset)):
+            if header.last_offset >= offset:
+                is_at = header.base_offset == offset and header.producer_id == producer_id
+                return is_at and header.is_transactional and not header.is_control
+    return False
 
 
 def _open_since(
-    producer_id: int, segments: SegmentList, start_offset: int, end_offset: int
-) -> int | None:
-    """The first batch of the transaction that the producer has open; None if it has none open.
+    since: Mapping[int, int], segments: SegmentList, end_offset: int
+) -> dict[int, int | None]:
+    """The first batch of the transaction that each producer has open; None if it has none open.
 
-    Its transaction is known to have been open at `start_offset`. Raises CorruptRecordError.
+    `since`: offsets at which they are known to have been open, by producer id. Raises
+    CorruptRecordError.
     """
-    found = None
+    found: dict[int, int | None] = dict.fromkeys(since)
+    start_offset = min(since.values())
     for segment in segments.between(start_offset, end_offset):
         for _, header in segment.headers_from(max(start_offset, segment.base_offset)):
             if header.base_offset >= end_offset:
                 return found
-            if header.producer_id != producer_id or header.last_offset < start_offset:
+            producer_id = header.producer_id
+            if producer_id not in since or header.last_offset < since[producer_id]:
                 continue
             if header.is_control:
-                found = None
-            elif header.is_transactional and found is None:
-                found = header.base_offset
-            if found == start_offset:
-                return found
+                found[producer_id] = None
+            elif header.is_transactional and found[producer_id] is None:
+                found[producer_id] = header.base_offset
     return found
 
 

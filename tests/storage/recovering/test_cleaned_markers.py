@@ -10,12 +10,15 @@ from tests.support.dirty_logs import clean, compacted, end_transaction
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
 PRODUCER = 7
+OTHER_PRODUCER = 8
 LONG = b"x" * 600  # two of them do not fit one segment, so cleaned segments stay apart
 
 
-def write(log: PartitionLog, value: bytes, *, epoch: int, sequence: int = 0) -> int:
+def write(
+    log: PartitionLog, value: bytes, *, epoch: int, sequence: int = 0, producer: int = PRODUCER
+) -> int:
     """A batch of a transaction; its offset."""
-    batch = batch_of(value, producer=(PRODUCER, epoch, sequence), is_transactional=True)
+    batch = batch_of(value, producer=(producer, epoch, sequence), is_transactional=True)
     return log.append(batch, now_ms=NOW_MS, transaction_verified=True).base_offset
 
 
@@ -28,9 +31,11 @@ def box_without_the_marker(root: Path, *, commit: bool) -> tuple[LogBox, Partiti
     log = box.open()
     put(log, LONG, key=b"first")
     write(log, b"replaced", epoch=0)
+    write(log, b"replaced", epoch=0, producer=OTHER_PRODUCER)
     log.roll(NOW_MS)
     snapshot = log.log_end_offset
-    end_transaction(log, PRODUCER, 1, commit=commit)
+    for producer in (PRODUCER, OTHER_PRODUCER):
+        end_transaction(log, producer, 1, commit=commit)
     put(log, LONG, key=b"second")
     log.roll(NOW_MS)
     put(log, b"newer")  # of the same key as the record of the transaction
@@ -41,7 +46,7 @@ def box_without_the_marker(root: Path, *, commit: bool) -> tuple[LogBox, Partiti
     for number in range(4):
         clean(log, NOW_MS + number * 1000, checkpoint=0)
     headers = [batch.header for batch in LogReader(box.directory).batches()]
-    assert [each.record_count for each in headers if each.producer_id == PRODUCER] == [0]
+    assert [each.record_count for each in headers if each.producer_id >= 0] == [0, 0]
     assert log.producers.snapshot_offsets[0] == snapshot
     return box, log, snapshot
 
@@ -69,3 +74,11 @@ def test_after_a_crash_the_transaction_that_came_after_it_is_open_since_its_own_
     end_transaction(again, PRODUCER, 2, commit=False)
     [aborted] = again.read_committed(began, 1 << 20, at_least_one_batch=True).aborted
     assert aborted.first_offset == began
+
+
+def test_after_a_crash_only_the_transaction_that_is_open_is_open(tmp_path: Path) -> None:
+    box, log, snapshot = box_without_the_marker(tmp_path, commit=False)
+    began = write(log, b"open", epoch=1, producer=OTHER_PRODUCER)
+    again = box.open(clean=False, recovery_point=snapshot)
+    assert again.last_stable_offset == began
+    assert again.producers.open_transactions == [(began, OTHER_PRODUCER)]
