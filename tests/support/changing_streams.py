@@ -121,7 +121,6 @@ class Extras:
         self.deleted: dict[str, set[bytes]] = defaultdict(set)
         self._broker, self._prefix = broker, prefix
         self._count = 0
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap})
 
     def create(self) -> None:
         """Create one more."""
@@ -135,18 +134,20 @@ class Extras:
 
     def write(self, topic: str, count: int) -> None:
         """Write so many records, and wait until they are acknowledged."""
+        # One that has seen that the topic is deleted would refuse to write to its successor.
+        producer = Producer({"bootstrap.servers": self._broker.bootstrap})
         failures: list[KafkaError] = []
         for _ in range(count):
             self._count += 1
             value = b"%s %d" % (topic.encode(), self._count)
-            self._producer.produce(
+            producer.produce(
                 topic,
                 value,
                 partition=0,
                 on_delivery=lambda error, _: error and failures.append(error),
             )
             self.there[topic].add(value)
-        assert self._producer.flush(LIMIT_SECONDS) == 0
+        assert producer.flush(LIMIT_SECONDS) == 0
         assert not failures
 
     def _make(self, topic: str) -> None:
