@@ -204,10 +204,13 @@ class TopicWriter:
             if is_decided:  # those of an aborted transaction may fail
                 self._sent.failures.append(f"{place}: {error}")
             return
-        kind, stamp_ms = message.timestamp()
         offset = message.offset()
         assert offset is not None
-        row = Row(*content[:3], stamp_ms, int(kind == 2))
+        # To a client, the answer for a batch that was sent twice looks like LogAppendTime.
+        stamp_ms = content.timestamp_ms
+        if stamp_ms is None:
+            stamp_ms = message.timestamp()[1]
+        row = Row(*content[:3], stamp_ms, int(self.topic.is_log_append_time))
         self._sent.acknowledge(place, offset, row)
         if is_decided:
             self._sent.settle([(place, content)], Fate.COMMITTED)
