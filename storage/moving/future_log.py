@@ -213,6 +213,11 @@ class FutureLog:
         log_path = self._target(segment, FileKind.LOG, cleaned=segment not in self._renamed)
         ranges = [CopiedRange(segment.file, log_path, copied, copied_bytes - copied)]
         removals = []
+        if is_renamed:
+            # Before the log: Apache Kafka would take it without its aborted transactions.
+            entries = self._index_range(segment, FileKind.TXN_INDEX)
+            if entries is not None:
+                ranges.insert(0, entries)
         if is_whole:
             for kind in _INDEXES:
                 entries = self._index_range(segment, kind)

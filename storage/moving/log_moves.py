@@ -5,7 +5,8 @@ renamed to `-delete`, then the future directory gets the log's name: there are n
 The metadata records the new directory before that, so that Apache Kafka also promotes the future
 log after a crash in between. A start may find for a partition:
 
-    the log and a future in the metadata's directory     the longer one is the log
+    the log and a longer future in the metadata's        the future is the log
+    directory
     the log and another future                           the copying continues
     only a future                                        it is the log if no directory is offline
     a future of a topic that does not exist              it is renamed to `-stray`
@@ -177,11 +178,14 @@ class LogMoves:
         partition: KnownPartition,
         now_ms: int,
     ) -> bool:
-        """Promote the future if it is at least as long as the log; returns whether it did."""
+        """Promote the future if it is longer than the log; returns whether it did.
+
+        If they are of one length, the move goes on: the copy may lack what is known besides.
+        """
         if partition.directory_id != home.directory_id:
             return False
         future = self.manager.load_future(home, path, log.key, log.config, now_ms=now_ms)
-        if future.log_end_offset < log.log_end_offset:
+        if future.log_end_offset <= log.log_end_offset:
             future.take_offline("it is copied again")
             return False
         future.increment_log_start_offset(log.log_start_offset)

@@ -21,7 +21,9 @@ from odradek.storage.moving.future_log import FINAL_BYTES, FutureLog
 from odradek.storage.moving.log_moves import KnownPartition, LogMoves
 from odradek.storage.producer_entry import NO_OFFSET
 from odradek.storage.retention import delete_old_segments
+from odradek.storage.txn_index import AbortedTransaction
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
+from tests.support.dirty_logs import end_transaction
 from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
 from tests.support.timer import Timer
@@ -329,6 +331,35 @@ def test_a_log_that_is_only_there_as_a_future_is_the_log(tmp_path: Path) -> None
     life = Life(tmp_path).load()
     assert (life.place, values_from(life.log)) == ("two", [b"a"])
     life.kill()
+
+
+def test_an_aborted_transaction_stays_so_if_a_move_is_stopped_before_its_end(
+    tmp_path: Path,
+) -> None:
+    """The copy has all batches, the metadata names its directory, and the stop is clean."""
+    life = Life(tmp_path).load()
+    batch = batch_of(b"aborted", producer=(7, 0, 0), is_transactional=True)
+    life.create().append(batch, now_ms=NOW_MS, transaction_verified=True)
+    end_transaction(life.log, 7, 1, commit=False)
+    future = life.moves.begin(life.log, life.directory("two"))
+    future.prepare()
+    plan = future.name_active()
+    plan.run()
+    assert (future.path / f"{0:020d}.txnindex").exists()  # Apache Kafka makes it the log
+    life.manager.close(now_ms=NOW_MS)
+    life = Life(tmp_path, assigned="two").load()
+    assert [each.first_offset for each in aborted_in(life.log)] == [0]
+    life.move(life.manager.futures[KEY])
+    assert [each.first_offset for each in aborted_in(life.log)] == [0]
+    life.manager.close(now_ms=NOW_MS)
+    life = Life(tmp_path, assigned="two").load()
+    assert life.place == "two"
+    assert [each.first_offset for each in aborted_in(life.log)] == [0]
+    life.kill()
+
+
+def aborted_in(log: PartitionLog) -> list[AbortedTransaction]:
+    return log.read_committed(0, 1 << 20, at_least_one_batch=True).aborted
 
 
 def test_a_name_without_room_for_the_suffix_cannot_be_moved(tmp_path: Path) -> None:
