@@ -183,6 +183,8 @@ def _claim(
     had_clean_shutdown = files.exists(path / CLEAN_SHUTDOWN)
     broker_epoch = read_clean_shutdown(files, path)
     files.remove(path / CLEAN_SHUTDOWN)
+    if had_clean_shutdown:  # a power cut must not bring it back when logs have been written
+        files.fsync_directory(path)
     return DataDirectory(
         files,
         path,

@@ -112,6 +112,17 @@ def test_what_was_acknowledged_survives_a_power_cut_anywhere(
         life.check(may_lack=taken)
 
 
+def test_the_mark_of_a_clean_stop_does_not_come_back(scratch: Path) -> None:
+    """Else logs with a torn end would be used as they are."""
+    life = Life(scratch / "life")
+    life.live()
+    mark = scratch / "life" / "data" / ".kafka_cleanshutdown"
+    assert mark.exists()
+    life.start()
+    life.files.power_cut()
+    assert not mark.exists()
+
+
 def test_a_length_that_a_roll_has_cut_is_synced_with_the_next_flush(scratch: Path) -> None:
     """Even where all records were synced before: the file is as long as it was preallocated."""
     files = PowerCutFiles(scratch)
