@@ -1,0 +1,6 @@
+"""Proof of docs/guarantees.md: directories that power cuts could leave.
+
+life       a broker works; `JournalledFiles` records what it does to its disk -> journal
+images     a journal, cut anywhere -> directories that a power cut could leave there
+claims     a broker starts on such a directory -> what is promised holds, or what does not
+"""

@@ -1,0 +1,182 @@
+"""What a process does to its disk, as a list: from that, any power cut can be replayed.
+
+Files and directories are numbers, because a name may stand for different ones, and a file may have
+several names or none. Nothing is synced really: the journal only says what was.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from odradek.protocol.compression import Buffer
+from odradek.storage.files import Files, OpenFile
+
+ROOT = 0
+
+
+class Write(NamedTuple):
+    """Bytes are written to a file."""
+
+    file: int
+    position: int
+    data: bytes
+
+
+class Resize(NamedTuple):
+    """A file is truncated, or grows by a hole."""
+
+    file: int
+    size: int
+
+
+class Name(NamedTuple):
+    """A name in a directory gets a file or a directory, or is removed (None)."""
+
+    directory: int
+    name: str
+    node: int | None
+    is_directory: bool = False
+
+
+class Names(NamedTuple):
+    """Names that change together: a rename."""
+
+    changes: tuple[Name, ...]
+
+
+class Sync(NamedTuple):
+    """All before this that was written to a file is on the disk."""
+
+    file: int
+
+
+class SyncNames(NamedTuple):
+    """All before this that was done to the names in a directory is on the disk."""
+
+    directory: int
+
+
+class Mark(NamedTuple):
+    """Something that the process has told others: from here on it must be kept."""
+
+    what: object
+
+
+Entry = Write | Resize | Names | Sync | SyncNames | Mark
+
+
+class JournalledFiles(Files):
+    """Files below `root`, an empty directory; what is done to them is in `journal`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.journal: list[Entry] = []
+        self._numbers = count(ROOT + 1)
+        self._of_path: dict[Path, int] = {root: ROOT}
+        self._of_descriptor: dict[int, int] = {}
+        assert not [*root.iterdir()]
+
+    def mark(self, what: object) -> None:
+        """Something has been told to others."""
+        self.journal.append(Mark(what))
+
+    def _file(self, file: OpenFile) -> int:
+        return self._of_descriptor[file.fd]
+
+    def _add(self, entry: Entry) -> None:
+        self.journal.append(entry)
+
+    def _named(self, path: Path, *, is_directory: bool = False) -> Name:
+        """Give a path to a new file or directory."""
+        number = self._of_path[path] = next(self._numbers)
+        return Name(self._of_path[path.parent], path.name, number, is_directory)
+
+    def _unnamed(self, path: Path) -> Name:
+        del self._of_path[path]
+        return Name(self._of_path[path.parent], path.name, None)
+
+    # -- content -----------------------------------------------------------------------------------
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        file = super().open(path, create=create, read_only=read_only)
+        if path.is_relative_to(self.root):
+            if path not in self._of_path:
+                self._add(Names((self._named(path),)))
+            self._of_descriptor[file.fd] = self._of_path[path]
+        return file
+
+    def _writev(self, file: OpenFile, buffers: Sequence[Buffer], position: int) -> int:
+        written = super()._writev(file, buffers, position)
+        self._add(Write(self._file(file), position, b"".join(buffers)[:written]))
+        return written
+
+    def pwrite(self, file: OpenFile, data: Buffer, position: int) -> None:
+        super().pwrite(file, data, position)
+        self._add(Write(self._file(file), position, bytes(data)))
+
+    def truncate(self, file: OpenFile, size: int) -> None:
+        super().truncate(file, size)
+        self._add(Resize(self._file(file), size))
+
+    def preallocate(self, file: OpenFile, size: int) -> None:
+        super().preallocate(file, size)
+        self._add(Resize(self._file(file), size))
+
+    def copy_range(self, source: OpenFile, target: OpenFile, size: int, position: int) -> None:
+        data = self.pread_exact(source, size, position)
+        self.pwrite(target, data, position)
+
+    def fsync(self, file: OpenFile) -> None:
+        self._add(Sync(self._file(file)))
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def rename(self, source: Path, target: Path) -> None:
+        super().rename(source, target)
+        is_directory = target.is_dir()
+        number = self._of_path[source]
+        removed = self._unnamed(source)
+        below = [path for path in self._of_path if path.is_relative_to(source)]
+        for path in below:
+            self._of_path[target / path.relative_to(source)] = self._of_path.pop(path)
+        self._of_path[target] = number
+        directory = self._of_path[target.parent]
+        self._add(Names((removed, Name(directory, target.name, number, is_directory))))
+
+    def link(self, source: Path, target: Path) -> None:
+        super().link(source, target)
+        number = self._of_path[target] = self._of_path[source]
+        self._add(Names((Name(self._of_path[target.parent], target.name, number),)))
+
+    def remove(self, path: Path) -> None:
+        is_there = path.exists()
+        super().remove(path)
+        if is_there:
+            self._add(Names((self._unnamed(path),)))
+
+    def remove_tree(self, directory: Path) -> None:
+        is_there = directory.exists()
+        super().remove_tree(directory)
+        if is_there:
+            below = [path for path in self._of_path if path.is_relative_to(directory)]
+            for path in sorted(below, key=lambda each: len(each.parts), reverse=True):
+                self._add(Names((self._unnamed(path),)))
+
+    def make_directory(self, path: Path) -> None:
+        super().make_directory(path)
+        for each in [*reversed(path.parents), path]:
+            if each.is_relative_to(self.root) and each not in self._of_path:
+                self._add(Names((self._named(each, is_directory=True),)))
+
+    def fsync_directory(self, path: Path) -> None:
+        if path.is_relative_to(self.root):
+            self._add(SyncNames(self._of_path[path]))
+
+
+def kinds(journal: Sequence[Entry]) -> dict[str, int]:
+    """How many entries there are of each kind."""
+    found: dict[str, int] = {}
+    for entry in journal:
+        found[type(entry).__name__] = found.get(type(entry).__name__, 0) + 1
+    return found
