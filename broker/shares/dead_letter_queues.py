@@ -31,7 +31,7 @@ from odradek.protocol.growing_batch import GrowingBatch
 from odradek.protocol.record import Record, RecordHeaders
 from odradek.storage.log import PartitionLog
 
-from .originals import NOTHING, Originals, OriginalsReader
+from .originals import NOTHING, Original, Originals, OriginalsReader
 from .queue_appends import QueueAppends
 from .queue_topics import QueueTopic, QueueTopics
 
@@ -165,33 +165,39 @@ class QueueWriter:
     async def _batch(
         self, letters: Sequence[DeadLetters], max_bytes: int, step: Step
     ) -> GrowingBatch:
-        """Make a batch of the first records, up to where no more fit or their originals end."""
+        """Make a batch of the first records, as many as fit.
+
+        As in Kafka, the records that were copied into it must have fitted, too.
+        """
         batch = GrowingBatch(max_bytes)
         copies = self._queues.configs.copies_dead_letters(self._source.group_id)
         for index, each in enumerate(letters):
+            copied_bytes = 0
             for offset in range(each.first_offset, each.last_offset + 1):
                 step()
                 if copies and not self._window.covers(offset):
-                    if batch.record_count and offset != each.first_offset:
-                        return batch
                     rest = each._replace(first_offset=offset)
                     self._window = await self._queues.originals.read(
                         self._source.log, rest, end_of_group(letters, index), max_bytes, step
                     )
-                key, value = self._window.of(offset) if copies else NOTHING
-                now_ms = self._queues.appends.now_ms()
-                if not batch.add(Record(key, value, now_ms, self._headers(each, offset))):
+                original = self._window.of(offset) if copies else NOTHING
+                copied_bytes += original.size_bytes
+                if copied_bytes > max_bytes and offset != each.first_offset:
+                    return batch
+                if not batch.add(self._record(each, offset, original)):
                     return batch
         return batch
 
-    def _headers(self, letters: DeadLetters, offset: int) -> RecordHeaders:
-        return (
+    def _record(self, letters: DeadLetters, offset: int, original: Original) -> Record:
+        headers = (
             *self._of_all,
             ("__dlq.errors.offset", b"%d" % offset),
             ("__dlq.errors.group", self._source.group_id.encode()),
             ("__dlq.errors.delivery.count", b"%d" % letters.delivery_count),
             ("__dlq.errors.message", letters.cause.encode()),
         )
+        now_ms = self._queues.appends.now_ms()
+        return Record(original.key, original.value, now_ms, headers)
 
     def _give_up(self, letters: Sequence[DeadLetters], count: int, error: ApiError) -> None:
         logger.error(

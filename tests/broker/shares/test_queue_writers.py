@@ -21,10 +21,13 @@ from odradek.coordinator.any_group.group_settings import ShareGroupSettings
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partitions.dead_letters import Cause, DeadLetters
+from odradek.protocol.batch_header import HEADER_BYTES
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.files import OpenFile
+from tests.support import hostile_batches
 from tests.support.partition_logs import UnsyncedFiles, open_log
 
 NOW_MS = 1_000
@@ -32,11 +35,22 @@ HUGE = 1 << 20
 Written = list[tuple[int, list[tuple[int, bytes | None]]]]
 
 
+class CountingFiles(UnsyncedFiles):
+    """Files that count how often batches are read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def pread_exact(self, file: OpenFile, size: int, position: int) -> bytes:
+        self.reads += size > HEADER_BYTES
+        return super().pread_exact(file, size, position)
+
+
 class Queue:
     """A queue whose topic has two partitions. `errors` are what the next appends raise."""
 
     def __init__(self, root: Path, *, max_bytes: int, copies: bool) -> None:
-        self.files = UnsyncedFiles()
+        self.files = CountingFiles()
         self.log = open_log(root, "t", 3, files=self.files)
         self.max_bytes = max_bytes
         self.overrides = {
@@ -184,7 +198,19 @@ def test_a_damaged_log_loses_values_only(
     segment.write_bytes(content)
     queue.write((0, 0), (1, 1))
     assert queue.values == [None, b"b"]
-    assert "t-3 from offset 0 on are written to a dead-letter queue without" in caplog.text
+    assert caplog.text.count("t-3 from offset 0 on are written to a dead-letter queue without") == 1
+
+
+def test_records_that_claim_offsets_of_others_are_described(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    batch = hostile_batches.records(7_000, CompressionType.NONE)
+    queue.log.append(batch, now_ms=hostile_batches.NOW_MS)
+    queue.produce(b"a")
+    queue.write(*((offset, offset) for offset in range(0, 1001, 2)))
+    assert queue.values == [*[None] * 500, b"a"]
+    assert queue.files.reads == 1
 
 
 def test_a_passing_error_is_tried_again(open_queue: Callable[..., Queue]) -> None:
