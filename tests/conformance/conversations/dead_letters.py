@@ -36,6 +36,7 @@ COPY = "errors.deadletterqueue.copy.record.enable"
 AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
 PREFIX = "errors.deadletterqueue.topic.name.prefix"
 FETCH_VERSION = 12
+CLUSTER_SOURCE = 3  # a default of all brokers that was set while they run
 MAY_BE_QUEUE = {"errors_deadletterqueue_group_enable": "true"}
 
 
@@ -129,22 +130,17 @@ def a_queue_has_settings_of_its_own(talk: Conversation) -> None:
 
 
 def a_missing_queue_is_created(talk: Conversation) -> None:
-    """Kafka may lose the records for which it creates the topic, so others are compared."""
     one = _reader(talk, "dead-created", **{NAME: "dlq.created"})
-    talk.silently(alter_configs_request(BROKER_RESOURCE, "", {AUTO_CREATE: "true"}), 1)
+    _set_for_cluster(talk, AUTO_CREATE, "true")
     try:
         _write(talk, "dead-created", _records(2))
         one.fetch(0)
         one.acknowledge((0, 1, [REJECT]))
         _await_topic(talk, "dlq.created")
-        _await_lag(talk, "dead-created", 0)
+        _await_queue(talk, "dlq.created", 2)
     finally:
-        talk.silently(alter_configs_request(BROKER_RESOURCE, "", {AUTO_CREATE: None}), 1)
-    _write(talk, "dead-created", _records(1))
-    one.fetch()
-    one.acknowledge((2, 2, [REJECT]))
-    patiently(lambda: 2 in _offsets(_batches(talk, "dlq.created")) or None)
-    _note_records(talk, "dlq.created", since=2)
+        _set_for_cluster(talk, AUTO_CREATE, None)
+    _note_batches(talk, "dlq.created")
     resource = DescribeConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name="dlq.created", configuration_keys=None
     )
@@ -169,7 +165,7 @@ def without_its_queue_a_group_goes_on(talk: Conversation) -> None:
         _await_lag(talk, name, 0)
         if queue not in ("dlq.missing", "dlq.b d"):
             _note_records(talk, queue)
-    talk.silently(alter_configs_request(BROKER_RESOURCE, "", {PREFIX: "other-"}), 1)
+    _set_for_cluster(talk, PREFIX, "other-")
     try:
         one = _reader(talk, "dead-prefix", **{NAME: "other-prefix"})
         _write(talk, "dead-prefix", _records(1))
@@ -177,7 +173,7 @@ def without_its_queue_a_group_goes_on(talk: Conversation) -> None:
         one.acknowledge((0, 0, [REJECT]))
         _await_queue(talk, "other-prefix", 1)
     finally:
-        talk.silently(alter_configs_request(BROKER_RESOURCE, "", {PREFIX: None}), 1)
+        _set_for_cluster(talk, PREFIX, None)
     _note_records(talk, "other-prefix")
 
 
@@ -227,6 +223,21 @@ def _reader(talk: Conversation, name: str, partitions: int = 1, **configs: str) 
     return reader
 
 
+def _set_for_cluster(talk: Conversation, name: str, value: str | None) -> None:
+    """Set a key of all brokers, or delete it, and wait until the broker has it."""
+    talk.silently(alter_configs_request(BROKER_RESOURCE, "", {name: value}), 1)
+    resource = DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name="0", configuration_keys=[name]
+    )
+
+    def is_set() -> bool | None:
+        answer = talk.silently(DescribeConfigsRequest(resources=[resource]), 4)
+        [config] = answer.results[0].configs
+        return (config.config_source == CLUSTER_SOURCE) is (value is not None) or None
+
+    patiently(is_set)
+
+
 def _batches(talk: Conversation, topic: str, partition: int = 0) -> list[bytes]:
     request = fetch_request(topic, partition, 0, 1 << 24)
     answer = talk.silently(request, FETCH_VERSION)
@@ -242,19 +253,9 @@ def _await_queue(talk: Conversation, topic: str, count: int, partition: int = 0)
     patiently(lambda: len(_queued(_batches(talk, topic, partition))) >= count or None)
 
 
-def _offset(record: Record) -> int:
-    """Of the record that was given up."""
-    return int(dict(record.headers)["__dlq.errors.offset"] or b"")
-
-
-def _offsets(batches: list[bytes]) -> list[int]:
-    return [_offset(record) for record in _queued(batches)]
-
-
-def _note_records(talk: Conversation, topic: str, partition: int = 0, since: int = 0) -> None:
-    """Write down what is in the queue of records from an offset on, in order."""
-    queued = _queued(_batches(talk, topic, partition))
-    records = [_plain(record) for record in queued if _offset(record) >= since]
+def _note_records(talk: Conversation, topic: str, partition: int = 0) -> None:
+    """Write down what is in the queue, in the order of the records that were given up."""
+    records = [_plain(record) for record in _queued(_batches(talk, topic, partition))]
     talk.transcript.write(f"{topic}-{partition}", sorted(records, key=repr))
 
 
@@ -285,7 +286,8 @@ def _header(header: BatchHeader) -> BatchHeader:
 
 
 def _await_topic(talk: Conversation, name: str) -> None:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+    wanted = [MetadataRequestTopic(name=name)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
     def is_led() -> bool | None:
         [topic] = talk.silently(request, 12).topics
