@@ -19,6 +19,17 @@ from odradek.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestTopic,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.read_share_group_state import (
+    ReadShareGroupStatePartition,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateTopic,
+)
+from odradek.protocol.messages.write_share_group_state import (
+    WriteShareGroupStateBatch,
+    WriteShareGroupStatePartition,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateTopic,
+)
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from tests.conformance.conversation import Conversation, patiently
@@ -37,6 +48,7 @@ AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
 PREFIX = "errors.deadletterqueue.topic.name.prefix"
 FETCH_VERSION = 12
 CLUSTER_SOURCE = 3  # a default of all brokers that was set while they run
+ARCHIVING, ARCHIVED = 3, 4
 MAY_BE_QUEUE = {"errors_deadletterqueue_group_enable": "true"}
 
 
@@ -175,6 +187,42 @@ def without_its_queue_a_group_goes_on(talk: Conversation) -> None:
     finally:
         _set_for_cluster(talk, PREFIX, None)
     _note_records(talk, "other-prefix")
+
+
+def what_a_crash_has_interrupted_is_done_at_the_next_fetch(talk: Conversation) -> None:
+    """The stored state is that between the two writes of a rejection."""
+    talk.create_topic("dlq.interrupted", **MAY_BE_QUEUE)
+    one = _reader(talk, "dead-interrupted", **{NAME: "dlq.interrupted", COPY: "true"})
+    _write(talk, "dead-interrupted", _records(6))
+    reading = ReadShareGroupStatePartition(partition=0, leader_epoch=0)
+    asked = ReadShareGroupStateTopic(topic_id=one.topic_id, partitions=[reading])
+    read = ReadShareGroupStateRequest(group_id="dead-interrupted", topics=[asked])
+
+    def state_epoch() -> int | None:
+        found = talk.silently(read, 0).results[0].partitions[0]
+        epoch: int = found.state_epoch
+        return None if found.error_code else epoch
+
+    batches = [(0, 1, ARCHIVING, 1), (2, 2, ARCHIVED, 1), (4, 4, ARCHIVING, 5)]
+    partition = WriteShareGroupStatePartition(
+        partition=0,
+        state_epoch=patiently(state_epoch),
+        leader_epoch=0,
+        start_offset=0,
+        state_batches=[
+            WriteShareGroupStateBatch(
+                first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
+            )
+            for first, last, state, count in batches
+        ],
+    )
+    topic = WriteShareGroupStateTopic(topic_id=one.topic_id, partitions=[partition])
+    talk.ask(WriteShareGroupStateRequest(group_id="dead-interrupted", topics=[topic]), 1)
+    one.fetch(0)
+    _await_queue(talk, "dlq.interrupted", 3)
+    _note_records(talk, "dlq.interrupted")
+    one.acknowledge((3, 3, [ACCEPT]), (5, 5, [ACCEPT]))
+    _await_lag(talk, "dead-interrupted", 0)
 
 
 def names_of_queues_are_checked(talk: Conversation) -> None:
