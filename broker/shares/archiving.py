@@ -21,6 +21,9 @@ from .led_partition import LedPartition
 
 logger = logging.getLogger("odradek.shares")
 
+# So many ranges of records change their state in one turn.
+ARCHIVED_AT_ONCE = 500
+
 
 class Archiving:
     """The records that wait for that, by share-partition."""
@@ -69,12 +72,14 @@ class Archiving:
             while waiting:
                 first = waiting[0]._replace(first_offset=waiting[0].first_offset + count)
                 count += await self._write(writer, [first, *waiting[1:]], slices.step)
-                complete = []
-                while waiting and count >= waiting[0].record_count:
-                    count -= waiting[0].record_count
-                    complete.append(waiting.pop(0))
-                if complete:
-                    self._archive(led, complete, slices.step)
+                complete = 0
+                while complete < len(waiting) and count >= waiting[complete].record_count:
+                    count -= waiting[complete].record_count
+                    complete += 1
+                for start in range(0, complete, ARCHIVED_AT_ONCE):
+                    some = waiting[start : min(start + ARCHIVED_AT_ONCE, complete)]
+                    self._archive(led, some, slices.step)
+                del waiting[:complete]
         finally:
             del self._waiting[led]
         self._on_complete(led)

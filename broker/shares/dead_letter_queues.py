@@ -20,8 +20,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -33,12 +34,15 @@ from odradek.storage.log import PartitionLog
 
 from .originals import NOTHING, Original, Originals, OriginalsReader
 from .queue_appends import QueueAppends
-from .queue_topics import QueueTopic, QueueTopics
+from .queue_topics import QueueTopics
 
 logger = logging.getLogger("odradek.shares")
 
 ATTEMPTS = 5
 FIRST_DELAY_S = 1.0
+# A larger batch would take more than a turn, also where the topic allows it. It is Kafka's default
+# of max.message.bytes.
+LARGEST_BATCH_BYTES = 1_048_588
 # Records so near to each other are read from the log together.
 NEAR = 100
 # Errors of a partition that may be served again in a few seconds.
@@ -50,6 +54,7 @@ PASSING = frozenset(
     }
 )
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[object]]
 
 
@@ -127,10 +132,13 @@ class QueueWriter:
         group_id = self._source.group_id
         total = sum(each.record_count for each in letters)
         if not self._queues.configs.broker.writes_queues:
-            logger.warning("%s: no class writes dead-letter queues", self._text(letters, total))
+            logger.warning(
+                "%s are not written: no class writes dead-letter queues",
+                self._text(letters, total),
+            )
             return total
         try:
-            topic = await self._queues.topics.find(group_id)
+            topic = await self._patiently(partial(self._queues.topics.find, group_id))
         except ApiError as error:
             self._give_up(letters, total, error)
             return total
@@ -139,7 +147,7 @@ class QueueWriter:
         counts = self._queues.counts.setdefault(group_id, QueueCounts())
         counts.writes += 1
         try:
-            await self._append(topic, batch.build())
+            await self._patiently(partial(self._append, batch.build()))
         except ApiError as error:
             counts.failed_writes += 1
             self._give_up(letters, count, error)
@@ -147,20 +155,24 @@ class QueueWriter:
             counts.records += count
         return count
 
-    async def _append(self, topic: QueueTopic, batch: bytearray) -> None:
-        """Append a batch, in several attempts if need be. Raises ApiError."""
-        queues, delay_s = self._queues, FIRST_DELAY_S
+    async def _append(self, batch: bytearray) -> None:
+        """Append a batch to the queue as it is now. Raises ApiError."""
+        topic = await self._queues.topics.find(self._source.group_id)
+        partition = self._source.partition % topic.partition_count
+        await self._queues.appends.append(topic.name, partition, batch)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Do something in several attempts if need be. Raises ApiError."""
+        delay_s = FIRST_DELAY_S
         for attempts_left in reversed(range(ATTEMPTS)):
-            partition = self._source.partition % topic.partition_count
             try:
-                await queues.appends.append(topic.name, partition, batch)
-                return
+                return await attempt()
             except ApiError as error:
                 if error.code not in PASSING or not attempts_left:
                     raise
-            await queues.sleep(delay_s)
+            await self._queues.sleep(delay_s)
             delay_s *= 2
-            topic = await queues.topics.find(self._source.group_id)
+        raise AssertionError("the last attempt returns or raises")
 
     async def _batch(
         self, letters: Sequence[DeadLetters], max_bytes: int, step: Step
@@ -169,7 +181,8 @@ class QueueWriter:
 
         As in Kafka, the records that were copied into it must have fitted, too.
         """
-        batch = GrowingBatch(max_bytes)
+        batch_bytes = min(max_bytes, LARGEST_BATCH_BYTES)
+        batch = GrowingBatch(batch_bytes)
         copies = self._queues.configs.copies_dead_letters(self._source.group_id)
         for index, each in enumerate(letters):
             copied_bytes = 0
@@ -182,7 +195,7 @@ class QueueWriter:
                     )
                 original = self._window.of(offset) if copies else NOTHING
                 copied_bytes += original.size_bytes
-                if copied_bytes > max_bytes and offset != each.first_offset:
+                if copied_bytes > batch_bytes and offset != each.first_offset:
                     return batch
                 if not batch.add(self._record(each, offset, original)):
                     return batch
@@ -201,13 +214,14 @@ class QueueWriter:
 
     def _give_up(self, letters: Sequence[DeadLetters], count: int, error: ApiError) -> None:
         logger.error(
-            "%s are not written to the dead-letter queue: %s",
+            "%s cannot be written to the dead-letter queue: %s",
             self._text(letters, count),
             error.message,
         )
 
     def _text(self, letters: Sequence[DeadLetters], count: int) -> str:
+        records = "1 record" if count == 1 else f"{count} records"
         return (
-            f"{count} records that group {self._source.group_id} has given up in "
+            f"{records} that group {self._source.group_id} has given up in "
             f"{self._source.log.name}, from offset {letters[0].first_offset} on,"
         )

@@ -18,12 +18,13 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.share_partitions.dead_letters import DeadLetters
 from odradek.protocol.batch_header import (
+    HEADER_BYTES,
     MAGIC_V2,
     BatchHeader,
     CorruptRecordError,
     read_header,
 )
-from odradek.protocol.compression import CompressionType
+from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import payload, read_payload, skim_payload
 from odradek.storage.files import Files
@@ -84,7 +85,7 @@ class OriginalsReader:
         window = _Window(letters.first_offset, last_offset, max_bytes)
         try:
             await self._fill(window, log, step)
-        except (ApiError, OSError, EOFError) as error:
+        except (ApiError, CorruptRecordError, OSError, EOFError) as error:
             _warn(log, window.originals.last_offset + 1, error)
             window.originals.extend(letters.last_offset)
         return window.originals
@@ -96,8 +97,8 @@ class OriginalsReader:
             data = await self._read(log, before)
             while position < len(data) and not window.is_complete:
                 header = read_header(data, position)
-                if header.magic != MAGIC_V2:
-                    raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{header.magic} is an old format")
+                if header.magic != MAGIC_V2 or header.size_bytes < HEADER_BYTES:
+                    raise CorruptRecordError(f"the batch at offset {before} or after it is damaged")
                 batch = memoryview(data)[position : position + header.size_bytes]
                 position += header.size_bytes
                 try:
@@ -126,7 +127,8 @@ class OriginalsReader:
             return payload(batch, header, len(batch))
         if len(batch) <= SMALL_BYTES and max_bytes <= SMALL_BYTES:
             return payload(batch, header, max_bytes)
-        return await self._disk.run(payload, batch, header, max_bytes)
+        limit = min(max_bytes, MAX_DECOMPRESSED_BYTES)
+        return await self._disk.run(payload, batch, header, limit)
 
 
 def _warn(log: PartitionLog, offset: int, error: Exception) -> None:

@@ -50,7 +50,8 @@ class QueueTopics:
     async def find(self, group_id: str) -> QueueTopic:
         """Return the topic of a group's queue. It is created if it may be.
 
-        Raises ApiError: INVALID_CONFIG if it must not be used, and what creating it raises.
+        Raises ApiError: INVALID_CONFIG if it must not be used, UNKNOWN_TOPIC_OR_PARTITION if it is
+        deleted meanwhile, and what creating it raises.
         """
         name = self._configs.dead_letter_queue(group_id)
         self._check(name)
@@ -61,7 +62,11 @@ class QueueTopics:
                 exists = ErrorCode.TOPIC_ALREADY_EXISTS
                 if isinstance(result, ApiError) and result.code is not exists:
                     raise result
-            self._check(name)  # another client may have created it, or deleted it again
+            self._check(name)  # another client may have created it
+            if name not in self._topics:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic {name} was deleted at once"
+                )
         config = self._topic_config(name)
         return QueueTopic(name, len(self._topics[name].partitions), config.max_message_bytes)
 

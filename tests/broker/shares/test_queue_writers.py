@@ -47,7 +47,10 @@ class CountingFiles(UnsyncedFiles):
 
 
 class Queue:
-    """A queue whose topic has two partitions. `errors` are what the next appends raise."""
+    """A queue whose topic has two partitions.
+
+    `errors` are what the next appends raise, `missing` what the next searches of the topic raise.
+    """
 
     def __init__(self, root: Path, *, max_bytes: int, copies: bool) -> None:
         self.files = CountingFiles()
@@ -58,6 +61,7 @@ class Queue:
             "errors.deadletterqueue.copy.record.enable": str(copies).lower(),
         }
         self.errors: list[ApiError] = []
+        self.missing: list[ApiError] = []
         self.slept: list[float] = []
         self.written: Written = []
         self.settings = ShareGroupSettings()
@@ -101,6 +105,8 @@ class Queue:
 
     async def find(self, group_id: str) -> QueueTopic:
         assert group_id == "g"
+        if self.missing:
+            raise self.missing.pop(0)
         return QueueTopic("dlq.t", 2, self.max_bytes)
 
     def now_ms(self) -> int:
@@ -223,6 +229,18 @@ def test_a_passing_error_is_tried_again(open_queue: Callable[..., Queue]) -> Non
     assert queues.counts == {"g": QueueCounts(records=1, writes=1, failed_writes=0)}
 
 
+def test_a_topic_that_is_deleted_meanwhile_is_looked_for_again(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.produce(b"a")
+    gone = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it was deleted")
+    queue.missing, queue.errors = [gone, gone], [gone]
+    queue.write((0, 0))
+    assert queue.values == [b"a"]
+    assert queue.slept == [1, 2, 1]
+
+
 def test_an_error_that_does_not_pass_gives_the_batch_up(
     open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,7 +249,7 @@ def test_an_error_that_does_not_pass_gives_the_batch_up(
     queue.errors = [ApiError(ErrorCode.MESSAGE_TOO_LARGE, "it is too large")]
     queues = queue.write((0, 3))
     assert queue.batches == [[1], [2], [3]]
-    assert "1 records that group g has given up in t-3, from offset 0 on, are not written" in (
+    assert "1 record that group g has given up in t-3, from offset 0 on, cannot be written" in (
         caplog.text
     )
     queue.errors = [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "full")] * 5
