@@ -23,6 +23,10 @@ from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.common.clock import Clock, timer_clock_ms, wall_clock_ms
 from odradek.broker.common.nodes import Ports
 from odradek.broker.maintenance.metadata_log import MetadataLog
+from odradek.broker.shares.dead_letter_queues import DeadLetterQueues
+from odradek.broker.shares.originals import OriginalsReader
+from odradek.broker.shares.queue_appends import QueueAppends
+from odradek.broker.shares.queue_topics import QueueTopics
 from odradek.broker.startup.preflight import Preflight
 from odradek.broker.startup.startup import cordoned_ids, open_metadata, register_broker
 from odradek.broker.telemetry.client_series import ClientSeries
@@ -36,10 +40,15 @@ from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.broker_registration import Endpoint
 from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.features import (
+    FIRST_SHARE_VERSION_WITH_QUEUES,
+    SHARE_VERSION,
+)
 from odradek.coordinator.metadata.kraft_log import KraftLog
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.metadata.topics import NO_LEADER
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files, descriptors_for_files
@@ -246,6 +255,7 @@ class Broker(BrokerNode):
             find_log=lambda topic_id, partition: self.log_manager.get(
                 self.topic_name(topic_id), partition
             ),
+            create_queues=self._dead_letter_queues,
         )
         verifier = CoordinatorVerifier(
             lambda: self.config,
@@ -256,6 +266,26 @@ class Broker(BrokerNode):
         )
         self.partition_transactions = PartitionTransactions(verifier, self.coordinators.markers)
         self.coordinators.logs.load()
+
+    def _dead_letter_queues(self, configs: ShareGroupConfigs) -> DeadLetterQueues:
+        """What writes the dead-letter queues of share groups."""
+        reads, features = self.fetching.cold_reads, self.metadata.features
+        return DeadLetterQueues(
+            configs,
+            QueueTopics(
+                configs, self.metadata.topics, self._topic_config, self.admin.topics.create
+            ),
+            OriginalsReader(self.log_manager.files, self.disk, reads),
+            QueueAppends(
+                log_manager=self.log_manager,
+                log_syncs=self.log_syncs,
+                disk_space=self.disk_space,
+                cold_reads=reads,
+                record_walks=self.record_walks,
+                now_ms=self.clock.now_ms,
+            ),
+            is_enabled=lambda: features.level(SHARE_VERSION) >= FIRST_SHARE_VERSION_WITH_QUEUES,
+        )
 
     def _create_pushed_records(self) -> None:
         """Create what writes the metrics of clients to a topic, if one is named."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.common.clock import Clock
 from odradek.broker.disk.log_sync import LogSync
+from odradek.broker.shares.dead_letter_queues import DeadLetterQueues
 from odradek.broker.shares.shares import Shares
 from odradek.broker.shares.waiting import WaitingRead
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
@@ -28,6 +29,7 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -57,6 +59,7 @@ class Coordinators:
         background: BackgroundTasks,
         ensure_topic: Callable[[str], Awaitable[object]],
         find_log: Callable[[bytes, int], PartitionLog],
+        create_queues: Callable[[ShareGroupConfigs], DeadLetterQueues],
     ) -> None:
         """`ensure_topic` creates an internal topic, `find_log` finds a log by its topic's id.
 
@@ -95,6 +98,7 @@ class Coordinators:
         )
         if self.remote_markers is not None:
             self.remote_markers.on_written = self.transactions.marker_written
+        self.queues = create_queues(self.group_configs.share)
         self.shares = Shares(
             loop=loop,
             clock=clock.now,
@@ -103,6 +107,7 @@ class Coordinators:
             configs=self.group_configs.share,
             find_log=find_log,
             slices=turns.slices,
+            queues=self.queues,
         )
         self.waiting_share_fetches: set[WaitingRead] = set()
         # The groups first: transactions that are completed at start write markers to their logs.

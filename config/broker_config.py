@@ -29,7 +29,12 @@ from .keys_log import LogKeys
 from .keys_metadata import MetadataKeys
 from .keys_node import NodeKeys
 from .keys_share_coordinator import ShareCoordinatorKeys
-from .keys_share_group import ShareGroupKeys, check_share_assignors, check_share_groups
+from .keys_share_group import (
+    ShareGroupKeys,
+    check_queue_writer,
+    check_share_assignors,
+    check_share_groups,
+)
 from .keys_socket import SocketKeys
 from .keys_streams_group import StreamsGroupKeys, check_streams_assignors, check_streams_groups
 from .keys_telemetry import TelemetryKeys
@@ -327,6 +332,7 @@ def _check_modern_groups(config: BrokerConfig) -> None:
     number = partial(_number, config)
     check_intervals("consumer", number)
     check_share_assignors(config.group_share_assignors)
+    check_queue_writer(config.group_share_dlq_manager_class_name)
     check_share_groups(number)
     codec = config.share_coordinator_state_topic_compression_codec
     if not 0 <= codec <= LAST_CODEC:

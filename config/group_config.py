@@ -69,7 +69,7 @@ streams.acceptable.recovery.lag LONG 10000 0.. internal
 streams.assignor.name STRING null
     The assignor of a streams group, one of group.streams.assignors; the default is the first.
 errors.deadletterqueue.topic.name STRING ""
-    Topic of a share group's dead-letter queue: such queues are not served.
+    Topic of a share group's dead-letter queue, which gets the records that it rejects.
 errors.deadletterqueue.copy.record.enable BOOLEAN false
     Whether a dead-letter queue gets the record itself, or only headers that describe it.
 """)
@@ -78,13 +78,14 @@ _STREAMS_ASSIGNOR = "streams.assignor.name"
 _STREAMS_ASSIGNORS = "group.streams.assignors"
 _RACK_TAGS = "streams.rack.aware.assignment.tags"
 DEAD_LETTER_QUEUE = "errors.deadletterqueue.topic.name"
+COPY_RECORD = "errors.deadletterqueue.copy.record.enable"
 _WITHOUT_SYNONYM = frozenset(
     {
         "share.auto.offset.reset",
         "share.isolation.level",
         "share.renew.acknowledge.enable",
         DEAD_LETTER_QUEUE,
-        "errors.deadletterqueue.copy.record.enable",
+        COPY_RECORD,
     }
 )
 # group key -> the broker key that it inherits from
@@ -175,11 +176,9 @@ def _check_streams_assignor(broker: BrokerConfig, name: str) -> None:
 
 
 def _check_dead_letter_queue(topic: str) -> None:
-    """Records that the group rejects would be missing in the queue."""
+    """Whether there is such a topic, and what its name begins with, is checked at each write."""
     if topic.startswith("__"):
         raise ConfigError(f"{DEAD_LETTER_QUEUE}: DLQ topic name must not start with '__'")
-    if topic:
-        raise invalid_value(DEAD_LETTER_QUEUE, topic, "must be empty: the queues are not served")
 
 
 def _check_offset_reset(text: str) -> None:

@@ -3,8 +3,12 @@
 from collections.abc import Callable
 
 from .errors import invalid_value
-from .key import Csv, Int, KeyModel, key
+from .key import Bool, Csv, Int, KeyModel, Text, key
 from .keys_consumer_group import check_intervals
+
+_QUEUE_WRITERS = "org.apache.kafka.server.share.dlq"
+QUEUE_WRITER = f"{_QUEUE_WRITERS}.DefaultShareGroupDLQManager"
+NO_QUEUE_WRITER = f"{_QUEUE_WRITERS}.NoOpShareGroupDLQManager"
 
 # key -> the keys of its lower and upper bound
 _LIMITS = {
@@ -81,6 +85,17 @@ class ShareGroupKeys(KeyModel):
         4_000, "Upper bound of the number of locked records.", ge=2_000, le=10_000
     )
     group_share_max_share_sessions: Int = key(2_000, "Maximum number of share sessions.", ge=1)
+    group_share_dlq_manager_class_name: Text = key(
+        QUEUE_WRITER,
+        "Java class that writes dead-letter queues; NoOpShareGroupDLQManager writes none.",
+        internal=True,
+    )
+    errors_deadletterqueue_auto_create_topics_enable: Bool = key(
+        False, "Whether missing topics of share groups' dead-letter queues are created."
+    )
+    errors_deadletterqueue_topic_name_prefix: Text = key(
+        "dlq.", "What the name of such a topic must begin with."
+    )
 
 
 def check_share_assignors(names: tuple[str, ...]) -> None:
@@ -88,6 +103,13 @@ def check_share_assignors(names: tuple[str, ...]) -> None:
     if names != ("simple",):
         allowed = "must be simple: other Java classes cannot be loaded"
         raise invalid_value("group.share.assignors", ",".join(names), allowed)
+
+
+def check_queue_writer(name: str) -> None:
+    """Raise ConfigError unless the class is one of Kafka's, or empty."""
+    if name not in ("", QUEUE_WRITER, NO_QUEUE_WRITER):
+        allowed = f"must be {QUEUE_WRITER} or {NO_QUEUE_WRITER}: other classes cannot be loaded"
+        raise invalid_value("group.share.dlq.manager.class.name", name, allowed)
 
 
 def check_share_groups(number: Callable[[str], int]) -> None:

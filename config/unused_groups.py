@@ -19,13 +19,6 @@ offsets.commit.timeout.ms INT 5000 1..
 group.share.persister.class.name STRING \
     org.apache.kafka.server.share.persister.DefaultStatePersister internal
     Java class that stores the share groups' state.
-group.share.dlq.manager.class.name STRING \
-    org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager internal
-    Java class that writes the share groups' dead-letter queues.
-errors.deadletterqueue.auto.create.topics.enable BOOLEAN false
-    Whether missing topics of dead-letter queues are created: the queues are not served.
-errors.deadletterqueue.topic.name.prefix STRING dlq.
-    What the name of such a topic must begin with.
 group.consumer.assignor.offload.enable BOOLEAN true internal
     Whether a thread of its own assigns partitions: odradek assigns them on its event loop.
 group.share.assignor.offload.enable BOOLEAN true internal

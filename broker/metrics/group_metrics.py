@@ -139,6 +139,21 @@ def _oldest_transaction_seconds(observed: ObservedBroker) -> float:
     return max(0, observed.broker.clock.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
 
 
+def _queue_counts(field: str) -> Callable[[ObservedBroker], Iterator[Sample]]:
+    """Read a field of QueueCounts, for each group."""
+
+    def read(observed: ObservedBroker) -> Iterator[Sample]:
+        for group_id, counts in list(observed.broker.coordinators.queues.counts.items()):
+            yield (group_id,), getattr(counts, field)
+
+    return read
+
+
+def _queue_counter(name: str, help_: str, field: str) -> Metric[ObservedBroker]:
+    name = f"kafka_server_sharegroupmetrics_deadletterqueue{name}_total"
+    return Metric(name, Kind.COUNTER, ("group",), help_, _queue_counts(field))
+
+
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager"
 _IN_STATE = "Groups of the classic protocol in state"
 
@@ -201,6 +216,13 @@ GROUP_METRICS: list[Metric[ObservedBroker]] = [
         ("sharegroup", "topic", "partition"),
         "Records up to the high watermark that the share group has not done with.",
         _share_lags,
+    ),
+    _queue_counter(
+        "recordcount", "Records written to the group's dead-letter queue (KIP-1191).", "records"
+    ),
+    _queue_counter("totalproducerequests", "Batches written to it, failed ones too.", "writes"),
+    _queue_counter(
+        "failedproducerequests", "Batches of it that could not be written.", "failed_writes"
     ),
     Metric(
         "odradek_transactional_ids",

@@ -5,6 +5,11 @@ Reading order:
     iso_duration       durations in the setting share.auto.offset.reset
     led_partition      a share-partition with its log: where it begins, what is stored
     sessions           the partitions that a member fetches, on its connection
+    archiving          records that go to dead-letter queues: written, then archived
+    dead_letter_queues what is written, and when it is given up
+    queue_topics       the topics of the queues: checked, and created
+    queue_appends      one append to a queue
+    originals          the keys and values of the records, read again
     shares             all share-partitions that are led here: locks that end, what ends them
     share_read         one ShareFetch: read, acquire
     waiting            a ShareFetch that waits for records

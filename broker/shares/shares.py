@@ -28,15 +28,20 @@ from odradek.coordinator.share_partitions.changes import (
     Changes,
     StaleDecisionError,
     acknowledge,
+    archive,
     expire,
     next_lock_end_ms,
     release,
 )
+from odradek.coordinator.share_partitions.dead_letters import DeadLetters, unfinished
+from odradek.coordinator.share_partitions.in_flight import DeliveryRules
 from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 
+from .archiving import Archiving
+from .dead_letter_queues import DeadLetterQueues
 from .led_partition import STALE_STATE, LedPartition
 from .sessions import Place, SessionKey, ShareSession, ShareSessions
 
@@ -63,8 +68,12 @@ class Shares:
         configs: ShareGroupConfigs,
         find_log: Callable[[bytes, int], PartitionLog],
         slices: SliceRunner | None = None,
+        queues: DeadLetterQueues | None = None,
     ) -> None:
-        """`find_log` returns the log of a topic id and partition, or raises ApiError."""
+        """`find_log` returns the log of a topic id and partition, or raises ApiError.
+
+        `queues` need `slices`.
+        """
         self.sessions = ShareSessions(configs.broker.max_share_sessions)
         self.configs = configs
         self.alarm = Alarm(loop, clock, after_arrivals)
@@ -80,6 +89,10 @@ class Shares:
         self._ends_count = 0
         self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)
+        self._archiving: Archiving | None = None
+        if queues is not None:
+            assert slices is not None, "records are written to queues in slices"
+            self._archiving = Archiving(queues, slices, self._archive, self._archived)
 
     # -- share-partitions --------------------------------------------------------------------------
 
@@ -99,6 +112,9 @@ class Shares:
         log = self._find_log(key.topic_id, key.partition)
         opened = LedPartition(key, log, self._states, self.configs, self._clock().wall_ms)
         self._led[key] = opened
+        if self._archiving is not None:
+            left = unfinished(opened.partition, opened.max_delivery_count)
+            self._archiving.add(opened, left)
         return opened
 
     def is_open(self, led: LedPartition) -> bool:
@@ -125,6 +141,8 @@ class Shares:
         """Close all, because the broker stops."""
         for task in self._tasks:
             task.cancel()
+        if self._archiving is not None:
+            self._archiving.close()
         self.alarm.cancel()
         self._led.clear()
 
@@ -167,7 +185,7 @@ class Shares:
                     self.locked(key, until_ms)
 
     def _end_locks(self, led: LedPartition, now: Now) -> int | None:
-        changes = expire(led.partition, now.timer_ms, led.max_delivery_count)
+        changes = expire(led.partition, now.timer_ms, self._rules(led))
         self._store_and_apply(led, changes, now)
         return next_lock_end_ms(led.partition)
 
@@ -185,8 +203,19 @@ class Shares:
             led.store(changes, now.wall_ms)
         except ApiError as error:
             logger.warning("released records of %s are not stored: %s", led.key.text, error)
+        self._apply(led, changes)
+
+    def _apply(self, led: LedPartition, changes: Changes) -> None:
+        """Apply changes, and write the records that they give up to the group's queue."""
         if changes.apply():
             led.notify()
+        if self._archiving is not None:
+            self._archiving.add(led, changes.dead_letters)
+
+    def _rules(self, led: LedPartition) -> DeliveryRules:
+        archiving, group_id = self._archiving, led.key.group_id
+        has_queue = archiving is not None and archiving.queues.has(group_id)
+        return DeliveryRules(led.max_delivery_count, has_queue)
 
     # -- acknowledgements --------------------------------------------------------------------------
 
@@ -210,8 +239,7 @@ class Shares:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiError(error, f"{key} was closed while acknowledgements were stored")
         led, changes, until_ms = decided
-        if changes.apply():
-            led.notify()
+        self._apply(led, changes)
         if changes.renews:
             self.locked(key, until_ms)
 
@@ -247,12 +275,38 @@ class Shares:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         may_renew = self.configs.may_renew(key.group_id)
         until_ms = self._clock().timer_ms + self.lock_duration_ms(key.group_id)
-        call = AcknowledgeCall(member_id, led.max_delivery_count, until_ms if may_renew else None)
+        call = AcknowledgeCall(member_id, self._rules(led), until_ms if may_renew else None)
         try:
             changes = acknowledge(led.partition, call, acknowledgements, step)
         except StaleDecisionError:
             return None
         return (led, changes, until_ms) if self.is_open(led) else None
+
+    # -- dead letters ------------------------------------------------------------------------------
+
+    def _archive(self, led: LedPartition, letters: Sequence[DeadLetters], step: Step) -> None:
+        """Archive records that the queue of the group has got, or cannot get.
+
+        If that cannot be stored they are archived all the same, and written again after a restart.
+        """
+        for each_step in (step, step, no_step):
+            if not self.is_open(led):
+                return  # the stored state still has them, for when it is opened again
+            changes = archive(led.partition, letters, each_step)
+            if not changes.is_current:
+                continue
+            try:
+                if not self._store(led, changes, each_step):
+                    continue
+            except ApiError as error:
+                logger.error("archived records of %s are not stored: %s", led.key.text, error)
+            self._apply(led, changes)
+            return
+
+    def _archived(self, led: LedPartition) -> None:
+        """Close a share-partition that was kept open for that only."""
+        if self.is_open(led) and led.key.group_id not in self.sessions.groups():
+            self._close(led.key)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -291,7 +345,7 @@ class Shares:
                 break
             led = self._led.get(SharePartitionKey(key.group_id, *places.pop()))
             if led is not None:
-                changes = release(led.partition, key.member_id, led.max_delivery_count)
+                changes = release(led.partition, key.member_id, self._rules(led))
                 self._store_and_apply(led, changes, self._clock())
         if not places and self._unreleased.get(key) is places:
             del self._unreleased[key]
@@ -302,7 +356,9 @@ class Shares:
         for start in stepping(range(0, len(keys), CLOSED_AT_ONCE), step):
             groups = self.sessions.groups()
             for key in keys[start : start + CLOSED_AT_ONCE]:
-                if key.group_id not in groups:
+                led = self._led[key]
+                is_busy = self._archiving is not None and self._archiving.is_busy(led)
+                if key.group_id not in groups and not is_busy:
                     self._close(key)
 
     def disconnected(self, connection: Session) -> None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.keys_consumer_group import assignor_name
+from odradek.config.keys_share_group import QUEUE_WRITER
 from odradek.protocol.compression import CompressionType
 
 MINUTE_MS = 60_000
@@ -145,6 +146,12 @@ class ShareGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
     delivery_count_bounds: Bounds = Bounds(2, 10)
     partition_max_record_locks: int = 2_000
     record_locks_bounds: Bounds = Bounds(100, 4_000)
+    writes_queues: bool = True
+    """Whether dead-letter queues are written; without, their records are archived only."""
+    creates_queues: bool = False
+    """Whether missing topics of dead-letter queues are created."""
+    queue_prefix: str = "dlq."
+    """What the name of such a topic begins with."""
 
     def bounds(self) -> dict[str, Bounds]:
         """See ModernGroupSettings."""
@@ -177,6 +184,9 @@ class ShareGroupSettings(ModernGroupSettings, frozen=True, kw_only=True):
                 config.group_share_min_partition_max_record_locks,
                 config.group_share_max_partition_max_record_locks,
             ),
+            writes_queues=config.group_share_dlq_manager_class_name == QUEUE_WRITER,
+            creates_queues=config.errors_deadletterqueue_auto_create_topics_enable,
+            queue_prefix=config.errors_deadletterqueue_topic_name_prefix,
         )
 
 

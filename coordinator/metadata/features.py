@@ -38,6 +38,8 @@ SHARE_VERSION = "share.version"
 FIRST_VERSION_WITH_DIRECTORIES = 17
 FIRST_VERSION_WITH_CORDONED = 30
 FIRST_VERSION_WITH_CONTROLLER_REMOVAL = 33  # 4.4-IV2
+# The first share.version with dead-letter queues.
+FIRST_SHARE_VERSION_WITH_QUEUES = 2
 
 
 class ServedFeature(Struct, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ SERVED = {
     ELR_VERSION: ServedFeature(lowest=0, highest=1, at_format=((26, 1),)),
     # 1: the consumer protocol (KIP-848).
     GROUP_VERSION: ServedFeature(lowest=0, highest=1, at_format=((22, 1),)),
-    # 1: share groups (KIP-932); 2: their dead-letter queues (KIP-1191), which are not served.
+    # 1: share groups (KIP-932); 2: their dead-letter queues (KIP-1191).
     SHARE_VERSION: ServedFeature(lowest=0, highest=2, at_format=((31, 2), (28, 1))),
     # 1: streams groups (KIP-1071).
     STREAMS_VERSION: ServedFeature(lowest=0, highest=1, at_format=((29, 1),)),

@@ -1,9 +1,9 @@
 """Checks that odradek can serve the metadata of a directory: only this node, only known features.
 
 A single node cannot replace replicas, voters or brokers on other nodes, and it cannot read records
-in tiered storage. Dead-letter queues of share groups are not served. Such a directory is refused
-before anything in it is written. Another broker that is registered, fenced or not, is a reason to
-refuse: Kafka would place replicas on it, and it may have data that this node lacks.
+in tiered storage. Such a directory is refused before anything in it is written. Another broker that
+is registered, fenced or not, is a reason to refuse: Kafka would place replicas on it, and it may
+have data that this node lacks.
 
 Metadata that is kept but not served (ACLs, SCRAM users, quotas) is no reason to refuse. What Kafka
 enforces depends on its configuration, and a configuration that asks for protection is refused by
@@ -12,16 +12,13 @@ itself (config/protection.py).
 
 from collections.abc import Iterator
 
-from odradek.config.group_config import DEAD_LETTER_QUEUE
 from odradek.storage.topic_names import REMOTE_LOG_METADATA_TOPIC
 
 from .cluster_metadata import ClusterMetadata
-from .configs import ConfigResourceType
-from .features import METADATA_VERSION, SERVED, SHARE_VERSION
+from .features import METADATA_VERSION, SERVED
 from .topics import Topic
 
 REMOTE_STORAGE = "remote.storage.enable"
-_FIRST_VERSION_WITH_QUEUES = 2  # share.version
 
 
 class UnsupportedMetadataError(Exception):
@@ -52,14 +49,6 @@ def _obstacles(metadata: ClusterMetadata, node_id: int) -> Iterator[str]:
         yield from _obstacles_of(topic, node_id)
         if metadata.configs.of_topic(topic.name).get(REMOTE_STORAGE, "").lower() == "true":
             yield f"topic {topic.name} has {REMOTE_STORAGE}=true: tiered storage is not served"
-    for group_id in metadata.configs.names(ConfigResourceType.GROUP):
-        queue = metadata.configs.of(ConfigResourceType.GROUP, group_id).get(DEAD_LETTER_QUEUE)
-        if queue and metadata.features.level(SHARE_VERSION) >= _FIRST_VERSION_WITH_QUEUES:
-            yield (
-                f"share group {group_id} has {DEAD_LETTER_QUEUE}={queue}: dead-letter queues are "
-                "not served, and records that it rejects would be missing there; remove the setting"
-                " with Apache Kafka (kafka-configs.sh --group)"
-            )
     if REMOTE_LOG_METADATA_TOPIC in metadata.topics:
         yield f"topic {REMOTE_LOG_METADATA_TOPIC} exists: tiered storage is not served"
 

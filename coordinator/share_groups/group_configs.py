@@ -3,7 +3,7 @@
 Kafka: GroupConfig, ShareGroupConfig, ShareGroupConfigProvider.
 """
 
-from odradek.config.group_config import GROUP_KEYS
+from odradek.config.group_config import COPY_RECORD, DEAD_LETTER_QUEUE, GROUP_KEYS
 from odradek.config.key import Value
 from odradek.coordinator.any_group.group_settings import ShareGroupSettings
 from odradek.coordinator.modern_groups.group_configs import GroupConfigs
@@ -39,6 +39,14 @@ class ShareGroupConfigs(GroupConfigs[ShareGroupSettings]):
     def offset_reset(self, group_id: str) -> str:
         """Where a partition without a start offset begins: earliest, latest, by_duration:…"""
         return str(self._value(group_id, "share.auto.offset.reset"))
+
+    def dead_letter_queue(self, group_id: str) -> str:
+        """The topic of the group's dead-letter queue (KIP-1191); empty if it has none."""
+        return str(self._value(group_id, DEAD_LETTER_QUEUE))
+
+    def copies_dead_letters(self, group_id: str) -> bool:
+        """Whether the queue gets the keys and values of the records."""
+        return bool(self._value(group_id, COPY_RECORD))
 
     def _value(self, group_id: str, name: str) -> Value:
         text = self.overrides_of(group_id).get(name)

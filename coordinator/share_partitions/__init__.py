@@ -11,6 +11,7 @@ Reading order:
     batches            the batches in flight, by offset
     share_partition    acquire, next offset to fetch, start offset
     acquisition        one acquisition: which of the fetched records a member gets
+    dead_letters       records that are given up, for the group's dead-letter queue
     changes            acknowledge, release, expiry of locks: decide, write, apply
     aborted            leaves records of aborted transactions out
 

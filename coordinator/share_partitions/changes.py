@@ -1,5 +1,7 @@
 """How records leave a member: it acknowledges them, its session ends, or a lock ends.
 
+Of those that go to a dead-letter queue, also how they leave that state (`archive`).
+
     changes = acknowledge(partition, ...)     # checks everything, changes nothing
     store(changes.batches, changes.complete_count)
     changes.apply()                           # and the start offset moves
@@ -19,7 +21,8 @@ from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .in_flight import NO_MEMBER, Batch, InFlight, RecordState, released_state
+from .dead_letters import Cause, DeadLetters
+from .in_flight import NO_MEMBER, Batch, DeliveryRules, InFlight, RecordState
 from .share_partition import SharePartition
 
 
@@ -35,11 +38,10 @@ class AcknowledgeType(IntEnum):
     """The member keeps the record, and its lock begins again."""
 
 
+# Of the types that lead to the same state whatever the rules of the group are.
 STATE_OF = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
-    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
-    AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
 
 
@@ -66,7 +68,7 @@ class AcknowledgeCall(NamedTuple):
     """Who acknowledges, and what applies. `renewed_until_ms`: None: locks cannot be renewed."""
 
     member_id: str
-    max_delivery_count: int
+    rules: DeliveryRules
     renewed_until_ms: int | None
 
 
@@ -79,6 +81,8 @@ class Changes:
 
     def __init__(self, partition: SharePartition) -> None:
         self.batches: list[DeliveryBatch] = []
+        self.dead_letters: list[DeadLetters] = []
+        """What the queue of the group gets when the changes are applied."""
         self.complete_count = partition.complete_count
         """How many records are done from the start offset on, after the changes."""
         self._partition = partition
@@ -88,17 +92,35 @@ class Changes:
         self._changed: dict[int, Batch] = {}
         self._renewed: list[tuple[InFlight, int]] = []
 
-    def settle(self, batch: Batch, first: int, last: int, state: RecordState) -> None:
+    def settle(
+        self,
+        batch: Batch,
+        first: int,
+        last: int,
+        state: RecordState,
+        cause: Cause = Cause.DELIVERED_TOO_OFTEN,
+    ) -> None:
         """Settle records of a batch that are acquired, and share a state, as this state."""
-        self.settle_run(batch, first, last, batch.take(first, last), state)
+        self.settle_run(batch, first, last, batch.take(first, last), state, cause)
 
     def settle_run(
-        self, batch: Batch, first: int, last: int, in_flight: InFlight, state: RecordState
+        self,
+        batch: Batch,
+        first: int,
+        last: int,
+        in_flight: InFlight,
+        state: RecordState,
+        cause: Cause = Cause.DELIVERED_TOO_OFTEN,
     ) -> None:
-        """Settle a run of a batch, which is acquired, as this state."""
+        """Settle a run of a batch, which is acquired, as this state.
+
+        `cause`: why it is given up, if it is.
+        """
         self._changed[batch.first_offset] = batch
         self._settled[id(in_flight)] = in_flight, state
         self.batches.append(DeliveryBatch(first, last, in_flight.delivery_count, state))
+        if state is RecordState.ARCHIVING:
+            self.dead_letters.append(DeadLetters(first, last, in_flight.delivery_count, cause))
         if state.is_terminal:
             self.complete_count += max(last - max(first, self._partition.start_offset) + 1, 0)
 
@@ -224,10 +246,12 @@ def _decide(
             raise _invalid_state("the group does not allow that locks are renewed")
         changes.renew(batch, first, last, call.renewed_until_ms)
         return
-    state = STATE_OF[kind]
-    if state is RecordState.AVAILABLE:
-        state = released_state(delivery_count, call.max_delivery_count)
-    changes.settle(batch, first, last, state)
+    if kind is AcknowledgeType.REJECT:
+        changes.settle(batch, first, last, call.rules.rejected_state, Cause.REJECTED)
+    elif kind is AcknowledgeType.RELEASE:
+        changes.settle(batch, first, last, call.rules.released_state(delivery_count))
+    else:
+        changes.settle(batch, first, last, STATE_OF[kind])
 
 
 def _check_owner(changes: Changes, in_flight: InFlight, member_id: str, offset: int) -> None:
@@ -244,20 +268,20 @@ def _invalid_state(message: str) -> ApiError:
 # -- release ---------------------------------------------------------------------------------------
 
 
-def release(partition: SharePartition, member_id: str, max_delivery_count: int) -> Changes:
+def release(partition: SharePartition, member_id: str, rules: DeliveryRules) -> Changes:
     """Release all records of a member, because its session has ended."""
     return _released(
         partition,
-        max_delivery_count,
+        rules,
         lambda in_flight: in_flight.member_id in (member_id, NO_MEMBER),
     )
 
 
-def expire(partition: SharePartition, now_ms: int, max_delivery_count: int) -> Changes:
+def expire(partition: SharePartition, now_ms: int, rules: DeliveryRules) -> Changes:
     """Release the records whose locks have ended at `now_ms` (timer time)."""
     return _released(
         partition,
-        max_delivery_count,
+        rules,
         lambda in_flight: (
             in_flight.locked_until_ms is not None and in_flight.locked_until_ms <= now_ms
         ),
@@ -278,7 +302,7 @@ def next_lock_end_ms(partition: SharePartition) -> int | None:
 
 
 def _released(
-    partition: SharePartition, max_delivery_count: int, is_wanted: Callable[[InFlight], bool]
+    partition: SharePartition, rules: DeliveryRules, is_wanted: Callable[[InFlight], bool]
 ) -> Changes:
     """Release the acquired records that are wanted. Those before the start offset are archived."""
     changes = Changes(partition)
@@ -287,7 +311,28 @@ def _released(
         batch.divide_at(start)
         for first, last, state in list(batch.states()):
             if state.state is RecordState.ACQUIRED and is_wanted(state):
-                new = released_state(state.delivery_count, max_delivery_count)
+                new = rules.released_state(state.delivery_count)
                 new = RecordState.ARCHIVED if last < start else new
                 changes.settle_run(batch, first, last, state, new)
+    return changes
+
+
+# -- archive ---------------------------------------------------------------------------------------
+
+
+def archive(
+    partition: SharePartition, letters: Iterable[DeadLetters], step: Step = no_step
+) -> Changes:
+    """Archive records that the dead-letter queue has got, or cannot get.
+
+    It may have changed in a step, see `Changes.is_current`.
+    """
+    changes = Changes(partition)
+    for each in stepping(letters, step):
+        floor = partition.batches.floor(each.first_offset)
+        first_offset = each.first_offset if floor is None else floor.first_offset
+        for batch in partition.batches.between(first_offset, each.last_offset):
+            for first, last, state in batch.states_in(each.first_offset, each.last_offset):
+                if state.state is RecordState.ARCHIVING:
+                    changes.settle(batch, first, last, RecordState.ARCHIVED)
     return changes

@@ -3,7 +3,11 @@
     AVAILABLE      can be acquired            -> ACQUIRED
     ACQUIRED       locked for one member      -> ACKNOWLEDGED, AVAILABLE (released, or the lock
                                                  ended), ARCHIVED (rejected, or delivered too often)
+                                                 or ARCHIVING
     ACKNOWLEDGED   done                       -> nothing
+    ARCHIVING      as ARCHIVED, and being     -> ARCHIVED
+                   written to the dead-letter
+                   queue of the group
     ARCHIVED       done, not processed        -> nothing
 
 A log that loses its first records archives those that are available, whatever comes later.
@@ -21,16 +25,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, islice
+from typing import NamedTuple
 
 NO_MEMBER = ""
 
 
 class RecordState(IntEnum):
-    """On disk and on the wire: never renumber. Kafka reserves 3."""
+    """On disk and on the wire: never renumber."""
 
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
     ARCHIVED = 4
 
     @property
@@ -78,6 +84,8 @@ class InFlight:
         # No table: the hash of an enum is a call, and thousands of records change in one turn.
         if state is RecordState.ACQUIRED:
             is_legal = self.state is RecordState.AVAILABLE
+        elif self.state is RecordState.ARCHIVING:
+            is_legal = state is RecordState.ARCHIVED
         else:
             is_legal = self.state is RecordState.ACQUIRED
         assert is_legal, f"{self.state.name} cannot become {state.name}"
@@ -93,9 +101,24 @@ class InFlight:
         )
 
 
-def released_state(delivery_count: int, max_delivery_count: int) -> RecordState:
-    """The state of a released record: it is archived if it was delivered too often."""
-    return RecordState.ARCHIVED if delivery_count >= max_delivery_count else RecordState.AVAILABLE
+class DeliveryRules(NamedTuple):
+    """What becomes of records that are not processed.
+
+    `has_queue`: whether the group has a dead-letter queue.
+    """
+
+    max_delivery_count: int
+    has_queue: bool = False
+
+    @property
+    def rejected_state(self) -> RecordState:
+        """The state of a record that will not be delivered again."""
+        return RecordState.ARCHIVING if self.has_queue else RecordState.ARCHIVED
+
+    def released_state(self, delivery_count: int) -> RecordState:
+        """The state of a released record, which may have been delivered too often."""
+        was_often = delivery_count >= self.max_delivery_count
+        return self.rejected_state if was_often else RecordState.AVAILABLE
 
 
 class Batch:

@@ -50,7 +50,6 @@ def test_defaults_are_those_of_the_brokers_keys() -> None:
         ("streams.rack.aware.assignment.tags", "zone, rack , zone", "duplicate tag keys"),
         ("streams.assignor.name", "mine", r"Registered assignors are: \[sticky\]"),
         ("errors.deadletterqueue.topic.name", "__dlq", "must not start with '__'"),
-        ("errors.deadletterqueue.topic.name", "dlq.orders", "the queues are not served"),
         ("share.auto.offset.reset", "by_duration:", "by_duration"),
         ("share.auto.offset.reset", "by_duration:-PT1H", "by_duration"),
         ("share.auto.offset.reset", "by_duration:PT", "by_duration"),
@@ -70,6 +69,7 @@ def test_what_streams_groups_of_44_may_have() -> None:
         "streams.assignor.name": "sticky",
         "streams.assignor.offload.enable": "false",
         "errors.deadletterqueue.topic.name": "",
+        "errors.deadletterqueue.copy.record.enable": "true",
     }
     check_group(BROKER, settings)
     entries = {entry.name: entry.value for entry in describe_group(BROKER, settings)}

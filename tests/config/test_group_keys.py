@@ -105,6 +105,7 @@ def test_bounds_may_be_moved_together(kind: str) -> None:
         ({"consumer_regex_refresh_interval_ms": "9999"}, "from 10000"),
         ({"consumer_max_size": "0"}, "from 1"),
         ({"share_assignors": "simple,simpler"}, "must be simple: other Java classes"),
+        ({"share_dlq_manager_class_name": "com.example.Mine"}, "other classes cannot be loaded"),
         ({"share_delivery_count_limit": "10", "share_max_delivery_count_limit": "9"}, "most"),
         (
             {

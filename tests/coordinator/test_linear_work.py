@@ -35,6 +35,7 @@ from odradek.coordinator.share_partitions.changes import (
     AcknowledgeType,
     acknowledge,
 )
+from odradek.coordinator.share_partitions.in_flight import DeliveryRules
 from odradek.coordinator.share_partitions.share_partition import Limits, SharePartition
 from odradek.coordinator.share_state.state import ShareState
 from odradek.coordinator.streams_groups.configuration import configure
@@ -207,7 +208,7 @@ def acquired_batch(size: int) -> tuple[SharePartition, list[FetchedBatch], list[
 def acknowledged_one_by_one(size: int) -> Work:
     partition, _, _ = acquired_batch(size)
     wanted = [Acknowledgement(at, at, [AcknowledgeType.ACCEPT]) for at in range(2 * size)]
-    return lambda: acknowledge(partition, AcknowledgeCall("m", 5, None), wanted)
+    return lambda: acknowledge(partition, AcknowledgeCall("m", DeliveryRules(5), None), wanted)
 
 
 def aborted_records(size: int) -> Work:

@@ -19,8 +19,9 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 /**
  * Members of a share group that accept, release and reject records until all are done: "bootstrap topic group members
  * records seed". For each record it writes "settled partition offset" when the broker has confirmed that it is done,
- * and "again partition offset" if it comes after that. At the end it writes "unknown partition offset" for those that
- * come no more, but of which the broker has confirmed no acknowledgement. The last line is "end".
+ * "rejected partition offset" before that if it was rejected, and "again partition offset" if it comes after that. At
+ * the end it writes "unknown partition offset" for those that come no more, but of which the broker has confirmed no
+ * acknowledgement. The last line is "end".
  */
 public class ShareWorkers {
     private static final int MOST_RELEASES = 3;
@@ -84,6 +85,7 @@ public class ShareWorkers {
 
     private static void step(KafkaShareConsumer<String, String> consumer, Random chance) {
         Map<Integer, List<String>> settling = new HashMap<>();
+        Set<String> rejected = new HashSet<>();
         for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
             lastRecord = System.nanoTime();
             String name = record.partition() + " " + record.offset();
@@ -92,6 +94,9 @@ public class ShareWorkers {
             }
             AcknowledgeType type = drawn(record, chance);
             consumer.acknowledge(record, type);
+            if (type == AcknowledgeType.REJECT) {
+                rejected.add(name);
+            }
             if (type != AcknowledgeType.RELEASE) {
                 settling.computeIfAbsent(record.partition(), each -> new ArrayList<>()).add(name);
             }
@@ -100,7 +105,12 @@ public class ShareWorkers {
             Map<TopicIdPartition, Optional<KafkaException>> answers = consumer.commitSync();
             answers.forEach((partition, error) -> {
                 if (error.isEmpty()) {
-                    settling.getOrDefault(partition.partition(), List.of()).forEach(ShareWorkers::settle);
+                    for (String name : settling.getOrDefault(partition.partition(), List.of())) {
+                        if (rejected.contains(name)) {
+                            say("rejected " + name);
+                        }
+                        settle(name);
+                    }
                     settling.remove(partition.partition());
                 }
             });

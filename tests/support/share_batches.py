@@ -38,4 +38,4 @@ class KafkaCombiner:
 def _random_batch(chance: random.Random) -> DeliveryBatch:
     first = chance.randrange(14)
     last = first + chance.randrange(7)
-    return DeliveryBatch(first, last, chance.randint(1, 3), chance.choice([0, 2, 4]))
+    return DeliveryBatch(first, last, chance.randint(1, 3), chance.choice([0, 2, 3, 4]))

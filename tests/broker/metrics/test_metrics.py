@@ -38,8 +38,9 @@ from tests.support.promql import (
 )
 from tests.support.promql_engine import evaluate, why_no_engine
 from tests.support.quotas import alter_quota
-from tests.support.stored_batches import FETCH_VERSION, fetch_request
+from tests.support.stored_batches import FETCH_VERSION, fetch, fetch_request
 from tests.support.topics import create_topic, delete_topic
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own listener")
@@ -118,12 +119,19 @@ def consume(broker: BrokerProcess, topic: str) -> None:
 
 
 def share(broker: BrokerProcess, topic: str) -> None:
-    """A member of a share group reads partition 0, and rejects the last of its records."""
+    """A member of a share group reads partition 0, and rejects the last of its records.
+
+    That one is in the group's dead-letter queue.
+    """
+    queue = "dlq.orders"
+    create_topic(broker.bootstrap, queue, 1, {"errors.deadletterqueue.group.enable": "true"})
     with WireClient(broker.port) as client:
-        topic_id = prepare_group(client, "cooks", topic)
+        name = {"errors.deadletterqueue.topic.name": queue}
+        topic_id = prepare_group(client, "cooks", topic, **name)
         reader = joined(client, "cooks", "cook", topic, topic_id, partitions=2)
         reader.fetch(0)
         reader.acknowledge((0, RECORDS - 4, [ACCEPT]), (RECORDS - 1, RECORDS - 1, [REJECT]))
+        wait_until(lambda: fetch(client, queue, 0, 0))
 
 
 def run_transaction(broker: BrokerProcess, topic: str) -> None:
@@ -209,6 +217,14 @@ def test_the_lag_of_a_share_group_is_what_it_has_not_done_with(observed: BrokerP
     assert series.value("odradek_share_group_lag", **where) == 2
     counts = "kafka_server_group_coordinator_metrics_share_group_count"
     assert series.value(counts, state="stable") == 1
+
+
+def test_what_is_written_to_a_dead_letter_queue_is_counted(observed: BrokerProcess) -> None:
+    series = scrape(http_port(observed))
+    name = "kafka_server_sharegroupmetrics_deadletterqueue"
+    assert series.value(f"{name}recordcount_total", group="cooks") == 1
+    assert series.value(f"{name}totalproducerequests_total", group="cooks") == 1
+    assert series.value(f"{name}failedproducerequests_total", group="cooks") == 0
 
 
 def test_the_transaction_and_the_syncs_are_counted(observed: BrokerProcess) -> None:

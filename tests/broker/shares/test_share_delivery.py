@@ -20,42 +20,12 @@ from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
-from tests.conformance.share_reader import (
-    ACCEPT,
-    RELEASE,
-    ShareReader,
-    joined,
-    prepare_group,
-)
+from tests.conformance.share_reader import ACCEPT, RELEASE
+from tests.support.share_queue import Queue, acknowledged, acquired
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 LOCK = timedelta(seconds=30)
-
-
-class Queue:
-    """A topic that a share group reads."""
-
-    def __init__(self, broker: Broker, **settings: str) -> None:
-        self.broker = broker
-        self.clients: list[WireClient] = []
-        broker.create_topic("orders")
-        with WireClient(self.port) as client:
-            self.topic_id = prepare_group(client, "cooks", "orders", **settings)
-
-    @property
-    def port(self) -> int:
-        return int(self.broker.bootstrap_servers.rpartition(":")[2])
-
-    def member(self, name: str) -> ShareReader:
-        """A member with a connection of its own."""
-        client = WireClient(self.port)
-        self.clients.append(client)
-        return joined(client, "cooks", name, "orders", self.topic_id)
-
-    def close(self) -> None:
-        for client in self.clients:
-            client.close()
 
 
 @pytest.fixture(scope="module")
@@ -76,22 +46,6 @@ def open_queue(shared: Broker) -> Iterator[Callable[..., Queue]]:
     for queue in queues:
         queue.close()
     shared.reset()
-
-
-def acquired(answer: Any) -> list[tuple[int, int, int]]:
-    """First and last offset and delivery count of what a ShareFetch has brought."""
-    assert not answer.error_code
-    return [
-        (one.first_offset, one.last_offset, one.delivery_count)
-        for topic in answer.responses
-        for partition in topic.partitions
-        for one in partition.acquired_records
-    ]
-
-
-def acknowledged(answer: Any) -> list[int]:
-    assert not answer.error_code
-    return [one.error_code for topic in answer.responses for one in topic.partitions]
 
 
 def test_a_record_whose_lock_has_ended_goes_to_another_member(

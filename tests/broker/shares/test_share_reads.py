@@ -97,7 +97,7 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     rig = ShareRig(tmp_path)
     for log in rig.logs:
         put(log, b"tea")
-    unknown = DeliveryBatch(0, 0, 1, 3)
+    unknown = DeliveryBatch(0, 0, 1, 5)
     rig.states.write(unknown, key=rig.key(1), start=0)
     answers = rig.fetch("m", 0, 1)
     assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -106,16 +106,6 @@ def tiered_topic(data: Path) -> None:
     append(data, record)
 
 
-def dead_letter_queue(data: Path) -> None:
-    record = ConfigRecord(
-        resource_type=32,
-        resource_name="g",
-        name="errors.deadletterqueue.topic.name",
-        value="dlq.t",
-    )
-    append(data, FeatureLevelRecord(name="share.version", feature_level=2), record)
-
-
 def tiered_metadata(data: Path) -> None:
     append(data, TopicRecord(name="__remote_log_metadata", topic_id=NEW_TOPIC))
 
@@ -156,7 +146,6 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another broker": (other_broker, r"broker 4 is registered besides this node \(3\)"),
     "a replica elsewhere": (other_replica, r"spread-0 has replicas on \[3, 4\]"),
     "a newer metadata.version": (newer_metadata, r"version 34 is not served: .* knows 7 to 33\."),
-    "a dead-letter queue": (dead_letter_queue, r"share group g has errors.*name=dlq\.t: .* remove"),
     "a tiered topic": (tiered_topic, r"topic orders has remote\.storage\.enable=true"),
     "tiered metadata": (tiered_metadata, "__remote_log_metadata exists: tiered storage"),
     "other voters": (other_voters, r"the quorum's voters are \[3, 4, 5\], not \[3\]"),

@@ -17,6 +17,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.protocol.messages.share_acknowledge import (
@@ -33,6 +34,7 @@ from tests.support.hostile_batches import NONE, records
 from tests.support.requests import build
 from tests.support.topics import create_topic
 from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
+from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
@@ -42,7 +44,14 @@ GROUP_CONFIG = 32
 LOCKS = 2_000  # the default of group.share.partition.max.record.locks
 ATTEMPTS = 4  # a turn that was long is measured again
 ACCEPT, RELEASE, RENEW = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.RENEW
-SETTINGS = {"share.auto.offset.reset": "earliest", "share.renew.acknowledge.enable": "true"}
+REJECT = AcknowledgeType.REJECT
+QUEUE = "dlq.t"
+SETTINGS = {
+    "share.auto.offset.reset": "earliest",
+    "share.renew.acknowledge.enable": "true",
+    "errors.deadletterqueue.topic.name": QUEUE,
+    "errors.deadletterqueue.copy.record.enable": "true",
+}
 
 Acknowledged = Sequence[tuple[int, int, Sequence[int]]]
 
@@ -120,6 +129,7 @@ class Member:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredBroker]:
     with measured_broker(Path(tmp_path_factory.mktemp("shares"))) as started:
         create_topic(started.bootstrap, TOPIC)
+        create_topic(started.bootstrap, QUEUE, 1, {"errors.deadletterqueue.group.enable": "true"})
         yield started
 
 
@@ -181,3 +191,36 @@ def test_acknowledgements_keep_nobody_waiting(broker: MeasuredBroker, member: Me
     broker.turns()
     assert member.fetch()
     assert broker.turns().longest_ms <= 2 * TURN_MS
+
+
+def test_records_for_a_dead_letter_queue_keep_nobody_waiting(
+    broker: MeasuredBroker, member: Member
+) -> None:
+    """Each acquisition is rejected as a whole, or every other record of it."""
+
+    def reject(kinds: Sequence[int]) -> None:
+        acquired = member.fetch()
+        while not acquired:
+            acquired = member.fetch()
+        before, rejected = queued(broker), 0
+        acknowledged = []
+        for first, last in acquired:
+            count = last - first + 1
+            types = (list(kinds) * count)[:count]
+            rejected += types.count(REJECT)
+            acknowledged.append((first, last, [REJECT] if set(types) == {REJECT} else types))
+        assert member.acknowledge(acknowledged) == 0
+        wait_until(lambda: queued(broker) == before + rejected)
+
+    assert longest_turn_ms(broker, lambda: reject([REJECT])) <= TURN_MS
+    assert longest_turn_ms(broker, lambda: reject([REJECT, ACCEPT])) <= TURN_MS
+
+
+def queued(broker: MeasuredBroker) -> int:
+    """The number of records in the queue."""
+    wanted = {"name": QUEUE, "partitions": [{"partition_index": 0, "timestamp": -1}]}
+    request = build(ListOffsetsRequest, 5, replica_id=-1, isolation_level=0, topics=[wanted])
+    with WireClient(broker.port) as client:
+        answer = client.ask(request, ListOffsetsResponse, 5)
+    offset: int = answer.topics[0].partitions[0].offset
+    return offset

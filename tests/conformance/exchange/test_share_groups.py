@@ -1,4 +1,7 @@
-"""A share group in one directory: each broker goes on where the other has stopped."""
+"""A share group in one directory: each broker goes on where the other has stopped.
+
+What one has not written to the dead-letter queue, the other writes.
+"""
 
 from contextlib import closing
 from pathlib import Path
@@ -6,14 +9,18 @@ from typing import Any
 
 import pytest
 
+from odradek.protocol.record import read_records
 from tests.conformance.conversation import Conversation, advertised_versions, patiently
 from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.conformance.requests import batch_of, produce
 from tests.conformance.share_reader import ACCEPT, REJECT, RELEASE, ShareReader
 from tests.conformance.stored_states import await_share_coordinator
+from tests.conformance.transcript import each_batch
 from tests.support.broker_process import BrokerProcess
 from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import why_no_java
+from tests.support.stored_batches import fetch
+from tests.support.wire import WireClient
 
 pytestmark = [
     pytest.mark.java,
@@ -28,6 +35,7 @@ SETTINGS = {
     "share.assignment.interval.ms": "0",
     "share.auto.offset.reset": "earliest",
     "share.delivery.count.limit": "10",
+    "errors.deadletterqueue.topic.name": "dlq.orders",
 }
 TURNS = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", CLEAN)]
 
@@ -38,6 +46,7 @@ def test_each_delivers_what_the_other_has_left(
 ) -> None:
     shared = SharedDirectory(tmp_path)
     expected = dict.fromkeys(range(12), 1)  # delivery counts by offset
+    given_up = set()
     for number, (name, killed) in enumerate(turns):
         with shared.served_by(name, killed=killed) as broker, conversation(broker) as talk:
             reader = member(talk, is_first=number == 0)
@@ -50,6 +59,21 @@ def test_each_delivers_what_the_other_has_left(
             )
             assert [one.error_code for one in answer.responses[0].partitions] == [0]
             expected = {offset: expected[offset] + 1 for offset in others}
+            given_up.add(rejected)
+            if number == len(turns) - 1:
+                patiently(lambda: given_up <= queued(broker) or None)
+                assert queued(broker) == given_up
+
+
+def queued(broker: BrokerProcess) -> set[int]:
+    """The offsets of the records that are in the dead-letter queue, perhaps twice."""
+    with WireClient(broker.port) as client:
+        data = fetch(client, "dlq.orders", 0, 0)
+    return {
+        int(dict(record.headers)["__dlq.errors.offset"] or b"")
+        for batch in each_batch(data)
+        for record in read_records(batch)
+    }
 
 
 def conversation(broker: BrokerProcess) -> closing[Conversation]:
@@ -60,6 +84,7 @@ def member(talk: Conversation, *, is_first: bool) -> ShareReader:
     """Join the group; the first time, create what it reads."""
     if is_first:
         topic_id = talk.create_topic("orders").topic_id
+        talk.create_topic("dlq.orders", errors_deadletterqueue_group_enable="true")
         for _ in range(3):
             produce(talk, "orders", batch_of("1", "2", "3", "4"))
     else:

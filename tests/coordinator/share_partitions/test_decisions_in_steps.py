@@ -14,6 +14,7 @@ from odradek.coordinator.share_partitions.changes import (
     acknowledge,
     release,
 )
+from odradek.coordinator.share_partitions.in_flight import DeliveryRules
 from odradek.coordinator.share_partitions.share_partition import Limits, SharePartition
 from odradek.coordinator.share_state.state import ShareState
 from odradek.protocol.errors import ApiError
@@ -47,7 +48,7 @@ def decide(
     member: str = "m",
     step: Callable[[], object] = lambda: None,
 ) -> Changes:
-    call = AcknowledgeCall(member, LIMITS.max_delivery_count, RENEWED_MS)
+    call = AcknowledgeCall(member, DeliveryRules(LIMITS.max_delivery_count), RENEWED_MS)
     return acknowledge(partition, call, [Acknowledgement(*one) for one in wanted], step)
 
 
@@ -56,7 +57,7 @@ def other_member_fetches(partition: SharePartition) -> object:
 
 
 def session_ends(partition: SharePartition) -> object:
-    return release(partition, "m", LIMITS.max_delivery_count).apply()
+    return release(partition, "m", DeliveryRules(LIMITS.max_delivery_count)).apply()
 
 
 def same_is_accepted(partition: SharePartition) -> object:

@@ -14,7 +14,7 @@ from odradek.coordinator.share_partitions.changes import (
     acknowledge,
     expire,
 )
-from odradek.coordinator.share_partitions.in_flight import RecordState
+from odradek.coordinator.share_partitions.in_flight import DeliveryRules, RecordState
 from odradek.coordinator.share_partitions.share_partition import Limits, SharePartition
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.coordinator.share_state.state import ShareState
@@ -40,7 +40,7 @@ def accept(partition: SharePartition, *ranges: tuple[int, int]) -> None:
 
 
 def settle(partition: SharePartition, *wanted: tuple[int, int, Sequence[int]]) -> None:
-    call = AcknowledgeCall("m", LIMITS.max_delivery_count, None)
+    call = AcknowledgeCall("m", DeliveryRules(LIMITS.max_delivery_count), None)
     acknowledge(partition, call, [Acknowledgement(*one) for one in wanted]).apply()
 
 
@@ -63,7 +63,7 @@ def test_a_part_that_is_released_is_acquired_again() -> None:
     partition = SharePartition(ShareState(), 0)
     assert fetch(partition) == [(0, LARGEST - 1)]
     accept(partition, (0, 9), (20, 29))
-    expire(partition, LOCK_END_MS, LIMITS.max_delivery_count).apply()
+    expire(partition, LOCK_END_MS, DeliveryRules(LIMITS.max_delivery_count)).apply()
     assert fetch(partition) == [(10, 19), (30, LARGEST - 1)]
 
 

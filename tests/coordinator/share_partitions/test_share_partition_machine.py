@@ -17,11 +17,18 @@ from odradek.coordinator.share_partitions.changes import (
     AcknowledgeType,
     Changes,
     acknowledge,
+    archive,
     expire,
     next_lock_end_ms,
     release,
 )
-from odradek.coordinator.share_partitions.in_flight import NO_MEMBER, InFlight, RecordState
+from odradek.coordinator.share_partitions.dead_letters import DeadLetters, unfinished
+from odradek.coordinator.share_partitions.in_flight import (
+    NO_MEMBER,
+    DeliveryRules,
+    InFlight,
+    RecordState,
+)
 from odradek.coordinator.share_partitions.share_partition import Limits, SharePartition
 from odradek.coordinator.share_state.state import StateWrite
 from odradek.protocol.errors import ApiError
@@ -56,8 +63,19 @@ class ShareMachine(RuleBasedStateMachine):
         self.log_start = 0
         self.log_end = 0
         self.now_ms = 0
+        self.has_queue = False
         self.records: dict[int, Known] = {}
         self.stored: dict[int, Known] = {}
+        self.letters: list[DeadLetters] = []  # that are not in the queue yet
+
+    @property
+    def delivery_rules(self) -> DeliveryRules:
+        return DeliveryRules(LIMITS.max_delivery_count, self.has_queue)
+
+    @rule()
+    def configure(self) -> None:
+        """The group gets a dead-letter queue, or loses it."""
+        self.has_queue = not self.has_queue
 
     # -- the log -----------------------------------------------------------------------------------
 
@@ -113,7 +131,7 @@ class ShareMachine(RuleBasedStateMachine):
         count = 1 if are_equal else last - first + 1
         types = data.draw(st.lists(TYPES, min_size=count, max_size=count))
         wanted = Acknowledgement(first, last, types)
-        call = AcknowledgeCall(member, LIMITS.max_delivery_count, None)
+        call = AcknowledgeCall(member, self.delivery_rules, None)
         changes = acknowledge(self.partition, call, [wanted])
         if not is_stored:
             return  # the write failed: nothing is applied
@@ -123,8 +141,10 @@ class ShareMachine(RuleBasedStateMachine):
 
     def settled(self, offset: int, kind: AcknowledgeType) -> None:
         known = self.records[offset]
-        state = RecordState.ARCHIVED
-        if kind is AcknowledgeType.ACCEPT:
+        state = self.delivery_rules.rejected_state
+        if kind is AcknowledgeType.GAP:
+            state = RecordState.ARCHIVED
+        elif kind is AcknowledgeType.ACCEPT:
             state = RecordState.ACKNOWLEDGED
         elif kind is AcknowledgeType.RELEASE and known.count < LIMITS.max_delivery_count:
             state = RecordState.AVAILABLE
@@ -136,7 +156,7 @@ class ShareMachine(RuleBasedStateMachine):
         offset = data.draw(st.sampled_from(self.acquired()))
         known = self.records[offset]
         until_ms = self.now_ms + LOCK_MS
-        call = AcknowledgeCall(known.member, LIMITS.max_delivery_count, until_ms)
+        call = AcknowledgeCall(known.member, self.delivery_rules, until_ms)
         wanted = Acknowledgement(offset, offset, [AcknowledgeType.RENEW])
         changes = acknowledge(self.partition, call, [wanted])
         assert not changes.batches
@@ -153,7 +173,7 @@ class ShareMachine(RuleBasedStateMachine):
         first = last = data.draw(st.sampled_from(others))
         while data.draw(st.booleans()) and first - 1 in in_flight:
             first -= 1
-        call = AcknowledgeCall(member, LIMITS.max_delivery_count, None)
+        call = AcknowledgeCall(member, self.delivery_rules, None)
         try:
             acknowledge(self.partition, call, [Acknowledgement(first, last, [1])])
         except ApiError:
@@ -163,7 +183,7 @@ class ShareMachine(RuleBasedStateMachine):
     @rule(member=MEMBERS)
     def leave(self, member: str) -> None:
         acquired = self.acquired()
-        self.write_and_apply(release(self.partition, member, LIMITS.max_delivery_count))
+        self.write_and_apply(release(self.partition, member, self.delivery_rules))
         for offset in acquired:
             if self.is_acquired(offset, member):
                 self.settled(offset, AcknowledgeType.RELEASE)
@@ -171,7 +191,7 @@ class ShareMachine(RuleBasedStateMachine):
     @rule(passed_ms=st.integers(1, LOCK_MS))
     def time_passes(self, passed_ms: int) -> None:
         self.now_ms += passed_ms
-        changes = expire(self.partition, self.now_ms, LIMITS.max_delivery_count)
+        changes = expire(self.partition, self.now_ms, self.delivery_rules)
         acquired = self.acquired()
         self.write_and_apply(changes)
         for offset in acquired:
@@ -179,6 +199,20 @@ class ShareMachine(RuleBasedStateMachine):
                 self.settled(offset, AcknowledgeType.RELEASE)
         next_ms = next_lock_end_ms(self.partition)
         assert next_ms is None or next_ms > self.now_ms
+
+    @precondition(lambda self: self.letters)
+    @rule(data=st.data())
+    def write_to_the_queue(self, data: st.DataObject) -> None:
+        """What is written, in any order, is archived."""
+        written = data.draw(st.lists(st.sampled_from(self.letters), min_size=1, unique=True))
+        self.letters = [each for each in self.letters if each not in written]
+        self.write_and_apply(archive(self.partition, written))
+        for each in written:
+            for offset in range(each.first_offset, each.last_offset + 1):
+                if offset in self.records:
+                    count = self.records[offset].count
+                    known = Known(RecordState.ARCHIVED, count)
+                    self.stored[offset] = self.records[offset] = known
 
     @rule()
     def restart(self) -> None:
@@ -194,6 +228,7 @@ class ShareMachine(RuleBasedStateMachine):
             else Known(RecordState.ARCHIVED)
             for each in range(self.log_start, self.log_end)
         }
+        self.letters = unfinished(self.partition, LIMITS.max_delivery_count)
 
     # -- what is always true -----------------------------------------------------------------------
 
@@ -209,6 +244,19 @@ class ShareMachine(RuleBasedStateMachine):
                     assert found.state.is_terminal
                 else:
                     assert found == known
+
+    @invariant()
+    def each_record_that_is_given_up_is_for_the_queue_once(self) -> None:
+        offsets = [
+            offset
+            for each in self.letters
+            for offset in range(each.first_offset, each.last_offset + 1)
+            if offset in self.records
+        ]
+        given_up = [
+            offset for offset, known in self.records.items() if known.state is RecordState.ARCHIVING
+        ]
+        assert sorted(offsets) == given_up
 
     @invariant()
     def the_start_offset_passes_no_record_that_is_not_done(self) -> None:
@@ -248,6 +296,7 @@ class ShareMachine(RuleBasedStateMachine):
             self.states.coordinator.write(KEY, write, self.states.now_ms)
         before = self.partition.start_offset
         changes.apply()
+        self.letters += changes.dead_letters
         assert self.partition.start_offset >= before
 
     def acquired(self) -> list[int]:
