@@ -33,7 +33,7 @@ from tests.conformance.exchange.kafka_only import kept
 from tests.conformance.exchange.seen import seen
 from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.java_tools import java_tools_of
-from tests.support.kafka_jars import BROKER_VERSION, NEWEST_BROKER_VERSION
+from tests.support.kafka_jars import BROKER_VERSION, PREVIOUS_BROKER_VERSION
 from tests.support.lengths import by_length
 from tests.support.metadata_images import kafkas_images
 from tests.support.waiting import wait_until
@@ -53,7 +53,7 @@ ORDER = [
     UserScramCredentialRecord,
 ]
 CLEAN, KILLED = False, True
-VERSIONS = [BROKER_VERSION, NEWEST_BROKER_VERSION]
+VERSIONS = [PREVIOUS_BROKER_VERSION, BROKER_VERSION]
 KAFKA_FIRST = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", CLEAN)]
 ODRADEK_FIRST = [("odradek", CLEAN), ("kafka", CLEAN), ("odradek", KILLED)]
 MORE = [

@@ -15,7 +15,6 @@ from tests.conformance.conversation import Conversation, advertised_versions
 from tests.conformance.transcript import Transcript, differences
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, against_apache_kafka
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.wire import WireClient
 
 pytestmark = [
@@ -31,7 +30,7 @@ NODE = 0
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     directory = tmp_path_factory.mktemp("kafka")
-    process = ApacheKafkaProcess(directory, version=NEWEST_BROKER_VERSION)
+    process = ApacheKafkaProcess(directory)
     try:
         yield process.start()
     finally:
