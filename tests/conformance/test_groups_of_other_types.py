@@ -40,7 +40,7 @@ from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartb
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import Conversation, Versions, advertised_versions
-from tests.conformance.exchange.kafka_only import share_group, streams_group
+from tests.conformance.exchange.first_turn import share_group, streams_group
 from tests.conformance.transcript import Transcript, differences
 from tests.conformance.wire_groups import commit
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
