@@ -21,7 +21,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from .member import M, MemberKey
 from .subscriptions import TopicSubscriptions
 
-# The epoch of a new group in Kafka 4.3. The first member raises it to 2.
+# The epoch of a new group in Kafka. The first member raises it to 2.
 FIRST_EPOCH = 1
 
 
