@@ -205,7 +205,7 @@ def test_kafka_configs_says_the_same(brokers: Brokers) -> None:
             told = []
             for command in commands:
                 words = ["--bootstrap-server", broker.bootstrap, *command.split()]
-                code, text = tools.run("kafka.admin.ConfigCommand", *words)
+                code, text = tools.run("ConfigCommand", *words)
                 told.append((code, lines_of(text.replace(broker.bootstrap, "BROKER"))))
                 if "--alter" in command:
                     time.sleep(0.2)  # Kafka's broker learns it a little later
