@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """All requests of Kafka 4.3. Kafka 4 removed the keys 4 to 7."""
+    """All requests of Kafka 4.4. Kafka 4 removed the keys 4 to 7."""
 
     PRODUCE = 0
     FETCH = 1

@@ -15,7 +15,7 @@ from odradek.protocol.messages.list_groups import (
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     sees_all = context.authorize_cluster(AclOperation.DESCRIBE, is_logged=False)
-    # Kafka 4.3 finds NotReady, a state of streams groups, only as not_ready.
+    # Kafka finds NotReady, a state of streams groups, only as not_ready.
     states = {
         state.lower().strip().replace("_", "") for state in context.sliced(request.states_filter)
     }

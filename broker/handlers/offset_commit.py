@@ -12,14 +12,13 @@ from functools import partial
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
-from odradek.broker.requests.readable_topics import readable_topic
+from odradek.broker.requests.offset_commits import commit_existing, topic_with_error
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
 
@@ -43,66 +42,18 @@ def handle(
 
 
 def respond(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    refused: list[OffsetCommitResponseTopic] = []
-    valid: list[OffsetCommitRequestTopic] = []
     has_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    for wanted in context.sliced(request.topics):
-        try:
-            topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
-        except ApiError as error:
-            refused.append(topic_with_error(context, wanted, error.code))
-            continue
-        part = partial(OffsetCommitRequestTopic, name=topic.name, topic_id=topic.id)
-        indexes, partitions = topic.partitions, wanted.partitions
-        missing = [
-            item for item in context.sliced(partitions) if item.partition_index not in indexes
-        ]
-        if missing:
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(topic_with_error(context, part(partitions=missing), unknown))
-        existing = [item for item in context.sliced(partitions) if item.partition_index in indexes]
-        if existing:
-            valid.append(part(partitions=existing))
-    committed = commit(context, request, valid)
-    return OffsetCommitResponse(
-        topics=merged(context, [*refused, *committed]) if refused else committed
+    committed = commit_existing(
+        context, request.topics, partial(commit, context, request), has_ids=has_ids
     )
+    return OffsetCommitResponse(topics=committed)
 
 
 def commit(
     context: RequestContext, request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    if not topics:
-        return []
     try:
         offsets = context.broker.coordinators.groups.offsets
         return offsets.commit(request, topics, context.api_version, context.step)
     except ApiError as error:
         return [topic_with_error(context, topic, error.code) for topic in context.sliced(topics)]
-
-
-def topic_with_error(
-    context: RequestContext, topic: OffsetCommitRequestTopic, error: ErrorCode
-) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponsePartition(
-                partition_index=partition.partition_index, error_code=error
-            )
-            for partition in context.sliced(topic.partitions)
-        ],
-    )
-
-
-def merged(
-    context: RequestContext, results: list[OffsetCommitResponseTopic]
-) -> list[OffsetCommitResponseTopic]:
-    """One entry per topic: the refused partitions, then the committed ones."""
-    by_topic: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
-    for topic in context.sliced(results):
-        known = by_topic.setdefault((topic.name, topic.topic_id), topic)
-        if known is not topic:
-            known.partitions.extend(topic.partitions)
-    return list(by_topic.values())

@@ -6,19 +6,19 @@ If the transaction's record must be synced first (`flush.messages`), the offsets
 v3 adds the member and generation (KIP-447) · v4 clients know TRANSACTION_ABORTABLE · v5 adds the
 group to the transaction (KIP-890) · v6 names topics by id (KIP-1319)."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from functools import partial
 
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.readable_topics import readable_topic
+from odradek.broker.requests.offset_commits import commit_existing, topic_with_error
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.verification import Support, UnsyncedTransactionError
-from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponseTopic,
 )
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -33,8 +33,6 @@ FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 FIRST_VERSION_WITH_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS_GROUPS = 5
 FIRST_VERSION_BY_ID = 6
-
-Codes = dict[int, ErrorCode]  # by partition
 
 
 def handle(
@@ -61,61 +59,33 @@ async def answer_later(
 
 def answer(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Commit the offsets. Raises UnsyncedTransactionError."""
+    topics = [as_committed(context, topic) for topic in context.sliced(request.topics)]
     try:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
     except ApiError as error:
-        return respond(
-            context,
-            request,
-            [all_refused(context, topic, error.code) for topic in context.sliced(request.topics)],
-        )
+        return respond(context, refused(context, topics, error))
     has_ids = context.api_version >= FIRST_VERSION_BY_ID
-    codes: list[Codes] = []
-    valid: dict[int, OffsetCommitRequestTopic] = {}  # by position in the request
-    for position, wanted in context.sliced(enumerate(request.topics)):
-        try:
-            topic = readable_topic(context, wanted.name, wanted.topic_id if has_ids else None)
-        except ApiError as error:
-            codes.append(all_refused(context, wanted, error.code))
-            continue
-        codes.append(all_refused(context, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        existing = existing_part(context, wanted, topic)
-        if existing.partitions:
-            valid[position] = existing
-    if valid:
-        committed = commit(context, request, [*valid.values()])
-        for position, of_topic in zip(valid, committed, strict=True):
-            codes[position] |= of_topic
-    return respond(context, request, codes)
+    committed = commit_existing(context, topics, partial(commit, context, request), has_ids=has_ids)
+    return respond(context, committed)
 
 
 def commit(
     context: RequestContext,
     request: TxnOffsetCommitRequest,
-    topics: Sequence[OffsetCommitRequestTopic],
-) -> list[Codes]:
+    topics: list[OffsetCommitRequestTopic],
+) -> list[OffsetCommitResponseTopic]:
     """Commit the offsets in topics that exist. Returns the results of each topic."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         verify(context, request)  # before the group is asked, whose errors come second
-        answers = context.broker.coordinators.groups.offsets.commit_in_transaction(
+        return context.broker.coordinators.groups.offsets.commit_in_transaction(
             request, topics, context.api_version, context.step, partial(verify, context, request)
         )
     except ApiError as error:
-        return [
-            all_refused(context, topic, known_code(context, error.code))
-            for topic in context.sliced(topics)
-        ]
-    return [
-        {
-            each.partition_index: ErrorCode(each.error_code)
-            for each in context.sliced(topic.partitions)
-        }
-        for topic in context.sliced(answers)
-    ]
+        return refused(context, topics, error)
 
 
 def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
@@ -144,13 +114,13 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
         raise obstacle
 
 
-def existing_part(
-    context: RequestContext, wanted: TxnOffsetCommitRequestTopic, topic: Topic
+def as_committed(
+    context: RequestContext, topic: TxnOffsetCommitRequestTopic
 ) -> OffsetCommitRequestTopic:
-    """The partitions that exist, as a commit without a transaction names them."""
+    """The topic as a commit without a transaction names it."""
     return OffsetCommitRequestTopic(
         name=topic.name,
-        topic_id=topic.id,
+        topic_id=topic.topic_id,
         partitions=[
             OffsetCommitRequestPartition(
                 partition_index=each.partition_index,
@@ -158,19 +128,16 @@ def existing_part(
                 committed_leader_epoch=each.committed_leader_epoch,
                 committed_metadata=each.committed_metadata,
             )
-            for each in context.sliced(wanted.partitions)
-            if each.partition_index in topic.partitions
+            for each in context.sliced(topic.partitions)
         ],
     )
 
 
-def all_refused(
-    context: RequestContext,
-    topic: TxnOffsetCommitRequestTopic | OffsetCommitRequestTopic,
-    code: ErrorCode,
-) -> Codes:
-    indexes = [each.partition_index for each in topic.partitions]
-    return dict.fromkeys(context.sliced(indexes), code)
+def refused(
+    context: RequestContext, topics: list[OffsetCommitRequestTopic], error: ApiError
+) -> list[OffsetCommitResponseTopic]:
+    code = known_code(context, error.code)
+    return [topic_with_error(context, topic, code) for topic in context.sliced(topics)]
 
 
 def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
@@ -182,7 +149,7 @@ def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
 
 
 def respond(
-    context: RequestContext, request: TxnOffsetCommitRequest, codes: list[Codes]
+    context: RequestContext, results: list[OffsetCommitResponseTopic]
 ) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
@@ -191,12 +158,11 @@ def respond(
                 topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=of_topic[each.partition_index],
+                        partition_index=each.partition_index, error_code=each.error_code
                     )
                     for each in context.sliced(topic.partitions)
                 ],
             )
-            for topic, of_topic in context.sliced(zip(request.topics, codes, strict=True))
+            for topic in context.sliced(results)
         ]
     )

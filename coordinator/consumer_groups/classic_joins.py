@@ -35,7 +35,7 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .heartbeat import GroupServices
 from .member import ConsumerMember
-from .membership import joining_member, requesting_member
+from .membership import joining_member
 from .rebalance import Target
 from .upgrade import classic_metadata
 
@@ -80,7 +80,7 @@ class ClassicJoins:
             return draft.outcome(JoinGroupResponse(member_id=member_id, error_code=required))
         instance_id = request.group_instance_id
         if request.member_id and instance_id is not None:
-            member = requesting_member(group, member_id, instance_id)
+            member = group.requesting_member(member_id, instance_id)
         else:
             deadlines = self._services.deadlines
             member = joining_member(draft, member_id, instance_id, deadlines, by_classic=True)

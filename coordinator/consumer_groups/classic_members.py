@@ -40,7 +40,6 @@ from .client_protocol import assignment_bytes
 from .group import ConsumerGroup
 from .heartbeat import GroupServices
 from .member import ConsumerMember
-from .membership import requesting_member
 
 
 class ClassicMembers:
@@ -150,7 +149,7 @@ def _find_member(
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
     member_id, generation_id = request.member_id, request.generation_id
-    member = requesting_member(group, member_id, request.group_instance_id)
+    member = group.requesting_member(member_id, request.group_instance_id)
     if member.classic is None or not member.classic.supported_protocols:
         raise ApiError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} uses the consumer protocol"
@@ -196,4 +195,4 @@ def _leaving_member(group: ConsumerGroup, identity: LeaveGroupMemberIdentity) ->
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if instance_id is not None and not member_id:
         member_id = group.static_member_ids.get(instance_id, "")
-    return requesting_member(group, member_id, instance_id)
+    return group.requesting_member(member_id, instance_id)

@@ -75,8 +75,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def __init__(self, group_id: str, partition: int = 0) -> None:
         super().__init__(group_id, partition, Subscriptions())
-        self.static_member_ids: dict[str, str] = {}
-        """Member id by instance id."""
         self.ownership = Ownership(group_id)
         self.has_partition_metadata = False
         """Whether Kafka 4.0's record of type 4 exists: the next epoch bump writes its tombstone."""
@@ -161,22 +159,13 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         self.subscriptions.replace_regex(regex, resolved)
 
     def _replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """Add (`old` is None), change, or remove (`new` is None) a member.
-
-        A member that rejoins may bring another instance id. The old instance id is then free. In
-        Kafka it stays with the member until the log is cleaned and read again.
-        """
+        """Add (`old` is None), change, or remove (`new` is None) a member."""
         super()._replace_member(old, new)
         self.ownership.replace_member(old, new)
         if old is not None:
             self._count(old, -1)
-            instance_id = old.instance_id
-            if instance_id is not None and self.static_member_ids.get(instance_id) == old.member_id:
-                del self.static_member_ids[instance_id]
         if new is not None:
             self._count(new, +1)
-            if new.instance_id is not None:
-                self.static_member_ids[new.instance_id] = new.member_id
 
     def _count(self, member: ConsumerMember, step: int) -> None:
         if member.state is MemberState.STABLE:
@@ -209,16 +198,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def member_or_new(self, member_id: str) -> ConsumerMember:
         """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or ConsumerMember(member_id=member_id)
-
-    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Return the member of this instance id, which may be away; None if there is none."""
-        member_id = None if instance_id is None else self.static_member_ids.get(instance_id)
-        return None if member_id is None else self.member(member_id)
-
-    def previous_id(self, member: ConsumerMember) -> str:
-        """The id of the static member that this member replaces, or its own id."""
-        replaced = self.static_member(member.instance_id)
-        return member.member_id if replaced is None else replaced.member_id
 
     def target(self, member_id: str, instance_id: str | None = None) -> Assignment:
         """A member's target; with an instance id, the target of the member that has this id."""

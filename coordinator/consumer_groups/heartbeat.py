@@ -48,7 +48,7 @@ from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .leave import Answer, Departures
 from .member import ConsumerMember
-from .membership import check_epoch, joining_member, requesting_member
+from .membership import check_epoch, joining_member
 from .rebalance import Rebalance, write_subscription
 from .reconciliation import partitions_by_topic
 from .regex_updates import RegexChange, RegexUpdates
@@ -163,7 +163,7 @@ class ConsumerHeartbeats:
         member_id = request.member_id or self._new_member_id()
         if request.member_epoch == JOINING_EPOCH:
             return joining_member(draft, member_id, request.instance_id, self._services.deadlines)
-        return requesting_member(draft.group, member_id, request.instance_id)
+        return draft.group.requesting_member(member_id, request.instance_id)
 
     # -- the steps ---------------------------------------------------------------------------------
 

@@ -30,7 +30,6 @@ from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
 from .group import ConsumerGroup
 from .member import NOTHING, ConsumerMember
-from .membership import requesting_member
 from .records import (
     current_assignment_record,
     member_tombstones,
@@ -68,7 +67,7 @@ class Departures:
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=request.member_epoch
         )
-        member = requesting_member(group, member_id, instance_id)
+        member = group.requesting_member(member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
             draft = ConsumerDraft(group, now, step)
             draft.records.append(current_assignment_record(group.group_id, _away(member)))

@@ -18,7 +18,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 
 from .deadlines import ConsumerDeadlines
 from .draft import ConsumerDraft
-from .group import ConsumerGroup
 from .member import ConsumerMember, OwnedPartitions
 from .records import (
     current_assignment_record,
@@ -52,26 +51,6 @@ def joining_member(
         )
     draft.then.append(partial(deadlines.cancel_all, draft.group.key_of(present.member_id)))
     return _replaced(draft, present, member_id)
-
-
-def requesting_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None
-) -> ConsumerMember:
-    """Return the member that sent a request; it must be in the group.
-
-    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    if instance_id is None:
-        return group.member(member_id)
-    member = group.static_member(instance_id)
-    if member is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has instance id {instance_id}")
-    if member.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"instance id {instance_id} belongs to {member.member_id}, not to {member_id}",
-        )
-    return member
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) -> None:

@@ -21,7 +21,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from .member import M, MemberKey
 from .subscriptions import TopicSubscriptions
 
-# The epoch of a new group in Kafka 4.3. The first member raises it to 2.
+# The epoch of a new group in Kafka. The first member raises it to 2.
 FIRST_EPOCH = 1
 
 
@@ -44,6 +44,8 @@ class EpochGroup(Copyable, Generic[M, T]):
         self.members: dict[str, M] = {}
         self.targets: dict[str, T] = {}
         """Target assignment by member id."""
+        self.static_member_ids: dict[str, str] = {}
+        """Member id by instance id."""
 
         # Soft: not journaled. Deadlines of members are in deadlines.py.
         self.topics_checked_offset: int | None = None
@@ -59,9 +61,18 @@ class EpochGroup(Copyable, Generic[M, T]):
         self.assigned_at.note(self.assignment_timestamp_ms, now)
 
     def _replace_member(self, old: M | None, new: M | None) -> None:
-        """Add (`old` is None), change, or remove (`new` is None) a member."""
+        """Add (`old` is None), change, or remove (`new` is None) a member.
+
+        A member that rejoins may bring another instance id. The old instance id is then free. In
+        Kafka it stays with the member until the log is cleaned and read again.
+        """
+        instance_id = None if old is None else old.instance_id
+        if old and instance_id and self.static_member_ids.get(instance_id) == old.member_id:
+            del self.static_member_ids[instance_id]
         if new is not None:
             self.members[new.member_id] = new
+            if new.instance_id:
+                self.static_member_ids[new.instance_id] = new.member_id
         elif old is not None:
             del self.members[old.member_id]
 
@@ -80,6 +91,33 @@ class EpochGroup(Copyable, Generic[M, T]):
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member {member_id} is not a member of group {self.group_id}.",
+            )
+        return member
+
+    def static_member(self, instance_id: str | None) -> M | None:
+        """Return the member of this instance id, which may be away; None if there is none."""
+        member_id = self.static_member_ids.get(instance_id or "")
+        return None if member_id is None else self.member(member_id)
+
+    def previous_id(self, member: M) -> str:
+        """The id of the static member that this member replaces, or its own id."""
+        return self.static_member_ids.get(member.instance_id or "", member.member_id)
+
+    def requesting_member(self, member_id: str, instance_id: str | None) -> M:
+        """Return the member that sent a request; it must be in the group.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, with Kafka's texts.
+        """
+        if instance_id is None:
+            return self.member(member_id)
+        member = self.static_member(instance_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if member.member_id != member_id:
+            raise ApiError(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} was fenced by member "
+                f"{member.member_id}.",
             )
         return member
 

@@ -3,8 +3,8 @@
 A member is a thread of the application. It sends the application's topology when it joins. The
 coordinator compares the topology with the cluster's topics, has missing internal topics created,
 and assigns one task for each partition of each subtopology. Members move to their targets step by
-step, at their heartbeats, as in a consumer group. As in Kafka 4.3 there are no static members, no
-warm-up tasks, and no topologies that change.
+step, at their heartbeats, as in a consumer group. As in Kafka 4.4.0 there are no warm-up
+tasks, and no topologies that change.
 
 Reading order:
 

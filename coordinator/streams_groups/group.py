@@ -76,8 +76,6 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         self.failed_description_epoch = -1
         """These two are Kafka's: which topology its plugin for descriptions has, or has refused."""
         self.owners = TaskOwners()
-        self.static_member_ids: dict[str, str] = {}
-        """Member id by instance id."""
 
         # Soft: not journaled.
         self.configured: ConfiguredTopology | None = None
@@ -155,12 +153,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """Add (`old` is None), change, or remove (`new` is None) a member."""
         super()._replace_member(old, new)
         self.owners.replace_member(old, new)
-        if old is not None and self.static_member_ids.get(old.instance_id or "") == old.member_id:
-            del self.static_member_ids[old.instance_id or ""]
         if new is None:
             self._task_offsets.pop(old.member_id if old else "", None)
-        elif new.instance_id:
-            self.static_member_ids[new.instance_id] = new.member_id
         if not self.members:
             self.shutdown_requested_by = None
 
@@ -211,15 +205,6 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     def member_or_new(self, member_id: str) -> StreamsMember:
         """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or StreamsMember(member_id=member_id)
-
-    def static_member(self, instance_id: str | None) -> StreamsMember | None:
-        """Return the member of this instance id, which may be away; None if there is none."""
-        member_id = self.static_member_ids.get(instance_id or "")
-        return None if member_id is None else self.member(member_id)
-
-    def previous_id(self, member: StreamsMember) -> str:
-        """The id of the static member that this member replaces, or its own id."""
-        return self.static_member_ids.get(member.instance_id or "", member.member_id)
 
     def target(self, member_id: str) -> Tasks:
         """A member's target."""

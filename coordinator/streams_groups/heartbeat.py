@@ -47,7 +47,7 @@ from .group_configs import StreamsGroupConfigs
 from .heartbeat_response import respond
 from .leave import leave_for_a_while, remove_member
 from .member import StreamsMember
-from .membership import joining_member, requesting_member
+from .membership import joining_member
 from .rebalance import StreamsRebalance
 from .records import member_record
 from .tasks import Tasks, are_owned, task_set
@@ -109,7 +109,7 @@ class StreamsHeartbeats:
         response = StreamsGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch
         )
-        member = requesting_member(group, request.member_id, request.instance_id)
+        member = group.requesting_member(request.member_id, request.instance_id)
         if request.member_epoch == LEAVING_STATIC_EPOCH:
             return leave_for_a_while(group, member, now, HeartbeatReply(response, {}))
         return remove_member(
@@ -150,7 +150,7 @@ class StreamsHeartbeats:
         """Return the member as it is before this heartbeat."""
         group, instance_id = draft.group, request.instance_id
         if request.member_epoch != JOINING_EPOCH:
-            return requesting_member(group, request.member_id, instance_id)
+            return group.requesting_member(request.member_id, instance_id)
         returns = instance_id in group.static_member_ids
         group.check_size(request.member_id, self._configs.broker.max_size, returns=returns)
         return joining_member(draft, request.member_id, instance_id, self._deadlines)

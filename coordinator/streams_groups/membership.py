@@ -15,7 +15,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 
 from .deadlines import StreamsDeadlines
 from .draft import StreamsDraft
-from .group import StreamsGroup
 from .member import StreamsMember
 from .records import current_assignment_record, member_record, member_tombstones, target_record
 
@@ -43,24 +42,4 @@ def joining_member(
         target_record(group.group_id, member_id, group.target(present.member_id), draft.step),
         current_assignment_record(group.group_id, member, draft.step),
     )
-    return member
-
-
-def requesting_member(
-    group: StreamsGroup, member_id: str, instance_id: str | None
-) -> StreamsMember:
-    """Return the member that sent a request; it must be in the group.
-
-    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    if instance_id is None:
-        return group.member(member_id)
-    member = group.static_member(instance_id)
-    if member is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if member.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"instance id {instance_id} belongs to {member.member_id}, not to {member_id}",
-        )
     return member

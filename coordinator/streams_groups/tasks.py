@@ -3,7 +3,7 @@
 A task is one partition of a subtopology: it reads that partition of each of the subtopology's
 source topics. A task is active in one member, which processes records. Standby tasks keep copies of
 its state in other processes. Warm-up tasks build such a copy before the active task moves; Kafka
-4.3 stores and returns them, but its assignor assigns none.
+4.4.0 stores and returns them, but assigns none.
 
 Kafka: TasksTuple, TasksTupleWithEpochs.
 """

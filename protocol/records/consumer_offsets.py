@@ -3,7 +3,7 @@
 The records of other group types are in consumer_group.py, share_group.py and streams_group.py.
 
 coordinator/runtime/record_codec frames the records: the type's number is before the key, the
-version before the value. The group coordinator chooses the version, as Apache Kafka 4.3 does:
+version before the value. The group coordinator chooses the version, as Apache Kafka 4.4 does:
 offsets have v4 (v1 if the client set a retention time), group metadata v3. On disk: never renumber.
 
 Kafka: org.apache.kafka.coordinator.group.generated.

@@ -6,8 +6,7 @@ A batch of an aborted transaction is removed as a whole. The marker of a transac
 no batch of it is left and the marker's own delete horizon has passed.
 
 A batch without records is kept as a bare header if it is the last one of an active producer (it
-holds the sequence that the next batch must follow), or the last one of the round (it holds the
-offset at which the next round begins).
+holds the sequence that the next batch must follow), or if it ends at the high watermark.
 
 A batch that cannot be read, because its CRC is wrong or its records do not match its header, is
 copied unchanged and reported. A client may have sent it so: Produce need not check the records of a
@@ -139,7 +138,7 @@ class BatchFilter:
         return _written(*batch_of(header, records, kept, horizon_ms))
 
     def _is_kept_when_empty(self, header: BatchHeader) -> bool:
-        if header.next_offset == self._task.first_uncleanable_offset:
+        if header.next_offset == self._task.high_watermark:
             return True
         last = self._task.last_records.get(header.producer_id)
         if last is None or header.producer_id < 0:
@@ -186,7 +185,7 @@ class BatchFilter:
             has_tombstones = any(record.value is None for record in kept)
             horizon_ms = self._new_horizon_ms if has_tombstones else NO_TIMESTAMP
             return _written(*batch_of_old_records(kept, codec, horizon_ms))
-        if stored.base_offset + 1 == self._task.first_uncleanable_offset:
+        if stored.base_offset + 1 == self._task.high_watermark:
             return _written(*empty_batch_of(read_message_header(stored.data)))
         return None
 

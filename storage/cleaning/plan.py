@@ -86,6 +86,7 @@ def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTa
         delete_retention_ms=config.delete_retention_ms,
         first_dirty_offset=to_clean.first_dirty_offset,
         first_uncleanable_offset=end,
+        high_watermark=log.high_watermark,
         last_records={
             producer_id: LastRecord(entry.last_offset, entry.epoch)
             for producer_id, entry in log.producers.producers.items()

@@ -45,6 +45,7 @@ class CleaningTask(Struct, frozen=True, kw_only=True):
     delete_retention_ms: int
     first_dirty_offset: int
     first_uncleanable_offset: int  # where a segment begins
+    high_watermark: int
     last_records: Mapping[int, LastRecord]  # by producer id
     aborted: tuple[AbortedTransaction, ...]  # that may have records in the segments
     now_ms: int

@@ -12,7 +12,7 @@ from tests.docs.markdown import code, table
 _HOW = """\
 # Performance
 
-`make bench` measures odradek and Apache Kafka 4.3 side by side, on the machine on which it runs. It
+`make bench` measures odradek and Apache Kafka side by side, on the machine on which it runs. It
 needs Java 17 and Maven, takes about 30 minutes, and asserts nothing. Of `python -m tests.bench` the
 option `--only NAME,NAME` measures some of the workloads, `--list` names all, `--quick` does a fifth
 of the work, and `--keep` writes the figures into this page and its pictures.

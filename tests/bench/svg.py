@@ -6,7 +6,7 @@ from html import escape
 from tests.bench.figures import KAFKA, ODRADEK
 
 COLOURS = {ODRADEK: "#3f51b5", KAFKA: "#9e9e9e"}
-NAMES = {ODRADEK: "odradek", KAFKA: "Apache Kafka 4.3"}
+NAMES = {ODRADEK: "odradek", KAFKA: "Apache Kafka"}
 
 
 def picture(width: int, height: int, parts: Sequence[str]) -> str:

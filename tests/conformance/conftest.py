@@ -13,7 +13,6 @@ from tests.support.broker_process import (
     why_no_broker,
 )
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.topics import create_topic
 
 
@@ -29,7 +28,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaProce
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"), version=NEWEST_BROKER_VERSION)
+    process = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
     process.start()
     yield process
     process.stop()

@@ -13,6 +13,7 @@ from tests.support.config_requests import alter_configs_request
 from tests.support.streams_members import subtopology, task_list, topology
 
 GROUP_RESOURCE = 32
+NEWEST = 1  # version of both requests
 # Kafka's coordinator may learn of a group's settings a little after the answer to their change.
 COORDINATOR_LAG_S = 0.3
 Owned = Mapping[str, Sequence[int]]
@@ -59,17 +60,21 @@ def configure(talk: Conversation, group: str, **more: str) -> None:
     talk.silently(alter_configs_request(GROUP_RESOURCE, group, change), 1)
 
 
-def ask(talk: Conversation, request: StreamsGroupHeartbeatRequest) -> Any:
+def ask(talk: Conversation, request: StreamsGroupHeartbeatRequest, version: int = NEWEST) -> Any:
     """Send a heartbeat; its answer is written down."""
-    return talk.ask(request, 0)
+    return talk.ask(request, version)
 
 
-def describe(talk: Conversation, *groups: str, change: Change | None = None) -> None:
+def describe(
+    talk: Conversation, *groups: str, change: Change | None = None, version: int = NEWEST
+) -> None:
     """Write down what the groups are; `change` takes from the answer what may differ."""
     request = StreamsGroupDescribeRequest(
-        group_ids=list(groups), include_authorized_operations=False
+        group_ids=list(groups),
+        include_authorized_operations=False,
+        include_topology_description=version > 0,
     )
-    talk.ask(request, 0, change)
+    talk.ask(request, version, change)
 
 
 def reading(topic: str, epoch: int = 0) -> StreamsGroupHeartbeatTopology:

@@ -28,7 +28,6 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.transcript import differences, is_accident
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -48,9 +47,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    kafka = AuthorizingKafkaProcess(
-        tmp_path_factory.mktemp("kafka"), SETTINGS, NEWEST_BROKER_VERSION
-    )
+    kafka = AuthorizingKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS)
     ours = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
     sides: list[Side] = []
     try:

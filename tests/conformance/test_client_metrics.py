@@ -98,7 +98,8 @@ def test_a_java_consumer_pushes_with_its_group(receiver: BrokerProcess, java: Ja
     server = ("--bootstrap-server", receiver.bootstrap, "--topic", "read")
     java.run("ConsoleProducer", *server, stdin="a\nb\nc\n")
     java.run(
-        *("consumer.ConsoleConsumer", *server, "--from-beginning", "--timeout-ms", "2000"),
+        *("consumer.ConsoleConsumer", *server, "--from-beginning", "--timeout-ms", "20000"),
+        *("--max-messages", "3"),
         *("--command-property", "client.id=kitchen", "--group", "cooks"),
     )
     series = scrape(http_port(receiver))

@@ -5,6 +5,7 @@ ended with; then it writes on; then it ends, cleanly or by SIGKILL.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,12 @@ from odradek.protocol.records.cluster_metadata import (
 )
 from odradek.storage.filenames import parse_metadata_snapshot_file
 from odradek.storage.files import Files
+from tests.conformance.exchange.first_turn import kept
 from tests.conformance.exchange.history import History
-from tests.conformance.exchange.kafka_only import kept
 from tests.conformance.exchange.seen import seen
 from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.java_tools import java_tools_of
-from tests.support.kafka_jars import BROKER_VERSION, NEWEST_BROKER_VERSION
+from tests.support.kafka_jars import BROKER_VERSION, PREVIOUS_BROKER_VERSION
 from tests.support.lengths import by_length
 from tests.support.metadata_images import kafkas_images
 from tests.support.waiting import wait_until
@@ -53,8 +54,9 @@ ORDER = [
     UserScramCredentialRecord,
 ]
 CLEAN, KILLED = False, True
-VERSIONS = [BROKER_VERSION, NEWEST_BROKER_VERSION]
+VERSIONS = [PREVIOUS_BROKER_VERSION, BROKER_VERSION]
 KAFKA_FIRST = [("kafka", CLEAN), ("odradek", KILLED), ("kafka", KILLED), ("odradek", CLEAN)]
+SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "500"}
 ODRADEK_FIRST = [("odradek", CLEAN), ("kafka", CLEAN), ("odradek", KILLED)]
 MORE = [
     ("kafka", CLEAN),
@@ -65,6 +67,16 @@ MORE = [
     ("odradek", CLEAN),
     ("kafka", CLEAN),
 ]
+# By the release with whose metadata.version (29 to 33) the directory is formatted.
+UP = [PREVIOUS_BROKER_VERSION, "odradek", BROKER_VERSION, "odradek"]
+DOWN = [BROKER_VERSION, "odradek", PREVIOUS_BROKER_VERSION, "odradek"]
+OURS = ["odradek", PREVIOUS_BROKER_VERSION, BROKER_VERSION, "odradek"]
+NEWER = [BROKER_VERSION, "odradek", BROKER_VERSION, "odradek"]
+MATRIX = [
+    *((release, way) for release in ("4.2", "4.3") for way in (UP, DOWN, OURS)),
+    *((release, way) for release in ("4.4-IV0", "4.4-IV1", "4.4") for way in (NEWER, NEWER[1:])),
+]
+WAYS = by_length([("4.3", UP)], MATRIX)
 
 
 @pytest.mark.parametrize("kafka_version", VERSIONS)
@@ -74,25 +86,39 @@ MORE = [
 def test_each_finds_what_the_other_left(
     turns: list[tuple[str, bool]], kafka_version: str, tmp_path: Path
 ) -> None:
-    settings = {"metadata.log.max.record.bytes.between.snapshots": "500"}
-    shared = SharedDirectory(tmp_path, kafka_version=kafka_version, **settings)
+    shared = SharedDirectory(tmp_path, kafka_version=kafka_version, **SETTINGS)
+    take_turns(shared, [*turns, *by_length([], MORE)])
+    check_snapshots(shared.metadata, kafka_version)
+
+
+@pytest.mark.parametrize(("release", "names"), WAYS)
+@pytest.mark.parametrize("killed", by_length([KILLED], [CLEAN, KILLED]))
+def test_two_releases_of_kafka_and_odradek_find_what_was_left(
+    release: str, names: list[str], killed: bool, tmp_path: Path
+) -> None:
+    shared = SharedDirectory(tmp_path, **SETTINGS)
+    first = shared.odradek() if names[0] == "odradek" else shared.kafka(names[0])
+    first.format("--release-version", release)
+    take_turns(shared, [(name, killed) for name in names])
+    check_snapshots(shared.metadata, BROKER_VERSION)
+
+
+def take_turns(shared: SharedDirectory, turns: Sequence[tuple[str, bool]]) -> None:
+    """Each broker finds what those before have left, and writes; `True`: then it is killed."""
     history = History(shared.data)
     left: dict[str, Any] = {}
-    told_by_kafka: dict[str, Any] = {}
-    for name, killed in [*turns, *by_length([], MORE)]:
+    stays: dict[str, Any] = {}
+    for name, killed in turns:
         snapshots = set(shared.metadata.glob("*.checkpoint"))
         with shared.served_by(name, killed=killed) as broker:
             if left:
                 same(left, seen(broker.port, history.groups, history.classic))
-            if name == "kafka" and told_by_kafka:
-                same(told_by_kafka, kept(broker.port, *history.newer_groups))
+                same(stays, kept(broker.port))
             history.write(broker)
             assert committed_values(broker.bootstrap) == history.decided
             left = seen(broker.port, history.groups, history.classic)
-            if name == "kafka":
-                told_by_kafka = kept(broker.port, *history.newer_groups)
+            stays = stays or kept(broker.port)
             wait_until(lambda old=snapshots: set(shared.metadata.glob("*.checkpoint")) > old)
-    check_snapshots(shared.metadata, kafka_version)
 
 
 def same(expected: Any, found: Any, where: str = "") -> None:

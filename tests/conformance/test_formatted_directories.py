@@ -42,7 +42,6 @@ from tests.support.broker_process import (
     free_ports,
 )
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 pytestmark = [
     pytest.mark.java,
@@ -66,7 +65,7 @@ class Home(NamedTuple):
 def homes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, Home]:
     """Kafka's and odradek's."""
     [controller] = free_ports(1)
-    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"), version=NEWEST_BROKER_VERSION)
+    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"))
     del kafka.settings["controller.quorum.voters"]
     odradek = BrokerProcess(tmp_path_factory.mktemp("odradek"))
     for process in (kafka, odradek):

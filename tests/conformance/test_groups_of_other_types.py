@@ -40,11 +40,10 @@ from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartb
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.schema import Message
 from tests.conformance.conversation import Conversation, Versions, advertised_versions
-from tests.conformance.exchange.kafka_only import share_group, streams_group
+from tests.conformance.exchange.first_turn import share_group, streams_group
 from tests.conformance.transcript import Transcript, differences
 from tests.conformance.wire_groups import commit
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.streams_members import subtopology, topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -233,7 +232,7 @@ def told_by(broker: BrokerProcess, versions: Versions) -> Transcript:
 
 
 def test_groups_of_other_types_are_told_of_as_kafka_does(tmp_path: Path) -> None:
-    kafka = ApacheKafkaProcess(tmp_path / "kafka", version=NEWEST_BROKER_VERSION)
+    kafka = ApacheKafkaProcess(tmp_path / "kafka")
     try:
         versions = make_groups(kafka.start())
     finally:

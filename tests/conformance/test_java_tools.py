@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import KafkaException
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.java_tools import JavaTools
+from tests.support.java_tools import JavaTools, java_tools_of
+from tests.support.kafka_jars import BROKER_VERSION, PREVIOUS_BROKER_VERSION
 from tests.support.topics import create_topic, delete_topic, topic_partitions
 
 pytestmark = pytest.mark.java
@@ -96,9 +97,11 @@ def test_console_tools_carry_keys_headers_and_nulls(
     ]
 
 
+@pytest.mark.parametrize("version", [PREVIOUS_BROKER_VERSION, BROKER_VERSION])
 def test_the_verifiable_pair_sends_and_reads_every_value_once(
-    broker: BrokerProcess, java: JavaTools, topic: str, group: str
+    version: str, broker: BrokerProcess, topic: str, group: str
 ) -> None:
+    java = java_tools_of(version)
     create_topic(broker.bootstrap, topic, 4)
     server = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
     sent = java.run("VerifiableProducer", *server, "--max-messages", "5000", "--acks", "-1")

@@ -427,7 +427,7 @@ def test_javas_producer_logs_in_again_on_its_connection(
 @pytest.mark.java
 @pytest.mark.skipif(against_apache_kafka(), reason="Kafka refuses it for an open listener")
 def test_kafka_configs_changes_the_users_of_plain(secured: Secured, java: JavaTools) -> None:
-    tool = ("kafka.admin.ConfigCommand", "--bootstrap-server", secured.broker.bootstrap)
+    tool = ("ConfigCommand", "--bootstrap-server", secured.broker.bootstrap)
     name = "listener.name.short.plain.sasl.jaas.config"
     change = f'{name}=[{PLAIN_MODULE} required user_dora="new, secret";]'
     java.run(*tool, "--alter", "--broker", "0", "--add-config", change)
@@ -451,7 +451,7 @@ def test_kafka_configs_sets_describes_and_deletes_users(
         "SCRAM-SHA-256=[iterations=8192,password=pencil]",
         "SCRAM-SHA-512=[password=pencil]",
     )
-    tool = "kafka.admin.ConfigCommand"
+    tool = "ConfigCommand"
     for credential in credentials:
         done = java.run(tool, *carol, "--alter", "--add-config", credential)
         assert "Completed updating config for user carol." in done

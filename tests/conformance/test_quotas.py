@@ -25,7 +25,6 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.requests import batch_of
 from tests.support.broker_in_loop import produce_to
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.quotas import alter_quota
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 from tests.support.topics import create_topic
@@ -56,7 +55,7 @@ class Brokers(NamedTuple):
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS, NEWEST_BROKER_VERSION)
+    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("kafka"), SETTINGS)
     odradek = BrokerProcess(tmp_path_factory.mktemp("odradek"), SETTINGS)
     try:
         kafka.start()
@@ -206,7 +205,7 @@ def test_kafka_configs_says_the_same(brokers: Brokers) -> None:
             told = []
             for command in commands:
                 words = ["--bootstrap-server", broker.bootstrap, *command.split()]
-                code, text = tools.run("kafka.admin.ConfigCommand", *words)
+                code, text = tools.run("ConfigCommand", *words)
                 told.append((code, lines_of(text.replace(broker.bootstrap, "BROKER"))))
                 if "--alter" in command:
                     time.sleep(0.2)  # Kafka's broker learns it a little later

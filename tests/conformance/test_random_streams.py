@@ -30,6 +30,7 @@ from tests.conformance.random_talks import compare
 from tests.conformance.streams_member import (
     COORDINATOR_LAG_S,
     GROUP_RESOURCE,
+    NEWEST,
     beat,
     configure,
     describe,
@@ -129,7 +130,7 @@ class RandomStreams:
     def _ask(self, member: Member, request: StreamsGroupHeartbeatRequest) -> None:
         """The number of the step in its title says where a difference begins."""
         title = f"step {self._steps}: {request!r}"
-        member.hear(self._talk.ask(request, 0, title=title[:1000]))
+        member.hear(self._talk.ask(request, NEWEST, title=title[:1000]))
 
     # -- steps -------------------------------------------------------------------------------------
 

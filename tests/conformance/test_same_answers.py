@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.protocol.api_keys import ApiKey
 from tests.conformance.compared_conversations import Kafka, compare_with_kafka, kafkas_versions
 from tests.conformance.conversation import advertised_versions
 from tests.conformance.conversations import all_conversations
@@ -40,11 +39,9 @@ def test_odradek_answers_as_apache_kafka(name: str, kafka: Kafka, broker: Broker
     compare_with_kafka(kept, CONVERSATIONS[name], kafka, broker.port, to_the_end=True)
 
 
-def test_odradek_speaks_every_version_that_apache_kafka_speaks(
+def test_odradek_speaks_the_versions_that_apache_kafka_speaks(
     kafka: Kafka, broker: BrokerProcess
 ) -> None:
     theirs = kafkas_versions(lambda: advertised_versions(kafka().port))
-    ours = advertised_versions(broker.port)
-    for key, versions in ours.items():
-        assert versions.lowest == theirs[key].lowest, ApiKey(key).name
-        assert versions.highest >= theirs[key].highest, ApiKey(key).name
+    assert advertised_versions(broker.port) == theirs
+    assert len(theirs) == 77

@@ -51,7 +51,7 @@ INTRODUCTION = """\
 # Configuration
 
 A configuration file is Apache Kafka's `server.properties`: the same keys, the same syntax, and
-the defaults of Kafka 4.3 unless [Differences from
+the defaults of Kafka 4.4 unless [Differences from
 Kafka](../compatibility/differences.md#configuration-and-data-directories) says otherwise.
 
     odradek serve server.properties --override num.partitions=3

@@ -3,7 +3,6 @@
 The newest clients' classes, and for the versions that only old clients speak those of Kafka 3.9.
 """
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.kafka_definitions import definitions
-from tests.support.kafka_jars import (
-    NEWEST_BROKER_VERSION,
-    clients_39_jar,
-    clients_44_jar,
-    kafka_jars,
-    why_no_jars,
-)
+from tests.support.kafka_jars import clients_39_jar, kafka_jars, why_no_jars
 from tests.support.messages import all_messages, emptiest, sample, smallest, versions_of
 
 pytestmark = pytest.mark.java
@@ -53,8 +46,8 @@ def differences(written: list[Written]) -> list[str]:
     """What Kafka reads or writes otherwise, a line for each."""
     echoes = {
         each: echoed
-        for is_old, clients in ((False, clients_44_jar()), (True, clients_39_jar()))
-        for each, echoed in echo([each for each in written if each.is_old is is_old], clients)
+        for is_old in (False, True)
+        for each, echoed in echo([each for each in written if each.is_old is is_old], is_old)
     }
     return [
         f"{name} v{version}: {data.hex()} became {echoed}"
@@ -63,15 +56,16 @@ def differences(written: list[Written]) -> list[str]:
     ]
 
 
-def echo(written: list[Written], clients: Path | None) -> Iterator[tuple[Written, str]]:
+def echo(written: list[Written], is_old: bool) -> Iterator[tuple[Written, str]]:
     """What the classes make of each: its bytes in hex, and the number of bytes left unread."""
     if not written:
         return iter(())
-    jars = kafka_jars(NEWEST_BROKER_VERSION)
-    if jars is None or clients is None or shutil.which("java") is None:
+    jars, old_clients = kafka_jars(), clients_39_jar() if is_old else None
+    if jars is None or (is_old and old_clients is None):
         pytest.skip(why_no_jars())
+    first = f"{old_clients}:" if is_old else ""
     done = subprocess.run(
-        ["java", "-cp", f"{clients}:{jars}/*", str(PROGRAM)],
+        ["java", "-cp", f"{first}{jars}/*", str(PROGRAM)],
         input="\n".join(f"{name} {version} {data.hex()}" for name, version, data in written),
         check=True,
         capture_output=True,

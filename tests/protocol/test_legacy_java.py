@@ -1,6 +1,6 @@
 """Apache Kafka's own classes and ours, on message sets: reading, writing, converting up and down.
 
-3.9 is the last Kafka that converts down; how it converts up is unchanged in 4.3, which is asked.
+3.9 is the last Kafka that converts down; how it converts up is unchanged in 4.4, which is asked.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from tests.support.kafka_legacy import (
     LEGACY_CODECS,
     as_read,
     ask_kafka_39,
-    ask_kafka_43,
+    ask_kafka_44,
     build_line,
     golden_names,
     golden_set,
@@ -169,7 +169,7 @@ def our_answer(data: bytes, codec: CompressionType | None, log_append_time: bool
 def test_we_convert_up_as_kafka_does() -> None:
     codecs = (None, NONE, CompressionType.LZ4, CompressionType.ZSTD)
     asked = list(itertools.product(produced_sets(), codecs, (False, True)))
-    answers = ask_kafka_43(
+    answers = ask_kafka_44(
         [
             f"{codec.name.lower() if codec is not None else '-'} "
             f"{'LogAppendTime' if stamped else 'CreateTime'} {data.hex()}"

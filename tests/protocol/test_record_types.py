@@ -36,9 +36,8 @@ from odradek.protocol.records.control import (
     EndTxnMarker,
 )
 from odradek.protocol.schema import Message, Struct, WireType
-from tests.support.java_tools import JavaTools, java_tools_of
+from tests.support.java_tools import JavaTools
 from tests.support.kafka_definitions import Definition, definitions
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.messages import sample, versions_of
 
 pytestmark = pytest.mark.java
@@ -103,12 +102,6 @@ def test_every_other_structure_is_declared_or_is_no_record() -> None:
 
 
 # -- what Kafka's own tool reads ------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def java() -> JavaTools:
-    """The tools of the newest Apache Kafka, which know every record."""
-    return java_tools_of(NEWEST_BROKER_VERSION)
 
 
 def every_record(types: Pairs) -> list[JournalRecord]:

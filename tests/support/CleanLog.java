@@ -57,6 +57,7 @@ public class CleanLog {
             new Throttler(Double.MAX_VALUE, 300, "throttler", "entries", time), time, partition -> { });
         Map.Entry<Long, CleanerStats> done = cleaner.doClean(toClean, nowMs);
         CleanerStats stats = done.getValue();
+        log.prepareActiveSegmentForClose();
         log.close();
         System.out.println(
             done.getKey() + " " + toClean.firstUncleanableOffset() + " " + stats.messagesRead() + " "

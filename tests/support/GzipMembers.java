@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.util.HexFormat;
 import org.apache.kafka.common.compress.Compression;
-import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
 
 /** Unpacks a gzip stream, in hexadecimal, as Kafka does; the content in hexadecimal, or "error". */
 public class GzipMembers {

@@ -48,7 +48,7 @@ public class KafkaAssignors {
 
         @Override
         public Set<String> racksForPartition(Uuid topicId, int partition) {
-            throw new UnsupportedOperationException("no assignor of Kafka 4.3 asks for racks");
+            throw new UnsupportedOperationException("no assignor of Kafka asks for racks");
         }
     }
 

@@ -10,13 +10,13 @@ import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.PrimitiveRef;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
+import org.apache.kafka.common.utils.internals.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogValidator;
 
-/** A produced message set to the batch that Kafka 4.3 stores: "CODEC|- CreateTime|LogAppendTime hex" to hex or "! error". */
+/** A produced message set to the batch that Kafka 4.4 stores: "CODEC|- CreateTime|LogAppendTime hex" to hex or "! error". */
 public class UpConversion {
     private static final HexFormat HEX = HexFormat.of();
 

@@ -279,6 +279,11 @@ class ApacheKafkaProcess(BrokerProcess):
         }
 
     def _command(self) -> list[str]:
+        if not (self.data / "meta.properties").exists():
+            self.format()
+        return [*self._java(), "kafka.Kafka", str(self._write_properties())]
+
+    def _write_properties(self) -> Path:
         properties = self.directory / "server.properties"
         lines = [
             f"{key}={value}"
@@ -286,11 +291,14 @@ class ApacheKafkaProcess(BrokerProcess):
             if not key.startswith("odradek.")
         ]
         properties.write_text("\n".join(lines) + "\n")
-        if not (self.data / "meta.properties").exists():
-            storage_tool = ["kafka.tools.StorageTool", "format", "-t", "Y45AvnC3Rhqkz8Ak_NyCPA"]
-            dynamic = [] if "controller.quorum.voters" in self.settings else ["--standalone"]
-            self._tools.run(*storage_tool, *dynamic, "-c", str(properties))
-        return [*self._java(), "kafka.Kafka", str(properties)]
+        return properties
+
+    def format(self, *options: str) -> None:
+        dynamic = [] if "controller.quorum.voters" in self.settings else ["--standalone"]
+        self._tools.run(
+            *("kafka.tools.StorageTool", "format", "-t", "Y45AvnC3Rhqkz8Ak_NyCPA", *dynamic),
+            *(*options, "-c", str(self._write_properties())),
+        )
 
     def _java(self) -> list[str]:
         return self._tools.java("-Xmx1G", *_class_archive(self._version))

@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 
 from odradek.tools.app import app
 from tests.support.java_program import JavaProgram
-from tests.support.java_tools import java_tools_of
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 
 class Dump(NamedTuple):
@@ -22,12 +20,11 @@ class Dump(NamedTuple):
 
 
 class KafkasDumps(JavaProgram):
-    """The newest Kafka's DumpLogSegments, one process for many runs."""
+    """Kafka's DumpLogSegments, one process for many runs."""
 
     def __init__(self) -> None:
         self.last_death = ""
-        tools = java_tools_of(NEWEST_BROKER_VERSION)
-        super().__init__("DumpLog.java", options=("-Xmx512m",), tools=tools)
+        super().__init__("DumpLog.java", options=("-Xmx512m",))
 
     def dump(self, *arguments: str) -> Dump:
         """One run. `last_death` is the exception that ended it, if one did."""

@@ -19,7 +19,6 @@ import pytest
 
 from tests.support.broker_process import ApacheKafkaProcess, running
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.lengths import LONG
 
 ANSWERS = Path(__file__).resolve().parents[1] / "golden" / "answers"
@@ -75,7 +74,7 @@ def kafka_when_asked(
     directory: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[Given[ApacheKafkaProcess]]:
     """Gives Apache Kafka, which starts at the first call."""
-    process = ApacheKafkaProcess(directory, settings, NEWEST_BROKER_VERSION)
+    process = ApacheKafkaProcess(directory, settings)
     with when_asked(lambda: running(process)) as kafka:
         yield kafka
 

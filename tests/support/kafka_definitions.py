@@ -13,15 +13,15 @@ import pytest
 from odradek.protocol.schema import VersionRange
 
 from .kafka_jars import (
-    NEWEST_BROKER_VERSION,
+    BROKER_VERSION,
     clients_39_jar,
-    clients_44_jar,
     kafka_jars,
     why_no_jars,
 )
 
-# The newest clients' first: what lies in two jars is taken from the first.
-_BROKER_JARS = (
+# What lies in two jars is taken from the first.
+_JARS = (
+    "kafka-clients",
     "kafka-metadata",
     "kafka-group-coordinator",
     "kafka-transaction-coordinator",
@@ -64,11 +64,10 @@ class Definition(NamedTuple):
 @cache
 def definitions() -> dict[str, Definition]:
     """All messages that have versions, by name. Skips the test where there are no jars."""
-    clients, folder = clients_44_jar(), kafka_jars(NEWEST_BROKER_VERSION)
-    if clients is None or folder is None:
+    folder = kafka_jars()
+    if folder is None:
         pytest.skip(why_no_jars())
-    others = [folder / f"{name}-{NEWEST_BROKER_VERSION}.jar" for name in _BROKER_JARS]
-    return _defined_in([clients, *others])
+    return _defined_in(folder / f"{name}-{BROKER_VERSION}.jar" for name in _JARS)
 
 
 @cache

@@ -1,10 +1,9 @@
 """Apache Kafka's own jars, fetched once with Maven: the specification that the tests ask.
 
 They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` names a directory that
-already holds the broker's jars, `ODRADEK_KAFKA_440_LIBS` one with those of the newest broker;
-`ODRADEK_KAFKA_CLIENTS` one that holds the newest clients' jar,
-`ODRADEK_KAFKA_CLIENTS_39` one with the jar of 3.9, the last that knows the oldest formats, and
-`ODRADEK_KAFKA_STREAMS` one with the jars of Kafka Streams.
+already holds the broker's jars, `ODRADEK_KAFKA_430_LIBS` one with those of the broker before it;
+`ODRADEK_KAFKA_CLIENTS_39` one that holds the clients' jar of 3.9, the last that knows the oldest
+formats, and `ODRADEK_KAFKA_STREAMS` one with the jars of Kafka Streams.
 Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has.
 """
 
@@ -15,9 +14,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-BROKER_VERSION = "4.3.0"
-NEWEST_BROKER_VERSION = "4.4.0"
-CLIENTS_VERSION = "4.4.0"
+BROKER_VERSION = "4.4.0"
+PREVIOUS_BROKER_VERSION = "4.3.0"  # which is still served
 LEGACY_VERSION = "3.9.1"
 OLD_CLIENTS = ("0.9.0.1", "0.10.2.2")
 # The last of 2.x whose producers send the group's generation (KIP-447), and the last of 3.x. Both
@@ -43,14 +41,14 @@ _LEGACY_BROKER = (
     ("org.apache.kafka", "kafka-tools", LEGACY_VERSION),
     _LOGGER,
 )
+# Its connector for files is not on Maven Central for 4.4.0, and that of 4.3.0 does not run there.
 _CONNECT = (
-    ("org.apache.kafka", "connect-runtime", BROKER_VERSION),
-    ("org.apache.kafka", "connect-file", BROKER_VERSION),
-    ("org.apache.kafka", "connect-json", BROKER_VERSION),
+    ("org.apache.kafka", "connect-runtime", PREVIOUS_BROKER_VERSION),
+    ("org.apache.kafka", "connect-file", PREVIOUS_BROKER_VERSION),
+    ("org.apache.kafka", "connect-json", PREVIOUS_BROKER_VERSION),
     _LOGGER,
 )
 _STREAMS = (("org.apache.kafka", "kafka-streams", BROKER_VERSION), _LOGGER)
-_CLIENTS = (("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),)
 _CLIENTS_39 = (("org.apache.kafka", "kafka-clients", LEGACY_VERSION),)
 # The newest connector that Maven Central has whole but for its token provider, which is older.
 _SPARK_CONNECTOR = (
@@ -76,20 +74,13 @@ def kafka_jars(version: str = BROKER_VERSION) -> Path | None:
 @functools.cache
 def connect_jars() -> Path | None:
     """The directory with the jars of a Kafka Connect worker, or None: see `why_no_jars`."""
-    return _jars("ODRADEK_KAFKA_CONNECT_LIBS", f"kafka-connect-{BROKER_VERSION}", _CONNECT)
+    return _jars("ODRADEK_KAFKA_CONNECT_LIBS", f"kafka-connect-{PREVIOUS_BROKER_VERSION}", _CONNECT)
 
 
 @functools.cache
 def streams_jars() -> Path | None:
     """The directory with the jars of Kafka Streams and RocksDB, or None: see `why_no_jars`."""
     return _jars("ODRADEK_KAFKA_STREAMS", f"kafka-streams-{BROKER_VERSION}", _STREAMS)
-
-
-@functools.cache
-def clients_44_jar() -> Path | None:
-    """The newest kafka-clients jar, or None: see `why_no_jars`."""
-    folder = _jars("ODRADEK_KAFKA_CLIENTS", f"kafka-clients-{CLIENTS_VERSION}", _CLIENTS)
-    return folder / f"kafka-clients-{CLIENTS_VERSION}.jar" if folder else None
 
 
 @functools.cache

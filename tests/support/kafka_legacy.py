@@ -119,8 +119,8 @@ def ask_kafka_39(lines: Sequence[str]) -> list[str]:
     return _ask("LegacyMessages.java", f"{clients}:", lines)
 
 
-def ask_kafka_43(lines: Sequence[str]) -> list[str]:
-    """What Kafka 4.3's LogValidator makes of produced sets: see UpConversion.java."""
+def ask_kafka_44(lines: Sequence[str]) -> list[str]:
+    """What Kafka 4.4's LogValidator makes of produced sets: see UpConversion.java."""
     return _ask("UpConversion.java", "", lines)
 
 

@@ -7,15 +7,13 @@ from odradek.coordinator.streams_groups.configuration import ConfiguredSubtopolo
 from odradek.coordinator.streams_groups.sticky_assignor import MemberSpec
 from odradek.coordinator.streams_groups.tasks import Tasks, TaskSet
 from tests.support.java_program import JavaProgram
-from tests.support.java_tools import java_tools_of
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 
 
 class KafkaTaskAssignor(JavaProgram):
     """Answers as our assignor does, one question after the other; ends with its `with`."""
 
     def __init__(self) -> None:
-        super().__init__("KafkaTaskAssignor.java", tools=java_tools_of(NEWEST_BROKER_VERSION))
+        super().__init__("KafkaTaskAssignor.java")
 
     def assign(
         self,

@@ -16,6 +16,5 @@ class WarmTools(JavaProgram):
 
     def run(self, tool: str, *arguments: str) -> tuple[int, str]:
         """The exit code, and what the tool wrote to both streams."""
-        name = tool if tool.startswith("kafka.") else f"{TOOLS}.{tool}"
-        code, size = map(int, self.ask("\t".join((name, *arguments))).split())
+        code, size = map(int, self.ask("\t".join((f"{TOOLS}.{tool}", *arguments))).split())
         return code, self.read(size).decode()

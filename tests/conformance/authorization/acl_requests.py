@@ -36,8 +36,9 @@ CHANGES: list[dict[str, Any]] = [
     *({"operation": code} for code in (2, 4, 12, 13, 14, 15, 16, -1)),
     *({"permission_type": code} for code in (2, 4, -1)),
     *({"principal": text} for text in ("", "nobody", ":", "User:", "Group:nobody", "User:*")),
-    # An empty host is refused as in Kafka 4.4; 4.3 takes it.
-    *({"host": text} for text in ("*", "not a host")),
+    *({"host": text} for text in ("", " ", "*", "not a host", "1.2.3.4", "::1")),
+    *({"host": text} for text in ("10.0.0.0/8", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/", "/8")),
+    *({"host": text} for text in ("2001:db8::/32", "2001:db8::/129", "::/0", "not a host/8")),
 ]
 ANYTHING = {
     "resource_type_filter": 1,

@@ -26,24 +26,23 @@ from odradek.protocol.messages.elect_leaders import (
     ElectLeadersTopicPartitions,
 )
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.unregister_controller import UnregisterControllerRequest
 from tests.conformance.authorization.acl_requests import ENTRY, OF_TEST
 from tests.conformance.conversation import ApiKey, Conversation, only, patiently
 from tests.conformance.requests import batch_of, produce
 from tests.support.requests import build
 
+OWN_NODE = 0
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def versions_are_told(talk: Conversation) -> None:
-    def without_keys(answer: ApiVersionsResponse) -> object:
-        # Which APIs are served, and which features, is each broker's own affair.
-        return only(answer, "error_code", "throttle_time_ms", "zk_migration_ready")
-
     for version in talk.versions_of(ApiVersionsRequest):
         request = ApiVersionsRequest(
             client_software_name="odradek-tests", client_software_version="1.0"
         )
-        talk.ask(request, version, without_keys)
+        # Clients of Kafka 0.10 ask in version 0: odradek serves older versions to them.
+        talk.ask(request, version, _versions_and_features if version else _without_versions)
     latest = talk.versions_of(ApiVersionsRequest)[-1]
     for name, software_version in (
         ("", ""),
@@ -55,7 +54,48 @@ def versions_are_told(talk: Conversation) -> None:
         request = ApiVersionsRequest(
             client_software_name=name, client_software_version=software_version
         )
-        talk.ask(request, latest, without_keys)
+        talk.ask(request, latest, _versions_and_features)
+
+
+def _without_versions(answer: ApiVersionsResponse) -> dict[str, Any]:
+    return only(answer, "error_code", "throttle_time_ms", "zk_migration_ready")
+
+
+def _versions_and_features(answer: ApiVersionsResponse) -> dict[str, Any]:
+    return {
+        **_without_versions(answer),
+        "keys": sorted((one.api_key, one.min_version, one.max_version) for one in answer.api_keys),
+        "supported": sorted(
+            (one.name, one.min_version, one.max_version) for one in answer.supported_features
+        ),
+        # odradek has a dynamic quorum, the Kafka of the tests a static one.
+        "finalized": sorted(
+            (one.name, one.min_version_level, one.max_version_level)
+            for one in answer.finalized_features
+            if one.name != "kraft.version"
+        ),
+    }
+
+
+def clients_expect_a_cluster_and_a_node(talk: Conversation) -> None:
+    """A client gives both, or neither; if they are others, it must bootstrap again (KIP-1242)."""
+    description = DescribeClusterRequest(include_cluster_authorized_operations=False)
+    own = talk.silently(description, 0).cluster_id
+    for cluster, cluster_id in {"none": None, "own": own, "other": "other", "empty": ""}.items():
+        for node in (-1, OWN_NODE, OWN_NODE + 7, -2):
+            request = ApiVersionsRequest(
+                client_software_name="a",
+                client_software_version="1",
+                cluster_id=cluster_id,
+                node_id=node,
+            )
+            title = f"cluster {cluster}, node {node}"
+            talk.ask(request, 5, _versions_and_features, title=title)
+
+
+def controllers_are_unregistered(talk: Conversation) -> None:
+    for controller_id in (OWN_NODE, OWN_NODE + 1, -1, 2**31 - 1):
+        talk.ask(UnregisterControllerRequest(controller_id=controller_id), 0)
 
 
 def versions_that_nobody_knows_are_refused(talk: Conversation) -> None:

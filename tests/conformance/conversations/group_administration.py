@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_configs import (
@@ -284,9 +286,54 @@ def offsets_are_committed_by_topic_id(talk: Conversation) -> None:
     for ids in ([first, second], [unknown_id(), first], [first, first], [ZERO_UUID], []):
         topics = [OffsetCommitRequestTopic(topic_id=one, partitions=places(0, 1, 8)) for one in ids]
         talk.ask(OffsetCommitRequest(group_id="by-id", topics=topics), BY_ID, title="by id")
+    for odd in (
+        {"partition_index": -1},
+        {"committed_offset": -1},
+        {"committed_offset": -9},
+        {"committed_leader_epoch": -1},
+        {"committed_metadata": None},
+        {"committed_metadata": "x" * 4_097},
+    ):
+        partitions = [replace(places(0)[0], **odd), *places(1, 1)]
+        topics = [
+            OffsetCommitRequestTopic(name="by-id-a", topic_id=first, partitions=partitions),
+            OffsetCommitRequestTopic(name="by-id-a", topic_id=first, partitions=[]),
+        ]
+        for version in (BY_ID - 1, BY_ID):
+            request = OffsetCommitRequest(group_id="by-id", topics=topics)
+            talk.ask(request, version, title=f"odd {odd} in v{version}"[:60])
+    named = [OffsetCommitRequestTopic(name="by-id-a", topic_id=first, partitions=places(0))]
+    for change in (
+        {"group_id": ""},
+        {"member_id": "m"},
+        {"member_id": "m", "generation_id_or_member_epoch": 3},
+        {"generation_id_or_member_epoch": 3},
+        {"group_instance_id": "i"},
+        {"retention_time_ms": -1},
+    ):
+        request = OffsetCommitRequest(**{"group_id": "by-id", "topics": named, **change})
+        for version in (BY_ID - 1, BY_ID):
+            talk.ask(request, version, title=f"{sorted(change)} in v{version}")
     everything = OffsetFetchRequestGroup(group_id="by-id", topics=None)
     for version in (FETCH, BY_ID):
         talk.ask(OffsetFetchRequest(groups=[everything]), version)
+    for ids, indexes in (
+        ([first, second], [0, 1, 8]),
+        ([first, first], [0]),
+        ([first], [1, 1, -1]),
+        ([first], []),
+        ([unknown_id(), first], [0]),
+        ([ZERO_UUID, first], [0]),
+    ):
+        asked = [
+            OffsetFetchRequestTopic(name="by-id-b", topic_id=one, partition_indexes=indexes)
+            for one in ids
+        ]
+        for group in ("by-id", "by-id-never", ""):
+            wanted = OffsetFetchRequestGroup(group_id=group, topics=asked)
+            for version in (BY_ID - 1, BY_ID):
+                request = OffsetFetchRequest(groups=[wanted])
+                talk.ask(request, version, title=f"offsets of {group!r} in v{version}")
 
 
 def the_offsets_topic_is_as_kafka_makes_it(talk: Conversation) -> None:

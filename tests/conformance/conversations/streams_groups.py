@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -38,10 +39,18 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatKeyValue,
     StreamsGroupHeartbeatTaskOffset,
 )
+from odradek.protocol.messages.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsTopologyUpdateDescription,
+    StreamsTopologyUpdateGlobalStore,
+    StreamsTopologyUpdateNode,
+    StreamsTopologyUpdateSubtopology,
+)
 from tests.conformance.conversation import Conversation, patiently
 from tests.conformance.streams_member import (
     COORDINATOR_LAG_S,
     GROUP_RESOURCE,
+    NEWEST,
     ask,
     beat,
     configure,
@@ -254,6 +263,130 @@ def endpoints_of_streams_members(talk: Conversation) -> None:
     describe(talk, group)
 
 
+def a_static_streams_member_keeps_its_place(talk: Conversation) -> None:
+    talk.create_topic("streams-kept", 2)
+    group, plain, mine = "streams-keeps", reading("streams-kept"), {"0": [0, 1]}
+    configure(talk, group)
+    ask(talk, join(group, "one", plain, instance_id="i"))
+    ask(talk, beat(group, "one", 2, owned=mine, instance_id="i"))
+    ask(talk, join(group, "two", plain, instance_id="i"))
+    ask(talk, beat(group, "two", 2, instance_id="i"))
+    ask(talk, beat(group, "two", -2, instance_id="i"))
+    ask(talk, beat(group, "two", -1, instance_id="i"))
+    ask(talk, beat(group, "one", 2, instance_id="j"))
+    ask(talk, beat(group, "one", -1, instance_id="j"))
+    ask(talk, beat(group, "one", 2, instance_id=""))
+    ask(talk, beat(group, "one", -2, instance_id="i"))
+    describe(talk, group)
+    ask(talk, beat(group, "one", 2, instance_id="i"))
+    ask(talk, join(group, "two", plain, instance_id="i"))
+    describe(talk, group)
+    ask(talk, beat(group, "one", 2, owned=mine, instance_id="i"))
+    ask(talk, beat(group, "two", 2, owned=mine, instance_id="i"))
+    ask(talk, beat(group, "two", -1, instance_id="i"))
+    describe(talk, group)
+
+
+def offsets_of_streams_tasks_are_shown(talk: Conversation) -> None:
+    talk.create_topic("streams-restored", 2)
+    group = "streams-restores"
+    configure(
+        talk,
+        group,
+        streams_acceptable_recovery_lag="5000000000",
+        streams_task_offset_interval_ms="15000",
+        streams_num_warmup_replicas="1",
+    )
+    time.sleep(COORDINATOR_LAG_S)
+    first, again = _offset(0, 7), _offset(1, 2**62)
+    ask(talk, join(group, "m", reading("streams-restored"), task_offsets=[first]))
+    ask(talk, join(group, "m", reading("streams-restored"), task_end_offsets=[first, again]))
+    ask(talk, join(group, "m", reading("streams-restored")))
+    mine = {"0": [0, 1]}
+    for words in (
+        {"task_offsets": [first, again]},
+        {"task_end_offsets": [again]},
+        {"task_offsets": []},
+        {"task_offsets": [first, first]},
+        {"task_offsets": [_offset(9, 1)]},
+        {"task_offsets": [_offset(-1, -1)]},
+        {"task_offsets": [_offset(0, 1, subtopology="9")]},
+        {"task_offsets": [first], "task_end_offsets": [again, again]},
+    ):
+        ask(talk, beat(group, "m", 2, owned=mine, **words))
+        describe(talk, group)
+
+
+def _offset(partition: int, offset: int, subtopology: str = "0") -> StreamsGroupHeartbeatTaskOffset:
+    return StreamsGroupHeartbeatTaskOffset(
+        subtopology_id=subtopology, partition=partition, offset=offset
+    )
+
+
+def streams_requests_of_version_0(talk: Conversation) -> None:
+    talk.create_topic("streams-older", 2)
+    group, plain, mine = "streams-old", reading("streams-older"), {"0": [0, 1]}
+    configure(talk, group, streams_acceptable_recovery_lag="20000")
+    time.sleep(COORDINATOR_LAG_S)
+    for version in (0, 1):
+        ask(talk, join(group, "m", plain), version)
+        ask(talk, beat(group, "m", 2, owned=mine), version)
+        describe(talk, group, "streams-old-not", "", version=version)
+        ask(talk, beat(group, "m", 9), version)
+        ask(talk, beat(group, "", 9), version)
+    _recover(talk, group, str(2**31 - 1))
+    _recover(talk, group, str(2**31))
+    _recover(talk, group, str(2**63 - 1))
+
+
+def _recover(talk: Conversation, group: str, lag: str) -> None:
+    """A lag that version 0 has no room for."""
+    change = {"streams.acceptable.recovery.lag": lag}
+    talk.ask(alter_configs_request(GROUP_RESOURCE, group, change), 1)
+    time.sleep(COORDINATOR_LAG_S)
+    for version in (0, 1):
+        ask(talk, beat(group, "m", 2), version)
+
+
+def descriptions_of_topologies_are_refused(talk: Conversation) -> None:
+    talk.create_topic("streams-shown", 1)
+    group = "streams-shows"
+    configure(talk, group)
+    ask(talk, join(group, "m", reading("streams-shown")))
+    source = StreamsTopologyUpdateNode(
+        name="source",
+        node_type=1,
+        source_topics=["streams-shown"],
+        sink_topic=None,
+        stores=[],
+        successors=["sink"],
+    )
+    sink = replace(
+        source, name="sink", node_type=9, source_topics=[], sink_topic="x", successors=["sink"]
+    )
+    for description in (
+        StreamsTopologyUpdateDescription(subtopologies=[], global_stores=[]),
+        StreamsTopologyUpdateDescription(
+            subtopologies=[
+                StreamsTopologyUpdateSubtopology(subtopology_id="0", nodes=[source, sink])
+            ],
+            global_stores=[StreamsTopologyUpdateGlobalStore(source=source, processor=sink)],
+        ),
+    ):
+        for group_id, member, epoch in (
+            *((group, "m", 0), (group, "m", 7), (group, "m", -1), (group, "other", 0)),
+            *((group, "", 0), ("streams-shows-not", "m", 0), ("", "m", 0)),
+        ):
+            request = StreamsGroupTopologyDescriptionUpdateRequest(
+                group_id=group_id,
+                member_id=member,
+                topology_epoch=epoch,
+                topology_description=description,
+            )
+            talk.ask(request, 0)
+    describe(talk, group)
+
+
 # -- topics ----------------------------------------------------------------------------------------
 
 
@@ -280,9 +413,9 @@ def _wait_for_epoch(talk: Conversation, group: str, member: str, epoch: int) -> 
     """Heartbeats until the member has an epoch: the coordinator learns of topics in its time."""
 
     def reached() -> bool | None:
-        answer = talk.silently(beat(group, member, epoch - 1), 0)
+        answer = talk.silently(beat(group, member, epoch - 1), NEWEST)
         if answer.error_code:  # its answer with the new epoch has come
-            answer = talk.silently(beat(group, member, epoch), 0)
+            answer = talk.silently(beat(group, member, epoch), NEWEST)
         return answer.member_epoch == epoch or None
 
     patiently(reached)

@@ -1,6 +1,7 @@
 """Transactions of both versions: begun, ended, fenced, repeated, and asked for in every state."""
 
 import msgspec
+from msgspec.structs import replace
 
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import (
@@ -14,17 +15,24 @@ from odradek.protocol.messages.describe_producers import (
 )
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest
+from odradek.protocol.messages.metadata import MetadataResponseTopic
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
+)
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
 )
 from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersMarker,
     WriteTxnMarkersRequest,
     WriteTxnMarkersTopic,
 )
-from tests.conformance.conversation import Conversation
+from odradek.protocol.primitives import ZERO_UUID
+from tests.conformance.conversation import Conversation, unknown_id
 from tests.conformance.transactional_producer import TransactionalProducer, new_producer
 
 
@@ -174,6 +182,81 @@ def offsets_of_version_1(talk: Conversation) -> None:
 
 def offsets_of_version_2(talk: Conversation) -> None:
     _offsets(talk, is_v2=True)
+
+
+def offsets_in_a_transaction_are_committed_by_topic_id(talk: Conversation) -> None:
+    one = new_producer(talk, "by-id", is_v2=True)
+    group = f"group-{one.transactional_id}"
+    first = talk.wait_for_topic(one.topic)
+    second = talk.create_topic("txn-by-id-other", 1)
+    producer_id, epoch = one.start()
+    usual = {
+        "transactional_id": one.transactional_id,
+        "group_id": group,
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "topics": [_offsets_of(first, 0, 1)],
+    }
+    newest = TxnOffsetCommitRequest.SPEC.versions.highest
+    for version in talk.versions_of(TxnOffsetCommitRequest)[::-1]:  # the newest add the group
+        talk.ask(TxnOffsetCommitRequest(**usual), version)
+    unnamed = replace(_offsets_of(second, 0), name="", topic_id=second.topic_id)
+    for topics in (
+        [],
+        [_offsets_of(first)],
+        [_offsets_of(first, 0), _offsets_of(second, 0)],
+        [_offsets_of(first, 0), _offsets_of(first, 1), _offsets_of(first, 0, 0)],
+        [_offsets_of(first, 2, 3, -1)],
+        [unnamed],
+        [replace(unnamed, topic_id=ZERO_UUID)],
+        [replace(unnamed, topic_id=ZERO_UUID), _offsets_of(first, 1)],
+        [replace(unnamed, topic_id=unknown_id()), _offsets_of(first, 1)],
+        [replace(_offsets_of(second, 0), name="txn-by-id-not"), _offsets_of(first, 1)],
+        [_offsets_of(first, 0, offset=-1)],
+        [_offsets_of(first, 0, offset=-9)],
+        [_offsets_of(first, 0, metadata=None)],
+        [_offsets_of(first, 0, metadata="x" * 4_096), _offsets_of(second, 0)],
+        [_offsets_of(first, 0, metadata="x" * 4_097), _offsets_of(second, 0)],
+    ):
+        for version in (newest - 1, newest):
+            talk.ask(TxnOffsetCommitRequest(**{**usual, "topics": topics}), version)
+    for version in (newest - 1, newest):
+        for change in (
+            {"transactional_id": ""},
+            {"transactional_id": "txn-by-id-nobody"},
+            {"group_id": ""},
+            {"producer_id": producer_id + 1_000_000},
+            {"producer_id": -1},
+            {"producer_epoch": epoch + 1},
+            {"producer_epoch": -1},
+            {"member_id": "m"},
+            {"member_id": "m", "generation_id_or_member_epoch": 3},
+            {"generation_id_or_member_epoch": 3},
+            {"group_instance_id": "i"},
+        ):
+            request = TxnOffsetCommitRequest(**{**usual, **change})
+            talk.ask(request, version, title=f"{sorted(change)} in v{version}")
+    one.end((producer_id, epoch), commit=True)
+    everything = OffsetFetchRequestGroup(group_id=group, topics=None)
+    talk.ask(OffsetFetchRequest(groups=[everything], require_stable=True), 10)
+
+
+def _offsets_of(
+    topic: MetadataResponseTopic, *indexes: int, offset: int = 5, metadata: str | None = "m"
+) -> TxnOffsetCommitRequestTopic:
+    return TxnOffsetCommitRequestTopic(
+        name=topic.name or "",
+        topic_id=topic.topic_id,
+        partitions=[
+            TxnOffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=offset,
+                committed_leader_epoch=index,
+                committed_metadata=metadata,
+            )
+            for index in indexes
+        ],
+    )
 
 
 def partitions_that_cannot_be_added(talk: Conversation) -> None:

@@ -1,4 +1,4 @@
-"""What is written: at every turn what both brokers can do, at Kafka's first what only it can."""
+"""What is written: at every turn, and at the first what is to stay as it is."""
 
 import time
 from pathlib import Path
@@ -44,8 +44,11 @@ from odradek.storage.checkpoints import read_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from tests.conformance.exchange.classic_groups import write_classic_groups
-from tests.conformance.exchange.kafka_only import (
+from tests.conformance.exchange.first_turn import (
+    CONSUMERS,
     GROUP,
+    SHARERS,
+    STREAMS,
     WAIT_SECONDS,
     Transactions,
     ask_until_ready,
@@ -54,6 +57,7 @@ from tests.conformance.exchange.kafka_only import (
     find_coordinator,
     protect,
     share_group,
+    streams_group,
 )
 from tests.conformance.exchange.seen import NOT_YET, configs
 from tests.conformance.requests import BY_NAME, request_with
@@ -91,12 +95,6 @@ class History:
         self.next_sequence = 0
         self.last_batch: tuple[bytes, int] | None = None  # and the offset that it was given
         self.decided: list[str] = []  # what is committed of `transactional`
-        self._has_newer = False  # what only Kafka can was written
-
-    @property
-    def newer_groups(self) -> tuple[list[str], list[str]]:
-        """The groups of the kinds that only Kafka serves: consumer groups, share groups."""
-        return (["newer"], ["sharing"]) if self._has_newer else ([], [])
 
     def write(self, broker: BrokerProcess) -> None:
         """This turn's writes: records, offsets, configs; topics that come, grow, and go."""
@@ -104,18 +102,17 @@ class History:
         with WireClient(broker.port) as client:
             if self.turns == 1:
                 self._create_topics(client)
-            if broker.name == "kafka" and not self._has_newer:
-                self._write_what_only_kafka_can(client)
-                self._has_newer = True
+                self._write_what_stays(client)
             self._write(client)
         self.classic += write_classic_groups(broker.port, "plain", self.turns)
 
-    # -- at Kafka's first turn --------------------------------------------------------------------
+    # -- at the first turn ------------------------------------------------------------------------
 
-    def _write_what_only_kafka_can(self, client: WireClient) -> None:
+    def _write_what_stays(self, client: WireClient) -> None:
         protect(client)
-        consumer_group(client, "newer", "plain", 1)
-        share_group(client, "sharing", "plain")
+        consumer_group(client, CONSUMERS, "plain", 1)
+        share_group(client, SHARERS, "plain")
+        streams_group(client, STREAMS, "plain")
         self._alter(client, 4, "0", {"log.cleaner.threads": "1"})
         done = Transactions(client, "done")
         for committed in (True, False, True, False):
@@ -125,7 +122,7 @@ class History:
             done.end(committed=committed)
             self._produce(client, "transactional", batch_of_now("in between"))
             self.decided += [*(values if committed else []), "in between"]
-        self.groups += ["newer", "by-transaction", "pending"]
+        self.groups += [CONSUMERS, "by-transaction", "pending"]
         # Stays open: whoever serves the directory next must not show what lies behind, and call the
         # offsets that it may change unstable.
         left_open = Transactions(client, "open")
@@ -161,9 +158,6 @@ class History:
                 self._produce(client, topic, batch_of_now(*values, compression=codec))
         for key in (b"a", b"b", b"only %d" % self.turns):
             self._produce(client, "compacted", batch_of_now(f"turn {self.turns}", key=key))
-        if not self._has_newer:
-            self._produce(client, "transactional", batch_of_now(f"before {self.turns}"))
-            self.decided.append(f"before {self.turns}")
         self._go_on_idempotent(client)
         self._commit(client)
         self._cut(client)

@@ -26,7 +26,7 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.conformance.exchange.kafka_only import (
+from tests.conformance.exchange.first_turn import (
     GROUP,
     NOT_YET,
     TRANSACTION,

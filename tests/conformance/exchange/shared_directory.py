@@ -8,7 +8,7 @@ from odradek.coordinator.metadata.metadata_snapshot import control_records, read
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.files import Files
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
+from tests.support.kafka_jars import BROKER_VERSION
 
 # Both brokers are given these. Segments are small, so that every topic has several.
 SETTINGS = {
@@ -46,7 +46,7 @@ class SharedDirectory:
     """A directory with a data directory in it; only one broker lives there at a time."""
 
     def __init__(
-        self, directory: Path, *, kafka_version: str = NEWEST_BROKER_VERSION, **settings: str
+        self, directory: Path, *, kafka_version: str = BROKER_VERSION, **settings: str
     ) -> None:
         """`kafka_version` is that of `kafka`; `served_by` may be given another."""
         self.directory = directory
@@ -76,7 +76,7 @@ class SharedDirectory:
     def odradek(self) -> BrokerProcess:
         """odradek, not started yet; a new directory is formatted for this Kafka."""
         process = BrokerProcess(self.directory, self._settings)
-        if not self.data.exists() and self._kafka_version != NEWEST_BROKER_VERSION:
+        if not self.data.exists() and self._kafka_version != BROKER_VERSION:
             process.format("--release-version", self._kafka_version)
         return process
 

@@ -29,7 +29,7 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 from odradek.storage.producer_entry import MAX_EPOCH
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
-from tests.conformance.exchange.kafka_only import GROUP, batch_of_now, find_coordinator
+from tests.conformance.exchange.first_turn import GROUP, batch_of_now, find_coordinator
 from tests.conformance.exchange.producers import Producer
 from tests.conformance.exchange.seen import committed_offsets, log_of
 from tests.conformance.exchange.shared_directory import SETTINGS, SharedDirectory

@@ -12,6 +12,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.tools.VerifiableConsumer;
 
 public class PatternMember {
+    private static final int CLOSE_TIMEOUT_MS = 30_000; // the tool's default
     // Of the tool's options only those are understood that a test gives.
     private static final Map<String, String> NAMES = Map.of(
         "--bootstrap-server", "bootstrap.servers",
@@ -44,7 +45,8 @@ public class PatternMember {
             if (options.containsKey(option)) properties.put(name, options.get(option));
         });
         VerifiableConsumer consumer = new VerifiableConsumer(
-            new ByPattern(properties), System.out, options.get("--topic"), -1, false, false, false);
+            new ByPattern(properties), System.out, options.get("--topic"), -1, false, false, false,
+            CLOSE_TIMEOUT_MS);
         Runtime.getRuntime().addShutdownHook(new Thread(consumer::close));
         consumer.run();
     }

@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
 from tests.support.java_tools import why_no_java
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
 from tests.support.lengths import SEED
 
 from .play import ComparedBrokers, Played, script_of
@@ -34,9 +33,7 @@ def both_brokers(
     reason = why_no_java()
     if reason:
         pytest.skip(reason)
-    kafka = ApacheKafkaProcess(
-        tmp_path_factory.mktemp("k"), {**settings, **kafkas_settings}, NEWEST_BROKER_VERSION
-    )
+    kafka = ApacheKafkaProcess(tmp_path_factory.mktemp("k"), {**settings, **kafkas_settings})
     ours = BrokerProcess(tmp_path_factory.mktemp("o"), settings)
     try:
         for broker in (kafka, ours):

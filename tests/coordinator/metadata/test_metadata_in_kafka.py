@@ -33,8 +33,7 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName
 from odradek.storage.files import Files
 from tests.support.broker_process import free_ports
-from tests.support.java_tools import JavaTools, java_tools_of
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
+from tests.support.java_tools import JavaTools
 from tests.support.metadata_logs import ME, controller_of, metadata_log
 from tests.support.timer import Timer
 
@@ -45,12 +44,6 @@ FILES = Files()
 START_SECONDS = 60
 SECRET_KEY = "secret"
 DAY_MS = 86_400_000
-
-
-@pytest.fixture(scope="module")
-def java() -> JavaTools:
-    """The tools of the Kafka that knows the levels of a new directory."""
-    return java_tools_of(NEWEST_BROKER_VERSION)
 
 
 def member() -> QuorumMember:

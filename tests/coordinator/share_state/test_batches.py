@@ -1,5 +1,7 @@
 """Batches are combined as Apache Kafka does it, and each offset keeps its highest delivery."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,11 +80,13 @@ def test_each_offset_has_its_highest_delivery_once(
     highest: dict[int, tuple[int, int]] = {}
     for batch in (*stored, *new):
         for offset in range(max(batch.first_offset, start), batch.last_offset + 1):
-            highest[offset] = max(highest.get(offset, (0, 0)), batch.delivery)
+            highest[offset] = max(highest.get(offset, (0, 0)), batch[2:])
     found = combined(stored, new, start)
     assert found == tuple(sorted(found))
+    for one, after in pairwise(found):
+        assert one.last_offset + 1 < after.first_offset or one[2:] != after[2:], "not united"
     pairs = [
-        (offset, batch.delivery)
+        (offset, batch[2:])
         for batch in found
         for offset in range(batch.first_offset, batch.last_offset + 1)
     ]

@@ -212,6 +212,7 @@ def test_the_cleaner_names_such_a_segment_and_splits_it(scratch: Path) -> None:
         delete_retention_ms=0,
         first_dirty_offset=0,
         first_uncleanable_offset=FAR,
+        high_watermark=FAR,
         last_records={},
         aborted=(),
         now_ms=NOW_MS,

@@ -1,4 +1,4 @@
-"""What only Apache Kafka serves: written at its first turn, asked for when it is back."""
+"""Transactions, groups of the newer kinds, ACLs, users and quotas: written once, and asked for."""
 
 import time
 from typing import Any
@@ -75,6 +75,10 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from odradek.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -93,6 +97,7 @@ from tests.conformance.requests import batch_of, request_with
 from tests.support.wire import Response, WireClient
 
 GROUP, TRANSACTION = 0, 1
+CONSUMERS, SHARERS, STREAMS = "newer", "sharing", "streaming"
 ANY = 1
 WAIT_SECONDS = 90.0
 NOT_YET = {
@@ -361,10 +366,10 @@ def protect(client: WireClient) -> None:
     assert {one.error_code for one in answer.entries} == {ErrorCode.NONE}, answer
 
 
-def kept(port: int, consumer_groups: list[str], share_groups: list[str]) -> dict[str, Any]:
-    """What is there of all this: Kafka must tell the same after any number of turns."""
+def kept(port: int) -> dict[str, Any]:
+    """What is there of all this: it must be the same after any number of turns."""
     with WireClient(port) as client:
-        for group in (*consumer_groups, *share_groups):
+        for group in (CONSUMERS, SHARERS, STREAMS):
             find_coordinator(client, group, GROUP)
         acls = client.ask(
             DescribeAclsRequest(
@@ -391,15 +396,20 @@ def kept(port: int, consumer_groups: list[str], share_groups: list[str]) -> dict
         )
         consumers = client.ask(
             ConsumerGroupDescribeRequest(
-                group_ids=consumer_groups, include_authorized_operations=False
+                group_ids=[CONSUMERS], include_authorized_operations=False
             ),
             ConsumerGroupDescribeResponse,
             1,
         )
         sharers = client.ask(
-            ShareGroupDescribeRequest(group_ids=share_groups, include_authorized_operations=False),
+            ShareGroupDescribeRequest(group_ids=[SHARERS], include_authorized_operations=False),
             ShareGroupDescribeResponse,
             1,
+        )
+        streams = client.ask(
+            StreamsGroupDescribeRequest(group_ids=[STREAMS], include_authorized_operations=False),
+            StreamsGroupDescribeResponse,
+            0,
         )
         return {
             "acls": [repr(one) for one in acls.resources],
@@ -407,5 +417,6 @@ def kept(port: int, consumer_groups: list[str], share_groups: list[str]) -> dict
             "quotas": sorted(repr(one) for one in quotas.entries or ()),
             "consumer groups": sorted(repr(one) for one in consumers.groups),
             "share groups": sorted(repr(one) for one in sharers.groups),
+            "streams groups": sorted(repr(one) for one in streams.groups),
             "transactions": transactions(client),
         }
