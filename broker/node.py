@@ -136,7 +136,12 @@ class BrokerNode(ABC):
         self.security = Security.of(config, metadata, logins, tls, self.clock.now_ms)
         now_ms = self.clock.now_ms()
         load_logs(
-            self._topic_config, self.log_manager, metadata, now_ms, large_may_wait=large_may_wait
+            self.config,
+            self._topic_config,
+            self.log_manager,
+            metadata,
+            now_ms,
+            large_may_wait=large_may_wait,
         )
         moves = LogMoves(self.log_manager, self.log_manager.files)
         settle_moves(self.config, self._topic_config, moves, metadata, now_ms)

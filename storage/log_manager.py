@@ -29,6 +29,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.primitives import random_uuid
 from odradek.storage.directories.checkpoint_files import CheckpointFiles, Offsets
 from odradek.storage.directories.data_directory import (
     DataDirectory,
@@ -59,6 +60,7 @@ from .filenames import (
     REPLICATION_OFFSET_CHECKPOINT,
     DirectoryState,
     parse_partition_directory,
+    renamed_directory,
 )
 from .files import Files
 from .log import PartitionLog
@@ -270,14 +272,15 @@ class LogManager:
         *,
         now_ms: int,
         may_wait: Callable[[FoundLog], bool] = lambda _: False,
+        assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
     ) -> None:
         """Open every log of every directory, with recovery if the last stop was not clean.
 
-        Large logs for which `may_wait` is true are not opened and are `waiting` afterwards. Raises
-        DirectoryError if a partition is in two directories, or if no directory is left online.
+        Large logs for which `may_wait` is true are not opened and are `waiting` afterwards.
+        `assigned`: the id of the directory of a partition in the metadata. Raises DirectoryError
+        if a partition is in two directories, or if no directory is left online.
         """
-        found = self._find_logs()
-        _check_no_duplicates(found)
+        found = self._without_copies(self._find_logs(), assigned)
         if self.share.workers:
             found = self._divide_by_process(found)
         at_once, waiting = divide(found, may_wait)
@@ -294,6 +297,33 @@ class LogManager:
                 self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
             raise DirectoryError(f"no log directory is left: {self.offline}")
+
+    def _without_copies(
+        self, found: Sequence[FoundLog], assigned: Callable[[TopicPartition], bytes | None]
+    ) -> list[FoundLog]:
+        """Make the second log of a partition a future log again. Raises DirectoryError, OSError.
+
+        A power cut at the end of a move may keep the new name of the copy, which is in the
+        directory of the metadata, and lose that of the old directory, which was to be deleted.
+        """
+        logs: dict[TopicPartition, FoundLog] = {}
+        for log in found:
+            other = logs.setdefault(log.key, log)
+            if other is log:
+                continue
+            copy, original = (
+                (log, other) if log.directory.directory_id == assigned(log.key) else (other, log)
+            )
+            is_copy = copy.directory.directory_id == assigned(copy.key)
+            if not is_copy or copy.directory.had_clean_shutdown:
+                raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
+            name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
+            path = copy.directory.path / name
+            _logger.warning("%s is in %s, too: its move goes on", original.path, copy.path)
+            self.files.rename(copy.path, path)
+            self.found_futures.append((copy.directory, path))
+            logs[log.key] = original
+        return list(logs.values())
 
     def _report_recovery(self, logs: Sequence[FoundLog], unflushed: int) -> None:
         """Report how many logs are recovered. Most of them are empty after a kill."""
@@ -727,11 +757,3 @@ def _close_log(log: PartitionLog, now_ms: int) -> bool:
 
 def _ignore(_: object) -> None:
     """The callbacks that nobody has set."""
-
-
-def _check_no_duplicates(found: list[FoundLog]) -> None:
-    by_key = {log.key: log for log in found}
-    for log in found:
-        if by_key[log.key] is not log:
-            other = by_key[log.key].path
-            raise DirectoryError(f"{log.name} is in {other} and in {log.path}: remove one")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.common.effective_config import EffectiveConfig
@@ -139,6 +140,7 @@ def log_unenforced_metadata(config: BrokerConfig, metadata: ClusterMetadata) -> 
 
 
 def load_logs(
+    config: BrokerConfig,
     config_of: Callable[[str], TopicConfig],
     log_manager: LogManager,
     metadata: ClusterMetadata,
@@ -158,7 +160,11 @@ def load_logs(
     def may_wait(log: FoundLog) -> bool:
         return large_may_wait and not is_internal(log.topic) and not log_manager.is_moving(log.key)
 
-    log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait)
+    def assigned(key: TopicPartition) -> bytes | None:
+        known = known_partition(config, metadata, *key)
+        return None if known is None else known.directory_id
+
+    log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait, assigned=assigned)
     strays = [
         log.key for log in log_manager.logs() if not is_known(metadata, *log.key, log.topic_id)
     ]
@@ -191,14 +197,17 @@ def settle_moves(
     now_ms: int,
 ) -> None:
     """Continue, complete or drop each move between directories that a stop interrupted."""
+    moves.handle_found_futures(partial(known_partition, config, metadata), config_of, now_ms)
 
-    def known(name: str, index: int) -> KnownPartition | None:
-        topic = metadata.topics.get(name)
-        if topic is None or index not in topic.partitions:
-            return None
-        return KnownPartition(topic.id, topic.partitions[index].directory_of(config.node_id))
 
-    moves.handle_found_futures(known, config_of, now_ms)
+def known_partition(
+    config: BrokerConfig, metadata: ClusterMetadata, name: str, index: int
+) -> KnownPartition | None:
+    """What the metadata says of a partition; None if it does not know it."""
+    topic = metadata.topics.get(name)
+    if topic is None or index not in topic.partitions:
+        return None
+    return KnownPartition(topic.id, topic.partitions[index].directory_of(config.node_id))
 
 
 def is_known(metadata: ClusterMetadata, name: str, partition: int, topic_id: bytes | None) -> bool:

@@ -10,6 +10,7 @@ log after a crash in between. A start may find for a partition:
     the log and another future                           the copying continues
     only a future                                        it is the log if no directory is offline
     a future of a topic that does not exist              it is renamed to `-stray`
+    two logs, one in the metadata's directory            that one is a future (LogManager)
 
 Kafka: LogManager.replaceCurrentWithFutureLog, recoverAbandonedFutureLogs,
 ReplicaManager.maybeAddLogDirFetchers. There a future in the metadata's directory wins even if it is

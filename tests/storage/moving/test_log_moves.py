@@ -1,6 +1,7 @@
 """A log moves to another directory: copied while it grows, swapped in, killed at every step."""
 
 import errno
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.deletions import remove_paths
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.data_directory import DataDirectory, DirectoryError
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -55,7 +56,11 @@ class Life:
         self.moves = LogMoves(self.manager, self.files)
 
     def load(self) -> "Life":
-        self.manager.load_logs(lambda _: self.topic_config, now_ms=NOW_MS)
+        self.manager.load_logs(
+            lambda _: self.topic_config,
+            now_ms=NOW_MS,
+            assigned=lambda key: getattr(self._known(*key), "directory_id", None),
+        )
         self.moves.handle_found_futures(self._known, lambda _: self.topic_config, NOW_MS)
         return self
 
@@ -360,6 +365,39 @@ def test_an_aborted_transaction_stays_so_if_a_move_is_stopped_before_its_end(
 
 def aborted_in(log: PartitionLog) -> list[AbortedTransaction]:
     return log.read_committed(0, 1 << 20, at_least_one_batch=True).aborted
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_power_cut_that_takes_the_new_name_of_the_old_directory_only(
+    tmp_path: Path, lost: int
+) -> None:
+    """Then both directories have the log's name. `lost`: batches that the copy does not have."""
+    life = Life(tmp_path).load()
+    for value in (b"a", b"b"):
+        put(life.create() if value == b"a" else life.log, value)
+    life.move()
+    [old] = (tmp_path / "one").glob("*-delete")
+    old.rename(tmp_path / "one" / "orders-0")
+    if lost:
+        path = tmp_path / "two" / "orders-0" / f"{0:020d}.log"
+        path.write_bytes(path.read_bytes()[:SIZE])
+    life.kill()
+    life = Life(tmp_path, assigned="two").load()
+    assert values_from(life.log) == [b"a", b"b"]
+    life.move(life.manager.futures[KEY])
+    assert (life.place, values_from(life.log)) == ("two", [b"a", b"b"])
+    life.kill()
+
+
+def test_two_logs_of_a_partition_after_a_clean_stop_are_refused(tmp_path: Path) -> None:
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    life.manager.close(now_ms=NOW_MS)
+    shutil.copytree(tmp_path / "one" / "orders-0", tmp_path / "two" / "orders-0")
+    life = Life(tmp_path, assigned="two")
+    with pytest.raises(DirectoryError, match=r"orders-0 is in .* and in .*: remove one"):
+        life.load()
+    life.kill()
 
 
 def test_a_name_without_room_for_the_suffix_cannot_be_moved(tmp_path: Path) -> None:
