@@ -26,7 +26,7 @@ ARCHIVED_AT_ONCE = 500
 
 
 class Archiving:
-    """The records that wait for that, by share-partition."""
+    """The records that wait to be written and archived, by share-partition."""
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ class Settled:
         self.deliveries: Counter[int] = Counter()  # by delivery count
         self.errors: Counter[int] = Counter()  # of partitions in answers, by error code
         self.refused: Counter[int] = Counter()  # acknowledgements, by error code
+        self.rejected: set[Place] = set()  # the broker has confirmed that, in time
         self._lock_s = lock_s
         self._mutex = threading.Lock()
         self._done: dict[Place, Done] = {}

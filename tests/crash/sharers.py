@@ -226,6 +226,9 @@ class Sharer:
             is_foreseen = code in (ErrorCode.INVALID_RECORD_STATE, *self._group.partition_errors)
             if not is_foreseen or not is_late:
                 self._settled.blame(f"{got} is refused with {code} while it is locked")
+        elif not is_late:
+            rejected = zip(got.places, each_type, strict=True)
+            self._settled.rejected.update(place for place, one in rejected if one == REJECT)
         counts = ((place, got.delivery_count) for place in done)
         self._settled.settled(self._life, counts, is_done=not code, is_late=is_late)
         return came

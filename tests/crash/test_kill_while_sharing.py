@@ -1,7 +1,8 @@
 """kill -9 of the broker while members of a share group settle records that are not in memory.
 
 After each kill the locks are gone and the records come again, but for those of which an
-acknowledgement was answered: these are done. In the end each record is done, and nothing is locked.
+acknowledgement was answered: these are done. In the end each record is done, nothing is locked, and
+those that were rejected are in the dead-letter queue.
 """
 
 import random
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_share_group_offsets import (
@@ -25,9 +27,11 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     ProduceTopicData,
 )
+from odradek.protocol.record import Record, read_records
 from tests.conformance.requests import BY_NAME, batch_of
 from tests.conformance.share_reader import joined, prepare_group
-from tests.crash.settled import Settled
+from tests.conformance.transcript import each_batch
+from tests.crash.settled import Place, Settled
 from tests.crash.sharers import Group, Sharer
 from tests.support.broker_process import (
     BrokerProcess,
@@ -37,6 +41,7 @@ from tests.support.broker_process import (
 )
 from tests.support.cold_broker import ColdBroker
 from tests.support.lengths import SEED, by_length
+from tests.support.stored_batches import fetch
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
@@ -56,7 +61,13 @@ SETTINGS = {
 }
 # The records of a batch are a second apart: the longest ones begin a segment.
 TOPIC_SETTINGS = {"index.interval.bytes": "500", "segment.ms": "10000"}
-GROUP_SETTINGS = {"share.record.lock.duration.ms": "1000", "share.delivery.count.limit": "10"}
+QUEUE = "dlq.orders"
+GROUP_SETTINGS = {
+    "share.record.lock.duration.ms": "1000",
+    "share.delivery.count.limit": "10",
+    "errors.deadletterqueue.topic.name": QUEUE,
+    "errors.deadletterqueue.copy.record.enable": "true",
+}
 
 # Kafka reads its metadata and its logs after it has answered the first requests.
 KAFKAS_ERRORS = {
@@ -145,6 +156,28 @@ def lags(broker: BrokerProcess) -> list[int]:
     return [each.lag for each in progress(broker)]
 
 
+def queued(broker: BrokerProcess) -> set[Place]:
+    """The records that are in the dead-letter queue."""
+    found: set[Place] = set()
+    for partition in range(PARTITIONS):
+        offset = 0
+        with WireClient(broker.port) as client:
+            while data := fetch(client, QUEUE, partition, offset):
+                for batch in each_batch(data):
+                    offset = read_header(batch).next_offset
+                    found |= {place_of(record) for record in read_records(batch)}
+    return found
+
+
+def place_of(record: Record) -> Place:
+    """The record that a record of the queue is about; its value is that one's, if it has one."""
+    headers = dict(record.headers)
+    partition = int(headers["__dlq.errors.partition"] or b"")
+    offset = int(headers["__dlq.errors.offset"] or b"")
+    assert record.value in (None, value_of(partition, offset))
+    return partition, offset
+
+
 def wait_for_last(broker: BrokerProcess, settled: Settled) -> None:
     """Return when all records are settled; fails if none is for a minute."""
     while not settled.faults and (left := lags(broker)) != [0] * PARTITIONS:
@@ -155,6 +188,8 @@ def test_every_record_is_settled_once_through_kills(broker: BrokerProcess) -> No
     chance = random.Random(SEED)
     settled = Settled(LOCK_SECONDS)
     create_topic(broker.bootstrap, TOPIC, PARTITIONS, TOPIC_SETTINGS)
+    allows = {"errors.deadletterqueue.group.enable": "true"}
+    create_topic(broker.bootstrap, QUEUE, PARTITIONS, allows)
     with WireClient(broker.port) as client:
         topic_id = prepare_group(client, GROUP, TOPIC, **GROUP_SETTINGS)
         joined(client, GROUP, "first", TOPIC, topic_id, PARTITIONS)
@@ -192,5 +227,7 @@ def test_every_record_is_settled_once_through_kills(broker: BrokerProcess) -> No
             sharer.stop()
     assert not settled.faults, "\n".join(settled.faults[:20])
     assert settled.missing(source.ends) == []
+    assert settled.rejected
+    assert settled.rejected <= queued(broker)
     starts = [each.start_offset for each in progress(broker)]
     assert all(start >= end for start, end in zip(starts, ends, strict=True)), (starts, ends)

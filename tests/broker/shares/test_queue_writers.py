@@ -65,6 +65,7 @@ class Queue:
         self.slept: list[float] = []
         self.written: Written = []
         self.settings = ShareGroupSettings()
+        self.is_enabled = True
 
     def produce(self, *values: bytes | None, codec: CompressionType = CompressionType.NONE) -> None:
         records = [Record(None, value, NOW_MS) for value in values]
@@ -82,7 +83,7 @@ class Queue:
             self,  # type: ignore[arg-type] # as much of QueueTopics as is needed
             OriginalsReader(self.files, disk, reads),
             self,  # type: ignore[arg-type] # and of QueueAppends
-            is_enabled=lambda: True,
+            is_enabled=lambda: self.is_enabled,
             sleep=self._sleep,
         )
         writer = QueueWriter(queues, Source("g", 3, self.log))
@@ -265,3 +266,16 @@ def test_without_a_class_that_writes_queues_nothing_is_written(
     queue.write((0, 3))
     assert queue.written == []
     assert "no class writes dead-letter queues" in caplog.text
+
+
+def test_a_group_has_a_queue_if_it_names_one_and_the_metadata_allows_it(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queues = queue.write()
+    assert queues.has("g")
+    queue.is_enabled = False
+    assert not queues.has("g")
+    queue.is_enabled = True
+    del queue.overrides["errors.deadletterqueue.topic.name"]
+    assert not queues.has("g")
