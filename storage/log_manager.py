@@ -293,7 +293,8 @@ class LogManager:
             if log.directory.is_online:
                 self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
-            raise DirectoryError(f"no log directory is left: {self.offline}")
+            reasons = "; ".join(f"{path}: {why}" for path, why in self.offline.items())
+            raise DirectoryError(f"no log directory is left: {reasons}")
 
     def _report_recovery(self, logs: Sequence[FoundLog], unflushed: int) -> None:
         """Report how many logs are recovered. Most of them are empty after a kill."""
