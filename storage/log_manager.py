@@ -296,7 +296,8 @@ class LogManager:
             if log.directory.is_online:
                 self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
-            raise DirectoryError(f"no log directory is left: {self.offline}")
+            reasons = "; ".join(f"{path}: {why}" for path, why in self.offline.items())
+            raise DirectoryError(f"no log directory is left: {reasons}")
 
     def _without_copies(
         self, found: Sequence[FoundLog], assigned: Callable[[TopicPartition], bytes | None]

@@ -129,14 +129,13 @@ class RunningBroker:
         if members is not None:
             self._server.on_disconnect.append(members.disconnected)
         for item in bound:
-            host, port = broker.advertised(item.listener, "the address that they used")
+            host, port = broker.advertised(item.listener, "")
             logger.info(
-                "%s listens on %s:%d; clients get the address %s:%d",
+                "%s listens on %s:%d; clients get the address %s",
                 item.listener.name,
                 item.listener.host or "*",
                 item.port,
-                host,
-                port,
+                f"{host}:{port}" if host else f"that they used, with port {port}",
             )
         warning = exposure_warning(broker.config, bound)
         if warning is not None:

@@ -10,8 +10,10 @@ Kafka: BrokerMetadataPublisher.initializeManagers, LogManager.isStrayReplica, Fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.broker.common.effective_config import EffectiveConfig
@@ -30,9 +32,9 @@ from odradek.coordinator.metadata.metadata_format import (
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.topics import Partition, Topic
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.directories.data_directory import DataDirectory, DirectoryError
 from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
@@ -85,24 +87,43 @@ def open_metadata(
         directory_id=online[path].directory_id,
         endpoint=controller_endpoint(config),
     )
-    if not is_formatted(files, path):
-        format_metadata(files, path, this_member, now_ms)
-    log_config = metadata_log_config(config)
-    log = log_manager.open_metadata_log(METADATA_TOPIC_ID, log_config, now_ms=now_ms)
-    try:
-        kraft_log = open_kraft_log(
-            log,
-            files,
-            log_manager.cluster_id,
-            this_member,
-            now_ms=now_ms,
-            default_min_insync_replicas=config.min_insync_replicas,
-            reading=reading,
-        )
-    except REASONS_TO_REFUSE as error:
-        raise RefusedToStartError(f"{log.directory}: {error}") from error
+    with _metadata_on_disk(path):
+        if not is_formatted(files, path):
+            format_metadata(files, path, this_member, now_ms)
+        log_config = metadata_log_config(config)
+        log = log_manager.open_metadata_log(METADATA_TOPIC_ID, log_config, now_ms=now_ms)
+        try:
+            kraft_log = open_kraft_log(
+                log,
+                files,
+                log_manager.cluster_id,
+                this_member,
+                now_ms=now_ms,
+                default_min_insync_replicas=config.min_insync_replicas,
+                reading=reading,
+            )
+        except REASONS_TO_REFUSE as error:
+            raise RefusedToStartError(f"{log.directory}: {error}") from error
     log_unenforced_metadata(config, kraft_log.metadata)
     return kraft_log
+
+
+@contextmanager
+def _metadata_on_disk(path: Path) -> Iterator[None]:
+    """Raise DirectoryError if the disk fails or is full: the broker cannot start without it.
+
+    Later, a full disk only refuses what has to be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DirectoryError(f"the metadata directory {path} cannot be used: {error}") from error
+    except ApiError as error:
+        if error.code != ErrorCode.KAFKA_STORAGE_ERROR:
+            raise
+        raise DirectoryError(
+            f"the metadata directory {path} cannot be used: {error.message}"
+        ) from error
 
 
 def metadata_log_config(config: BrokerConfig) -> TopicConfig:
@@ -277,24 +298,25 @@ def register_broker(
 ) -> None:
     """Register the broker in the metadata log, lead its partitions in a new epoch, and sync.
 
-    `directories` are those that are online.
+    `directories` are those that are online. Raises DirectoryError.
     """
-    controller.register_broker(
-        incarnation_id=random_uuid(),
-        endpoints=endpoints,
-        directories=[directory.directory_id for directory in directories],
-        cordoned=cordoned_ids(config, log_manager),
-        rack=config.broker_rack,
-        now_ms=now_ms,
-    )
-    controller.take_over(
-        clean_shutdown=all(directory.had_clean_shutdown for directory in directories),
-        directory_of=directories_of(log_manager),
-        now_ms=now_ms,
-    )
-    lead_logs(config, log_manager, controller.metadata, now_ms)
-    controller.assign_directories(directories_of(log_manager), now_ms)
-    controller.log.flush(now_ms)
+    with _metadata_on_disk(config.metadata_directory.absolute()):
+        controller.register_broker(
+            incarnation_id=random_uuid(),
+            endpoints=endpoints,
+            directories=[directory.directory_id for directory in directories],
+            cordoned=cordoned_ids(config, log_manager),
+            rack=config.broker_rack,
+            now_ms=now_ms,
+        )
+        controller.take_over(
+            clean_shutdown=all(directory.had_clean_shutdown for directory in directories),
+            directory_of=directories_of(log_manager),
+            now_ms=now_ms,
+        )
+        lead_logs(config, log_manager, controller.metadata, now_ms)
+        controller.assign_directories(directories_of(log_manager), now_ms)
+        controller.log.flush(now_ms)
 
 
 def directories_of(log_manager: LogManager) -> dict[TopicPartition, bytes]:

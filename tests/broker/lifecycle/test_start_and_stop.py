@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.messages.fetch import FetchResponse
-from tests.support.broker_process import SERVE, BrokerProcess, against_apache_kafka
+from tests.support.broker_process import (
+    SERVE,
+    BrokerProcess,
+    against_apache_kafka,
+    running,
+)
 from tests.support.hang_ups import children_inherit
 from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic
@@ -151,6 +156,15 @@ def test_unknown_and_unused_keys_are_named_in_one_warning_each(start_broker: Sta
 def test_the_start_logs_the_address_that_clients_get(start_broker: Start) -> None:
     broker = start_broker()
     assert f"clients get the address 127.0.0.1:{broker.port}" in broker.log_text()
+
+
+def test_without_an_advertised_host_the_log_says_how_clients_get_it(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    everywhere = f"PLAINTEXT://:{broker.port}"
+    broker.settings |= {"listeners": everywhere, "advertised.listeners": everywhere}
+    with running(broker):
+        words = f"clients get the address that they used, with port {broker.port}"
+        assert words in broker.log_text()
 
 
 @pytest.mark.parametrize("how", ["terminate", "interrupt", "hang_up"])

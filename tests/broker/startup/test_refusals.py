@@ -1,6 +1,7 @@
 """Directories that odradek must not serve are refused in one line, and are not written to."""
 
 import asyncio
+import errno
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.log import AppendOrigin
+from tests.support.faulty_files import FaultyFiles, anything
 from tests.support.metadata_logs import metadata_log
 
 CODEC = MetadataRecordCodec.of_cluster()
@@ -40,8 +42,8 @@ def config_of(data: Path, **settings: str) -> BrokerConfig:
     return BrokerConfig.from_texts(texts | {k.replace("_", "."): v for k, v in settings.items()})
 
 
-def open_broker(config: BrokerConfig) -> Broker:
-    return Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092})
+def open_broker(config: BrokerConfig, files: FaultyFiles | None = None) -> Broker:
+    return Broker(config, asyncio.get_running_loop(), {"PLAINTEXT": 9092}, files=files)
 
 
 @pytest.fixture
@@ -273,3 +275,24 @@ async def test_a_torn_end_after_a_crash_is_no_reason_to_refuse(data: Path) -> No
     broker = open_broker(config_of(data))
     assert list(broker.metadata.topics) == ["orders"]
     await broker.close()
+
+
+async def test_a_disk_that_fails_while_the_broker_starts_is_named_and_nothing_is_lost(
+    data: Path, tmp_path: Path
+) -> None:
+    (data / ".kafka_cleanshutdown").unlink()
+    disk = FaultyFiles()
+    with disk.counting() as seen:
+        broker = open_broker(config_of(shutil.copytree(data, tmp_path / "counted")), disk)
+        changes = sum(anything(*operation) for operation in seen)
+    await broker.close()
+    for number in range(changes):
+        failed = shutil.copytree(data, tmp_path / f"failed-{number}")
+        disk = FaultyFiles()
+        disk.fail(anything, at=number, error=(errno.ENOSPC, errno.EIO)[number % 2])
+        with pytest.raises(DirectoryError, match=str(failed)):
+            open_broker(config_of(failed), disk)
+        # A copy, because the lock is held until the process that could not start has ended.
+        broker = open_broker(config_of(shutil.copytree(failed, tmp_path / f"healed-{number}")))
+        assert list(broker.metadata.topics) == ["orders"]
+        await broker.close()
