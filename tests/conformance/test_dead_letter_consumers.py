@@ -16,7 +16,7 @@ from tests.conformance.transcript import each_batch
 from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.java_tools import java_tools_of, why_no_java
 from tests.support.kafka_answers import as_kept, kafka_answers, kafka_when_asked
-from tests.support.kafka_jars import NEWEST_BROKER_VERSION
+from tests.support.kafka_jars import BROKER_VERSION
 from tests.support.stored_batches import fetch
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
@@ -42,7 +42,7 @@ def given_up(broker: BrokerProcess) -> list[Queued]:
     create_topic(broker.bootstrap, QUEUE, 1, {"errors.deadletterqueue.group.enable": "true"})
     fill_queue(broker, TOPIC, GROUP, partitions=1, records=RECORDS, **SETTINGS)
     command = [
-        *java_tools_of(NEWEST_BROKER_VERSION).java(),
+        *java_tools_of(BROKER_VERSION).java(),
         str(PROGRAM),
         broker.bootstrap,
         TOPIC,
