@@ -63,12 +63,17 @@ State = dict[Place, Found]
 MAX_BYTES = 1 << 20
 
 
-async def faults(
-    root: Path, ledger: Ledger, told: Sequence[object], files: Files | None = None
-) -> list[str]:
+async def recover(root: Path, files: Files) -> None:
+    """Start a broker, let it complete what was begun, and stop it."""
+    broker = open_broker(root, files)
+    await _settled(broker)
+    await stop(broker)
+
+
+async def faults(root: Path, ledger: Ledger, told: Sequence[object]) -> list[str]:
     """What does not hold of a broker that is started on `root`. `told`: what it had told others."""
     try:
-        broker = open_broker(root, files or UnsyncedFiles())
+        broker = open_broker(root, UnsyncedFiles())
     except Exception as error:  # noqa: BLE001 # whatever it is: the broker does not start
         return [f"it does not start: {type(error).__name__}: {error}"]
     await _settled(broker)
@@ -76,7 +81,7 @@ async def faults(
     offset = await _committed_offset(broker)
     found = [*_compared(state, ledger, told), *_offset_faults(offset, ledger, told)]
     await stop(broker)
-    again = open_broker(root, files or UnsyncedFiles())
+    again = open_broker(root, UnsyncedFiles())
     await _settled(again)
     second = _state(again)
     found += [

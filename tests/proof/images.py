@@ -98,8 +98,8 @@ class _Directory:
 Choice = Callable[[int, _File], Content]
 
 
-def images(journal: Sequence[Entry]) -> Iterator[Image]:
-    """Make the images of every prefix of a journal."""
+def images(journal: Sequence[Entry], first: int = 0) -> Iterator[Image]:
+    """Make the images of every prefix of a journal that has more than `first` entries."""
     seen: set[int] = set()
     disk, promises = _Disk(), 0
     for at, entry in enumerate(journal):
@@ -107,6 +107,8 @@ def images(journal: Sequence[Entry]) -> Iterator[Image]:
             promises += 1
             continue
         disk.apply(entry)
+        if at < first:
+            continue
         for what, tree in disk.trees(entry):
             key = hash((promises, frozenset(tree.items())))
             if key not in seen:

@@ -67,7 +67,10 @@ Entry = Write | Resize | Names | Sync | SyncNames | Mark
 
 
 class JournalledFiles(Files):
-    """Files below `root`, an empty directory; what is done to them is in `journal`."""
+    """Files below `root`; what is done to them is in `journal`.
+
+    It begins with what is there already, which counts as synced.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -75,7 +78,24 @@ class JournalledFiles(Files):
         self._numbers = count(ROOT + 1)
         self._of_path: dict[Path, int] = {root: ROOT}
         self._of_descriptor: dict[int, int] = {}
-        assert not [*root.iterdir()]
+        for path in sorted(root.rglob("*")):
+            self._learn(path)
+        directories = [path for path in self._of_path if path.is_dir()]
+        self.journal += [SyncNames(self._of_path[path]) for path in directories]
+        self.first = len(self.journal)
+        """How many entries are about what was there."""
+
+    def _learn(self, path: Path) -> None:
+        is_directory = path.is_dir()
+        name = self._named(path, is_directory=is_directory)
+        self._add(Names((name,)))
+        if not is_directory:
+            assert name.node is not None
+            content = path.read_bytes()
+            data = content.rstrip(b"\0")
+            self._add(Write(name.node, 0, data))
+            self._add(Resize(name.node, len(content)))
+            self._add(Sync(name.node))
 
     def mark(self, what: object) -> None:
         """Something has been told to others."""

@@ -3,44 +3,87 @@
 import logging
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.proof.claims import faults
-from tests.proof.images import images
-from tests.proof.journal import Mark
-from tests.proof.life import Life
-from tests.support.lengths import LONG, SEED
+from tests.proof.claims import faults, recover
+from tests.proof.images import Image, images
+from tests.proof.journal import JournalledFiles, Mark
+from tests.proof.life import Ledger, Life
+from tests.support.lengths import SEED, by_length
 
 logger = logging.getLogger(__name__)
 
 pytestmark = pytest.mark.slow
 
-# In `make test`, one of so many images; each run of it takes others.
-EACH = 60
+# Of so many images one is tried; each run takes others. Then again, of those of a recovery.
+EACH = by_length(60, 1)
+EACH_RECOVERED = by_length(4_000, 40)
+EACH_OF_RECOVERY = by_length(100, 10)
 SHOWN = 10
 
 
-async def test_what_was_promised_before_a_power_cut_is_kept(scratch: Path) -> None:
-    home = scratch / "life"
-    home.mkdir()
-    life = Life(home)
-    await life.run()
-    journal = life.files.journal
-    told = [entry.what for entry in journal if isinstance(entry, Mark)]
-    found: list[str] = []
-    count, kinds = 0, Counter[str]()
-    step = 1 if LONG else EACH
-    for image in islice(images(journal), SEED % step, None, step):
-        root = scratch / "image"
-        image.write(root)
-        wrong = await faults(root, life.ledger, told[: image.promises])
-        shutil.rmtree(root)
-        count += 1
-        kinds[type(journal[image.at - 1]).__name__] += 1
+class Tried:
+    """The images that were tried, and what was wrong with some."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._root = scratch / "image"
+        self._count = 0
+        self._wrong: list[str] = []
+
+    async def add(self, image: Image, ledger: Ledger, told: list[object], before: str = "") -> None:
+        image.write(self._root)
+        wrong = await faults(self._root, ledger, told)
+        shutil.rmtree(self._root)
+        self._count += 1
         if wrong:
-            found.append("\n    ".join([f"after entry {image.at}, {image.what}:", *wrong]))
-    logger.info("%d images of %d entries, by the last one: %s", count, len(journal), dict(kinds))
-    assert not found, f"{len(found)} of {count} images: " + "\n".join(found[:SHOWN])
+            where = f"{before}after entry {image.at}, {image.what}:"
+            self._wrong.append("\n    ".join([where, *wrong]))
+
+    def check(self) -> None:
+        logger.info("%d images", self._count)
+        assert self._count
+        shown = "\n".join(self._wrong[:SHOWN])
+        assert not self._wrong, f"{len(self._wrong)} of {self._count} images:\n{shown}"
+
+
+def some(found: Iterator[Image], each: int) -> Iterator[Image]:
+    return islice(found, SEED % each, None, each)
+
+
+async def lived(scratch: Path) -> tuple[Life, list[object]]:
+    """A life, and what the broker told its clients."""
+    root = scratch / "life"
+    root.mkdir()
+    life = Life(root)
+    await life.run()
+    return life, [each.what for each in life.files.journal if isinstance(each, Mark)]
+
+
+async def test_what_was_promised_before_a_power_cut_is_kept(scratch: Path) -> None:
+    life, told = await lived(scratch)
+    journal = life.files.journal
+    tried, last = Tried(scratch), Counter[str]()
+    for image in some(images(journal), EACH):
+        await tried.add(image, life.ledger, told[: image.promises])
+        last[type(journal[image.at - 1]).__name__] += 1
+    logger.info("a journal of %d entries; images by their last one: %s", len(journal), dict(last))
+    tried.check()
+
+
+async def test_it_is_kept_if_the_power_goes_again_while_the_broker_recovers(scratch: Path) -> None:
+    life, told = await lived(scratch)
+    tried = Tried(scratch)
+    for first in some(images(life.files.journal), EACH_RECOVERED):
+        root = scratch / "recovered"
+        first.write(root)
+        files = JournalledFiles(root)
+        await recover(root, files)
+        shutil.rmtree(root)
+        before = f"after entry {first.at}, {first.what}, and then in the recovery "
+        for second in some(images(files.journal, files.first), EACH_OF_RECOVERY):
+            await tried.add(second, life.ledger, told[: first.promises], before)
+    tried.check()
