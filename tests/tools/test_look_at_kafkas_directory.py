@@ -130,7 +130,7 @@ def test_kafkas_files_are_dumped_as_kafka_does(states: dict[str, Path]) -> None:
 @pytest.mark.parametrize("state", ["running", "stopped"])
 def test_kafkas_directory_is_sound(states: dict[str, Path], state: str) -> None:
     found = verdict(states[state], deep=True)
-    assert found.code == 0, found
+    assert found.code == 0, str(found)
     topics = {each["topic"]: each for each in found.summary["topics"]}
     assert topics["plain"]["records"] == 5 * 120
     assert topics["compacted"]["segments"] > 1

@@ -30,10 +30,12 @@ class SegmentCheck:
             segment, following, facts.recovery_point, stopped_cleanly=facts.stopped_cleanly
         )
         in_use = self._action.is_in_use
+        # Apache Kafka 4.4 does not cut the indexes of this log at a stop.
+        is_uncut = not following and facts.topic == CLUSTER_METADATA_TOPIC
         path = log.path(base, FileKind.OFFSET_INDEX)
-        self._offsets = OffsetIndexCheck(files, path, base, findings, in_use=in_use)
+        self._offsets = OffsetIndexCheck(files, path, base, findings, in_use=in_use or is_uncut)
         path = log.path(base, FileKind.TIME_INDEX)
-        self._times = TimeIndexCheck(files, path, base, findings, in_use=in_use)
+        self._times = TimeIndexCheck(files, path, base, findings, in_use=in_use or is_uncut)
         path = log.path(base, FileKind.TXN_INDEX)
         self._transactions = TransactionCheck(
             files, path, log.transactions, findings, in_use=in_use
