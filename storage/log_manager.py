@@ -306,6 +306,7 @@ class LogManager:
 
         A power cut at the end of a move may keep the new name of the copy, which is in the
         directory of the metadata, and lose that of the old directory, which was to be deleted.
+        Not with workers: the log may be served by a process that has moved it just now.
         """
         logs: dict[TopicPartition, FoundLog] = {}
         for log in found:
@@ -316,7 +317,7 @@ class LogManager:
                 (log, other) if log.directory.directory_id == assigned(log.key) else (other, log)
             )
             is_copy = copy.directory.directory_id == assigned(copy.key)
-            if not is_copy or copy.directory.had_clean_shutdown:
+            if not is_copy or copy.directory.had_clean_shutdown or self.share.workers:
                 raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
             name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
             path = copy.directory.path / name
