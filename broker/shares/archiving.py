@@ -34,12 +34,14 @@ class Archiving:
         slices: SliceRunner,
         archive: Callable[[LedPartition, Sequence[DeadLetters], Step], None],
         on_complete: Callable[[LedPartition], None],
+        is_open: Callable[[LedPartition], bool],
     ) -> None:
         """`archive` archives records; `on_complete` is called when no more wait."""
         self.queues = queues
         self._slices = slices
         self._archive = archive
         self._on_complete = on_complete
+        self._is_open = is_open
         self._waiting: dict[LedPartition, list[DeadLetters]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -69,7 +71,7 @@ class Archiving:
         waiting = self._waiting[led]
         count = 0  # of the first records in `waiting`, which are done with
         try:
-            while waiting:
+            while waiting and self._is_open(led):  # else it is done when that is opened again
                 first = waiting[0]._replace(first_offset=waiting[0].first_offset + count)
                 count += await self._write(writer, [first, *waiting[1:]], slices.step)
                 complete = 0

@@ -92,7 +92,7 @@ class Shares:
         self._archiving: Archiving | None = None
         if queues is not None:
             assert slices is not None, "records are written to queues in slices"
-            self._archiving = Archiving(queues, slices, self._archive, self._archived)
+            self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
 
     # -- share-partitions --------------------------------------------------------------------------
 
@@ -356,7 +356,9 @@ class Shares:
         for start in stepping(range(0, len(keys), CLOSED_AT_ONCE), step):
             groups = self.sessions.groups()
             for key in keys[start : start + CLOSED_AT_ONCE]:
-                led = self._led[key]
+                led = self._led.get(key)
+                if led is None:  # closed in a step
+                    continue
                 is_busy = self._archiving is not None and self._archiving.is_busy(led)
                 if key.group_id not in groups and not is_busy:
                     self._close(key)
