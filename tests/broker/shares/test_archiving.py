@@ -10,6 +10,7 @@ import pytest
 from odradek.broker.shares import archiving, shares
 from odradek.broker.shares.archiving import Archiving
 from odradek.coordinator.share_partitions.dead_letters import Cause, DeadLetters
+from tests.support.broker_in_loop import until
 from tests.support.share_rig import ShareRig
 
 
@@ -46,9 +47,7 @@ async def test_nothing_is_written_for_a_share_partition_that_was_closed(
         queues, slices, lambda *_: None, ended.append, lambda each: each in open_ones
     )
     waiting.add(led, [DeadLetters(first, first, 1, Cause.REJECTED) for first in range(3)])
-    while waiting.is_busy(led):
-        await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await until(lambda: ended)
     assert (written, ended) == ([0], [led])
 
 
