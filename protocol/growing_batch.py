@@ -4,20 +4,9 @@ record_batch.build_batch takes all records at once. This one lets the caller do 
 between two records, and says when there is no room for another one.
 """
 
-from .batch_header import (
-    HEADER_BYTES,
-    LOG_OVERHEAD,
-    MAGIC_V2,
-    NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-    BatchHeader,
-    pack_header,
-    stamp_crc,
-)
+from .batch_header import HEADER_BYTES, NO_TIMESTAMP
 from .record import Record, append_record
+from .record_batch import framed
 
 
 class GrowingBatch:
@@ -47,25 +36,4 @@ class GrowingBatch:
 
     def build(self) -> bytearray:
         """Return the batch. It must have a record."""
-        batch = bytearray(
-            pack_header(
-                BatchHeader(
-                    base_offset=0,
-                    batch_length=HEADER_BYTES - LOG_OVERHEAD + len(self._content),
-                    partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
-                    magic=MAGIC_V2,
-                    crc=0,
-                    attributes=0,
-                    last_offset_delta=self.record_count - 1,
-                    base_timestamp=self._base_timestamp,
-                    max_timestamp=self._max_timestamp,
-                    producer_id=NO_PRODUCER_ID,
-                    producer_epoch=NO_PRODUCER_EPOCH,
-                    base_sequence=NO_SEQUENCE,
-                    record_count=self.record_count,
-                )
-            )
-        )
-        batch += self._content
-        stamp_crc(batch)
-        return batch
+        return framed(self._content, self.record_count, self._base_timestamp, self._max_timestamp)

@@ -66,23 +66,51 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
         attributes |= TRANSACTIONAL_BIT
     if is_control:
         attributes |= CONTROL_BIT
+    return framed(
+        stored,
+        count,
+        base_timestamp,
+        max_timestamp,
+        attributes=attributes,
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def framed(  # noqa: PLR0913 - the fields of the header
+    content: bytes | bytearray,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    *,
+    attributes: int = 0,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytearray:
+    """Put the header before the records as they are stored, with their CRC."""
     batch = bytearray(
         HEADER.pack(
             base_offset,
-            HEADER_BYTES - LOG_OVERHEAD + len(stored),
+            HEADER_BYTES - LOG_OVERHEAD + len(content),
             partition_leader_epoch,
             MAGIC_V2,
             0,  # the CRC
             attributes,
-            count - 1,
+            record_count - 1,
             base_timestamp,
             max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            count,
+            record_count,
         )
     )
-    batch += stored
+    batch += content
     stamp_crc(batch)
     return batch
