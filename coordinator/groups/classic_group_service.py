@@ -174,24 +174,19 @@ class ClassicGroupService:
 
     def _expire_session(self, subject: tuple[ClassicGroup, str], now: Now) -> None:
         group, member_id = subject
-        shard = self._shard_of(group)
-        if shard is not None:
-            self._commit(shard, self.syncs.expire_session(group, member_id, now), now)
+        self._expire(group, partial(self.syncs.expire_session, group, member_id, now), now)
 
     def _expire_joins(self, group: ClassicGroup, now: Now) -> None:
-        shard = self._shard_of(group)
-        if shard is not None:
-            self._commit(shard, self.rebalances.expire_join(group, now), now)
+        self._expire(group, partial(self.rebalances.expire_join, group, now), now)
 
     def _expire_syncs(self, group: ClassicGroup, now: Now) -> None:
-        shard = self._shard_of(group)
-        if shard is not None:
-            self._commit(shard, self.syncs.expire_sync(group, now), now)
+        self._expire(group, partial(self.syncs.expire_sync, group, now), now)
 
-    def _shard_of(self, group: ClassicGroup) -> GroupShard | None:
-        """The shard of a group; None if another group has its place now."""
+    def _expire(self, group: ClassicGroup, decide: Callable[[], Outcome[None]], now: Now) -> None:
+        """Commit what is decided, unless another group has the place of this one now."""
         shard = self._shards.at(group.partition)
-        return shard if shard.state.groups.get(group.group_id) is group else None
+        if shard.state.groups.get(group.group_id) is group:
+            self._commit(shard, decide(), now)
 
     @staticmethod
     def _commit(shard: GroupShard, outcome: Outcome[None], now: Now) -> None:

@@ -285,7 +285,7 @@ class ConsumerGroupService:
         except ApiError as error:
             now = self._clock()
             again_ms = log_fencing_failure(key, error, now)
-            if self._is_current(key, member):
+            if self._member_now(key) is member:  # each record of it makes another object
                 self.deadlines.retry(deadline, key, again_ms)
                 self._decisions.alarm.set(now)
 
@@ -296,18 +296,15 @@ class ConsumerGroupService:
         return None if group is None or member is None else (group, member)
 
     def _has_member(self, key: MemberKey) -> bool:
-        try:
-            return self._find(key) is not None
-        except ApiError:  # the shard is not served any more
-            return False
+        return self._member_now(key) is not None
 
-    def _is_current(self, key: MemberKey, member: ConsumerMember) -> bool:
-        """Whether this is still the member of the key: each record of it makes another object."""
+    def _member_now(self, key: MemberKey) -> ConsumerMember | None:
+        """The member of this key; None if there is none, or its shard is not served any more."""
         try:
             found = self._find(key)
-        except ApiError:  # the shard is not served any more
-            return False
-        return found is not None and found[1] is member
+        except ApiError:
+            return None
+        return None if found is None else found[1]
 
     # -- regular expressions -----------------------------------------------------------------------
 
