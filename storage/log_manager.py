@@ -313,12 +313,11 @@ class LogManager:
             other = logs.setdefault(log.key, log)
             if other is log:
                 continue
-            copy, original = (
-                (log, other) if log.directory.directory_id == assigned(log.key) else (other, log)
-            )
-            is_copy = copy.directory.directory_id == assigned(copy.key)
-            if not is_copy or copy.directory.had_clean_shutdown or self.share.workers:
+            by_directory = {each.directory.directory_id: each for each in (other, log)}
+            copy = by_directory.pop(assigned(log.key) or b"", None)
+            if copy is None or copy.directory.had_clean_shutdown or self.share.workers:
                 raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
+            [original] = by_directory.values()
             name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
             path = copy.directory.path / name
             _logger.warning("%s is in %s, too: its move goes on", original.path, copy.path)
