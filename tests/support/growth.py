@@ -9,7 +9,7 @@ next size has to be as bad. Quadratic work is.
 
 import gc
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 TIMES = 4
 # A quadratic part that takes half of the smaller run exceeds this.
@@ -25,26 +25,29 @@ def assert_linear(prepared: Callable[[int], Work], size: int) -> None:
 
     `prepared` makes an input of a size, and returns what is measured.
     """
-    verdicts = []
-    for smaller in (size, TIMES * size):
-        small, large = [], []
-        for attempt in range(ATTEMPTS):
-            small.append(_cpu_s(prepared(smaller)))
-            large.append(_cpu_s(prepared(TIMES * smaller)))
-            if attempt and _is_linear(small, large):
-                return
-        verdicts.append(_verdict(small, large))
-    raise AssertionError("; ".join(verdicts))
+    for smaller, small, large in _measurements(size):
+        small.append(_cpu_s(prepared(smaller)))
+        large.append(_cpu_s(prepared(TIMES * smaller)))
 
 
 async def assert_linear_async(prepared: Callable[[int], Awaitable[AsyncWork]], size: int) -> None:
     """The same for what is awaited. Only the CPU time of the loop's thread counts."""
+    for smaller, small, large in _measurements(size):
+        small.append(await _cpu_s_of(await prepared(smaller)))
+        large.append(await _cpu_s_of(await prepared(TIMES * smaller)))
+
+
+def _measurements(size: int) -> Iterator[tuple[int, list[float], list[float]]]:
+    """Yield a size, and where its time and that of the larger one go, until they are linear.
+
+    Raises AssertionError if they are not.
+    """
     verdicts = []
     for smaller in (size, TIMES * size):
-        small, large = [], []
+        small: list[float] = []
+        large: list[float] = []
         for attempt in range(ATTEMPTS):
-            small.append(await _cpu_s_of(await prepared(smaller)))
-            large.append(await _cpu_s_of(await prepared(TIMES * smaller)))
+            yield smaller, small, large
             if attempt and _is_linear(small, large):
                 return
         verdicts.append(_verdict(small, large))
