@@ -135,8 +135,10 @@ def test_both_delete_what_was_foretold(tmp_path: Path) -> None:
     assert sum(expected[name] != before[name] for name in CASES) == len(CASES) - 3
     shutil.copytree(tmp_path / "odradek", tmp_path / "kafka")
     found = {}
-    # Kafka twice: once in many runs its cleaner has not looked at a topic within a minute.
+    # Kafka again: once in many runs its cleaner has not looked at a topic within a minute.
     for name in ("kafka", "kafka", "odradek"):
+        if found.get(name) == expected:
+            continue
         shared = SharedDirectory(tmp_path / name, **SETTINGS)
         with shared.served_by(name, killed=True):
             with suppress(AssertionError):  # what is wrong is shown below
