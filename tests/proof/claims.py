@@ -10,7 +10,7 @@
 - It goes on: a record that is produced gets the next offset.
 """
 
-import asyncio
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -160,7 +160,7 @@ async def _committed_offset(broker: Broker) -> int | None:
     context = request_context(broker, 9, NOW_MS)
     groups = [OffsetFetchRequestGroup(group_id=GROUP, topics=None)]
     answer = handled(context, OffsetFetchRequest(groups=groups))
-    if asyncio.iscoroutine(answer) or asyncio.isfuture(answer):
+    if inspect.isawaitable(answer):
         answer = await answer
     [group] = answer.groups
     assert group.error_code == ErrorCode.NONE, group
@@ -227,7 +227,8 @@ def _transaction_faults(state: State, ledger: Ledger, told: Sequence[object]) ->
         if len(set(read.values())) > 1:
             yield f"of transaction {number}, a part is read: {read}"
         if number in ended and set(read.values()) != {ended[number]}:
-            yield f"transaction {number} was said to be {ended[number]=}, and is {read}"
+            end = "committed" if ended[number] else "aborted"
+            yield f"transaction {number} was said to be {end}, and is read: {read}"
         if transaction.decided is not True and any(read.values()):
             yield f"transaction {number} was never committed, and is read: {read}"
 

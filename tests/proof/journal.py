@@ -192,11 +192,3 @@ class JournalledFiles(Files):
     def fsync_directory(self, path: Path) -> None:
         if path.is_relative_to(self.root):
             self._add(SyncNames(self._of_path[path]))
-
-
-def kinds(journal: Sequence[Entry]) -> dict[str, int]:
-    """How many entries there are of each kind."""
-    found: dict[str, int] = {}
-    for entry in journal:
-        found[type(entry).__name__] = found.get(type(entry).__name__, 0) + 1
-    return found

@@ -167,10 +167,10 @@ def config_of(root: Path, port: int = 9092) -> BrokerConfig:
     )
 
 
-def open_broker(root: Path, files: Files, now_ms: int = NOW_MS) -> Broker:
+def open_broker(root: Path, files: Files) -> Broker:
     """Start a broker without a server."""
     loop = asyncio.get_running_loop()
-    return Broker(config_of(root), loop, {"PLAINTEXT": 9092}, now_ms=lambda: now_ms, files=files)
+    return Broker(config_of(root), loop, {"PLAINTEXT": 9092}, now_ms=lambda: NOW_MS, files=files)
 
 
 async def stop(broker: Broker) -> None:
