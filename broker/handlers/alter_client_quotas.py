@@ -38,7 +38,7 @@ async def handle(
                 ],
                 error,
             )
-            for entity, error in context.sliced(results.items())
+            for entity, error in context.sliced(iter(results.items()))
         ]
     )
 

@@ -39,10 +39,10 @@ async def handle(
                         if is_allowed
                         else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     )
-                    for index, path in context.sliced(paths.items())
+                    for index, path in context.sliced(iter(paths.items()))
                 ],
             )
-            for name, paths in context.sliced(wanted.items())
+            for name, paths in context.sliced(iter(wanted.items()))
         ]
     )
 

@@ -44,11 +44,11 @@ async def handle(
         )
     except ApiError as error:
         results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
-    refused.update(context.sliced(results.items()))
+    refused.update(context.sliced(iter(results.items())))
     answers = [
         answer(name, result)
         for is_repeated in (True, False)
-        for name, result in context.sliced(refused.items())
+        for name, result in context.sliced(iter(refused.items()))
         if (times[name] > 1) is is_repeated
     ]
     free(context.step, wanted, results, refused, times)

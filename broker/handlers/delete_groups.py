@@ -19,12 +19,16 @@ def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroup
         for group_id in context.sliced(dict.fromkeys(context.sliced(request.groups_names)))
     }
     deleted = context.broker.coordinators.groups.admin.delete(
-        [group_id for group_id, is_allowed in context.sliced(may_delete.items()) if is_allowed],
+        [
+            group_id
+            for group_id, is_allowed in context.sliced(iter(may_delete.items()))
+            if is_allowed
+        ],
         context.step,
     )
     refused = [
         DeleteGroupsResult(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for group_id, is_allowed in context.sliced(may_delete.items())
+        for group_id, is_allowed in context.sliced(iter(may_delete.items()))
         if not is_allowed
     ]
     return DeleteGroupsResponse(results=[*deleted, *refused])

@@ -33,7 +33,7 @@ def handle(context: NodeContext, request: DeleteRecordsRequest) -> DeleteRecords
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=name, partitions=delete_in_topic(context, name, offsets))
-            for name, offsets in context.sliced(wanted.items())
+            for name, offsets in context.sliced(iter(wanted.items()))
         ]
     )
 
@@ -47,7 +47,7 @@ def delete_in_topic(
         return [partition_with_error(index, error) for index in context.sliced(offsets)]
     return [
         delete_before(context, topic, index, offset)
-        for index, offset in context.sliced(offsets.items())
+        for index, offset in context.sliced(iter(offsets.items()))
     ]
 
 

@@ -67,7 +67,7 @@ def refused_topics(
         return {}
     refused = {}
     topics = context.broker.metadata.topics
-    for ref, times in context.sliced(Counter(context.sliced(wanted)).items()):
+    for ref, times in context.sliced(iter(Counter(context.sliced(wanted)).items())):
         by_name = ref.name is not None
         topic = topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
         name = topic.name if topic else ref.name

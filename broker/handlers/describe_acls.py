@@ -48,6 +48,6 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
                 pattern_type=pattern.pattern_type,
                 acls=acls,
             )
-            for pattern, acls in context.sliced(by_pattern.items())
+            for pattern, acls in context.sliced(iter(by_pattern.items()))
         ],
     )

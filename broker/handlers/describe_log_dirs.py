@@ -93,7 +93,7 @@ async def describe(
         log_dir=str(path),
         topics=[
             DescribeLogDirsTopic(name=name, partitions=partitions)
-            for name, partitions in context.sliced(topics.items())
+            for name, partitions in context.sliced(iter(topics.items()))
         ],
         total_bytes=sizes.total_bytes,
         usable_bytes=sizes.usable_bytes,

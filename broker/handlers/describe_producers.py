@@ -23,13 +23,15 @@ from odradek.storage.topic_names import why_illegal
 def handle(context: NodeContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     wanted: dict[str, dict[int, None]] = {}
     for topic in context.sliced(request.topics):
-        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        indexes = wanted.setdefault(topic.name, {})
+        for index in context.sliced(topic.partition_indexes):
+            indexes[index] = None
     return DescribeProducersResponse(
         topics=[
             DescribeProducersTopicResponse(
                 name=name, partitions=describe_topic(context, name, indexes)
             )
-            for name, indexes in context.sliced(wanted.items())
+            for name, indexes in context.sliced(iter(wanted.items()))
         ]
     )
 

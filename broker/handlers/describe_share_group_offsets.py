@@ -61,7 +61,7 @@ def describe_all(
     """Describe the initialized partitions; topics that the client may not describe are left out."""
     initialized = initialized_partitions(context, group_id)
     described = []
-    for topic_id, partitions in context.sliced(initialized.items()):
+    for topic_id, partitions in context.sliced(iter(initialized.items())):
         name = context.broker.find_topic_name(topic_id)
         if name is not None and context.authorize(
             AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=False

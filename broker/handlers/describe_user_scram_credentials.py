@@ -40,7 +40,9 @@ def handle(
         by_user = context.broker.metadata.scram_credentials.by_user
         for _, name in context.sliced(by_user):
             times[name] = 1
-    results = [describe(context, name, count) for name, count in context.sliced(times.items())]
+    results = [
+        describe(context, name, count) for name, count in context.sliced(iter(times.items()))
+    ]
     # As in Kafka, the message without an error is empty.
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 

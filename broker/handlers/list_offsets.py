@@ -141,7 +141,7 @@ def each_once(
     once: dict[int, ListOffsetsPartition | None] = {}
     for item in context.sliced(partitions):
         once[item.partition_index] = None if item.partition_index in once else item
-    return context.sliced(once.items())
+    return context.sliced(iter(once.items()))
 
 
 def offset_of(
