@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.seen import distinct
 from odradek.coordinator.any_group.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -28,7 +29,7 @@ def handle(
         )
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    for name in context.sliced(dict.fromkeys(request.subscribed_topic_names or ())):
+    for name in distinct(context.sliced(request.subscribed_topic_names or ())):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(

@@ -15,6 +15,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.seen import distinct
 from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -43,12 +44,12 @@ def handle(
     keys = request.coordinator_keys if has_several else [request.key]
     refusals = {
         key: error
-        for key in context.sliced(dict.fromkeys(context.sliced(keys)))
+        for key in distinct(context.sliced(keys))
         if (error := why_refused(context, request.key_type, key)) is not None
     }
     respond_to_allowed = partial(respond, refusals=refusals)
     shards = shards_of(context, request.key_type)
-    if shards is not None and not refusals.keys() >= set(context.sliced(keys)):
+    if shards is not None and any(key not in refusals for key in context.sliced(keys)):
         return respond_with_topic(context, shards, request, respond_to_allowed)
     return respond_to_allowed(context, request)
 

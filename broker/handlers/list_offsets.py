@@ -14,6 +14,7 @@ from functools import partial
 from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.seen import Seen, repetitions
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -138,10 +139,16 @@ def each_once(
     """Each index and its partition, or None if it occurs twice. v0 allows that."""
     if context.api_version == 0:
         return ((item.partition_index, item) for item in context.sliced(partitions))
-    once: dict[int, ListOffsetsPartition | None] = {}
-    for item in context.sliced(partitions):
-        once[item.partition_index] = None if item.partition_index in once else item
-    return context.sliced(iter(once.items()))
+    indexes = [item.partition_index for item in context.sliced(partitions)]
+    repeated = repetitions(context.sliced(indexes))
+    if not repeated:
+        return zip(context.sliced(indexes), partitions, strict=True)
+    first = Seen[int]()
+    return (
+        (index, None if index in repeated else item)
+        for index, item in zip(context.sliced(indexes), partitions, strict=True)
+        if first.add(index)
+    )
 
 
 def offset_of(

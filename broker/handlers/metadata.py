@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Iterable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
+from odradek.broker.turns.seen import distinct
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -39,17 +40,16 @@ def handle(
     if asks_by_id_too_early(context, request):
         return refuse_all(context, request)
     topics = request.topics or []
-    ids = dict.fromkeys(
-        topic.topic_id for topic in context.sliced(topics) if topic.topic_id != ZERO_UUID
-    )
+    asked_ids = (topic.topic_id for topic in context.sliced(topics))
+    ids = list(distinct(topic_id for topic_id in asked_ids if topic_id != ZERO_UUID))
     if ids:
         by_id = [describe_by_id(context, request, topic_id) for topic_id in context.sliced(ids)]
         return respond(context, request, by_id)
-    names = dict.fromkeys(topic.name for topic in context.sliced(topics) if topic.name is not None)
     # Nothing of a topic that the client may not describe is shown, not even whether it exists.
     visible: list[str] = []
     unauthorized: list[MetadataResponseTopic] = []
-    for name in context.sliced(names):
+    asked_names = (topic.name for topic in context.sliced(topics))
+    for name in distinct(name for name in asked_names if name is not None):
         if may_describe(context, name):
             visible.append(name)
         else:

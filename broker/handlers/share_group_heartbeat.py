@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.seen import distinct
 from odradek.coordinator.any_group.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import (
@@ -23,7 +24,7 @@ def handle(
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not context.authorize(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    for name in context.sliced(dict.fromkeys(request.subscribed_topic_names or ())):
+    for name in distinct(context.sliced(request.subscribed_topic_names or ())):
         if not context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     caller = Caller(context.client_id or "", context.client_host, context.api_version)
