@@ -16,11 +16,15 @@ def main() -> None:
     open_closed_streams()
     if sys.argv[1:2] == ["serve"]:
         gc.disable()  # see serve.py
-        from .serve import main as serve
+        try:
+            from .serve import main as serve
 
-        sys.exit(serve(sys.argv[2:]))
+            code: str | int | None = serve(sys.argv[2:])
+        except KeyboardInterrupt:  # while the program is loaded; later, control-C stops the broker
+            code = EXIT_INTERRUPTED
+        sys.exit(code)
     watch_streams()
-    code: object = 0
+    code = 0
     try:
         try:
             from .app import app
@@ -38,4 +42,4 @@ def main() -> None:
         code = EXIT_FAILED
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
-    sys.exit(code)  # type: ignore[arg-type]  # SystemExit declares no type of its code
+    sys.exit(code)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.broker import Broker
 from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.network.listeners import BoundListener, bind_process
+from odradek.broker.network.listeners import BoundListener, ListenError, bind_process, listen
 from odradek.broker.network.server import Server
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.producing.single_batch import SingleBatches
@@ -43,11 +43,11 @@ async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> R
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
     bound, http = bind_process(config)
     if not config.odradek_workers:
-        return open_broker(config, bound, http=http, files=files)
+        return await open_broker(config, bound, http=http, files=files)
     return await _open_with_workers(config, bound, http)
 
 
-def open_broker(
+async def open_broker(
     config: BrokerConfig,
     bound: Sequence[BoundListener],
     *,
@@ -60,12 +60,13 @@ def open_broker(
     """Start a broker on bound ports, which it closes when it stops or cannot start.
 
     `http` is bound if odradek.http.listener is set.
-    Raises DirectoryError, RefusedToStartError, ConfigError.
+    Raises ListenError, DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
     ports = {item.listener.name: item.port for item in bound}
     with _closed_on_error(*bound, http):
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
+        await _listen(broker, bound, http)
     return RunningBroker(broker, bound, handlers, http)
 
 
@@ -88,7 +89,24 @@ async def _open_with_workers(
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
+        await _listen(broker, bound, http, workers)
     return RunningBroker(broker, bound, naming_leaders(HANDLERS), http, workers)
+
+
+async def _listen(
+    broker: Broker,
+    bound: Sequence[BoundListener],
+    http: BoundListener | None,
+    workers: WorkerPool | None = None,
+) -> None:
+    """Listen on the ports of this process. If that fails, close the broker. Raises ListenError."""
+    try:
+        listen([*bound, *([http] if http else [])], broker.config.socket_listen_backlog_size)
+    except ListenError:
+        if workers is not None:
+            await workers.stop()
+        await broker.close()
+        raise
 
 
 @contextmanager

@@ -67,6 +67,21 @@ def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:
     return bound
 
 
+def listen(bound: Iterable[BoundListener], backlog: int) -> None:
+    """Let the sockets listen. Raises ListenError.
+
+    Linux lets two processes bind a port that neither of them listens on. So a port can still be
+    lost to another process between its binding and this.
+    """
+    for item in bound:
+        for sock in item.sockets:
+            try:
+                sock.listen(backlog)
+            except OSError as error:
+                where = f"{item.listener.host or '*'}:{item.port}"
+                raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
+
+
 def _bind(host: str, port: int) -> list[socket.socket]:
     """Bind a socket in every address family of the host. Raises ListenError.
 

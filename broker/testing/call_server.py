@@ -15,7 +15,7 @@ from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DirectoryError
 
 from .calls import AnyCall, Reply, Start, Stop
-from .service import Service
+from .service import Service, Setup
 
 REFUSALS = (ApiError, ConfigError, ListenError, DirectoryError, RefusedToStartError, OSError)
 LINE_LIMIT = 1 << 26
@@ -39,7 +39,8 @@ async def _serve() -> None:
         reply = Reply()
         try:
             if isinstance(call, Start):
-                service = Service(call.settings)
+                setup = Setup(call.settings)
+                service = Service(setup, await setup.open())
                 reply = _result(service.port)
             else:
                 assert service is not None, "the first call must be Start"

@@ -37,37 +37,48 @@ from .snapshots import copy_directory
 from .visible_records import visible_records
 
 
+class Setup:
+    """What the brokers that serve one test after the other share: ports, clock, faults, files."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """Bind the ports. A broker is one process, also if `settings` want workers.
+
+        Raises ConfigError, ListenError.
+        """
+        self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
+        self.bound = bind_listeners(self.config.open_listeners)
+        self.clock = AdjustableClock()
+        self.faults = Faults()
+        self.files = DisposableFiles()
+
+    async def open(self) -> RunningBroker:
+        """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
+        return await open_broker(
+            self.config,
+            [BoundListener(each.listener, [s.dup() for s in each.sockets]) for each in self.bound],
+            handlers=self.faults.around(HANDLERS),
+            now_ms=self.clock.wall_ms,
+            timer_ms=self.clock.timer_ms,
+            files=self.files,
+        )
+
+
 class Service:
     """A broker on ports that stay open, also while it is replaced by one with other data."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        """Bind the ports and start the broker. It is one process, also if `settings` want workers.
-
-        Raises ConfigError, ListenError, DirectoryError, RefusedToStartError.
-        """
-        self._config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
-        (self._data,) = self._config.data_directories
-        self._bound = bind_listeners(self._config.open_listeners)
-        self._clock = AdjustableClock()
-        self._faults = Faults()
-        self._files = DisposableFiles()
+    def __init__(self, setup: Setup, running: RunningBroker) -> None:
+        self._setup = setup
+        (self._data,) = setup.config.data_directories
+        self._clock = setup.clock
+        self._faults = setup.faults
+        self._files = setup.files
         self._snapshots = 0
-        self._running = self._open()
-
-    def _open(self) -> RunningBroker:
-        return open_broker(
-            self._config,
-            [BoundListener(each.listener, [s.dup() for s in each.sockets]) for each in self._bound],
-            handlers=self._faults.around(HANDLERS),
-            now_ms=self._clock.wall_ms,
-            timer_ms=self._clock.timer_ms,
-            files=self._files,
-        )
+        self._running = running
 
     @property
     def port(self) -> int:
         """The port of the first listener."""
-        return self._bound[0].port
+        return self._setup.bound[0].port
 
     @property
     def _broker(self) -> Broker:
@@ -273,7 +284,7 @@ class Service:
         old = self._data.with_name(self._data.name + ".old")
         self._data.rename(old)
         copy_directory(Path(call.directory), self._data)
-        self._running = self._open()
+        self._running = await self._setup.open()
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
 
 

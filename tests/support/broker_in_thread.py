@@ -42,7 +42,9 @@ class BrokerInThread:
     async def _open(self, config: BrokerConfig) -> RunningBroker:
         bound = bind_listeners(config.open_listeners)
         self.ports = {item.listener.name: item.port for item in bound}
-        return open_broker(config, bound, now_ms=self.clock.wall_ms, timer_ms=self.clock.timer_ms)
+        return await open_broker(
+            config, bound, now_ms=self.clock.wall_ms, timer_ms=self.clock.timer_ms
+        )
 
     def call(self, work: Callable[[Broker], R]) -> R:
         """Call a function on the broker's loop."""

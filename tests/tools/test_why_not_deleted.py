@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.tools.app import app
+from odradek.tools.retention.stored_retention import PartitionFilter, StoredLog, StoredRetention
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.old_logs import lay_down, single
 from tests.support.transaction_directories import end, stopped_directory, transactional
@@ -100,6 +103,26 @@ def test_what_is_too_old_is_told_by_segment(data: Path) -> None:
         " metadata log has are shown with their defaults."
     )
     assert "topics are shown with the defaults" in result.stderr
+
+
+def test_a_record_that_a_broker_writes_meanwhile_is_not_called_one_of_the_future(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = StoredRetention.logs
+
+    def logs(stored: StoredRetention, is_included: PartitionFilter) -> Iterator[StoredLog]:
+        log = LogBox(data, segment_bytes=SIZE).open()
+        moment_ms = time.time_ns() // 1_000_000 + 1
+        put(log, b"v", now_ms=moment_ms, timestamps=[moment_ms])
+        log.close(NOW_MS)
+        while time.time_ns() // 1_000_000 < moment_ms:
+            pass
+        yield from read(stored, is_included)
+
+    monkeypatch.setattr(StoredRetention, "logs", logs)
+    *_, newest, _, _ = run(data).stdout.splitlines()
+    assert "it stays until" in newest
+    assert "in the future" not in newest
 
 
 def test_the_interval_of_the_checks_comes_with_its_source(data: Path) -> None:

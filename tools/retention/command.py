@@ -53,10 +53,10 @@ def _explain(
     as_json: bool,
 ) -> None:
     stored = StoredRetention(Files(), [path.absolute() for path in directories], file_config)
-    now_ms = time.time_ns() // 1_000_000
     printed: list[str] = []
     for log in stored.logs(is_included):
         _print_new_warnings(printed, stored.warnings)
+        now_ms = time.time_ns() // 1_000_000  # after the log was read: a broker may be writing
         answers = explain(log.facts, now_ms)
         pin = None
         if log.oldest is not None and any(answer.is_uncleanable for answer in answers):

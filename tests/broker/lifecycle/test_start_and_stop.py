@@ -236,3 +236,22 @@ def test_log_lines_may_be_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert lines
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+
+
+def test_control_c_before_the_program_is_loaded_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'odradek.broker.lifecycle.run':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['odradek', 'serve', '--port=0']\n"
+        "from odradek.tools.cli import main\n"
+        "main()\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(
+        words, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (130, "")

@@ -37,7 +37,7 @@ async def running(config: BrokerConfig) -> AsyncIterator[tuple[RunningBroker, in
     """A broker that serves, and the port of its HTTP listener."""
     bound, http = bind_process(config)
     assert http is not None
-    broker = open_broker(config, bound, http=http)
+    broker = await open_broker(config, bound, http=http)
     try:
         yield broker, http.port
     finally:

@@ -83,7 +83,7 @@ async def served(tmp_path: Path) -> AsyncIterator[JumpingBroker]:
     config = BrokerConfig.from_texts(listener | SETTINGS)
     bound, _ = bind_process(config)
     clock = AdjustableClock()
-    running = open_broker(config, bound, now_ms=clock.wall_ms, timer_ms=clock.timer_ms)
+    running = await open_broker(config, bound, now_ms=clock.wall_ms, timer_ms=clock.timer_ms)
     broker = JumpingBroker(running, port, clock)
     await broker.broker.admin.topics.create([NewTopic(name="t")])
     try:
