@@ -16,6 +16,7 @@ async def check(world: World) -> None:
     known = world.known
     for what in [
         *_record_faults(known, found),
+        *_read_faults(known, found),
         *_transaction_faults(known, found),
         *_offset_faults(known, await committed_offset(world.broker)),
         *_topic_faults(known, {place.topic for place in found}),
@@ -40,6 +41,15 @@ def _record_faults(known: Known, found: AllFound) -> Iterator[str]:
             if sent.number <= last.get(sent.producer, -1):
                 yield f"{place}: {record!r} at {offset} is there twice, or too late"
             last[sent.producer] = sent.number
+
+
+def _read_faults(known: Known, found: AllFound) -> Iterator[str]:
+    for place, values in known.read.items():
+        each = found[place]
+        for offset, value in values.items():
+            if offset not in each.visible or each.records[offset][1] != value:
+                there = each.records.get(offset)
+                yield f"{place}: {value!r} was read at {offset}, which has {there}"
 
 
 def _transaction_faults(known: Known, found: AllFound) -> Iterator[str]:

@@ -1,7 +1,10 @@
 """Clients of a broker in simulated time: they note what they send and what they are told."""
 
+import os
 from collections import defaultdict
+from typing import Any
 
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -20,6 +23,13 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsTopic,
 )
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -39,7 +49,9 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
 )
 from odradek.protocol.primitives import ZERO_UUID
-from tests.support.log_box import batch_of
+from odradek.protocol.record import read_records
+from odradek.storage.slices import RecordsSlice
+from tests.support.log_box import batch_of, split
 
 from .life import GROUP, SMALL
 from .world import (
@@ -161,6 +173,55 @@ async def committing_consumer(world: World) -> None:
             return
         world.known.offset_told = offset
         await world.pause(0.5)
+
+
+async def reader(world: World) -> None:
+    """Reads what is committed, from the start of the topic on."""
+    client = world.connect("reader")
+    offsets = [0] * PARTITIONS
+    while not world.is_over:
+        partitions = [
+            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=2_000)
+            for index, offset in enumerate(offsets)
+        ]
+        request = FetchRequest(
+            max_wait_ms=500,
+            min_bytes=1,
+            isolation_level=1,
+            topics=[FetchTopic(topic=TOPIC, partitions=partitions)],
+        )
+        answer, _ = await client.insist(request, FetchResponse, 12, lambda it: it.error_code)
+        for found in answer.responses[0].partitions:
+            if found.error_code:
+                world.fault(f"the reader: {ErrorCode(found.error_code).name}")
+                return
+            place = Place(TOPIC, found.partition_index)
+            read, offsets[place.partition] = _committed(found, offsets[place.partition])
+            world.known.read[place].update(read)
+        await world.pause(0.3)
+
+
+def _committed(found: FetchPartitionData, offset: int) -> tuple[dict[int, bytes | None], int]:
+    """The committed values by their offset, as a client finds them, and the next offset."""
+    values: dict[int, bytes | None] = {}
+    aborted = sorted(found.aborted_transactions or [], key=lambda each: each.first_offset)
+    open_aborted: set[int] = set()
+    for batch in split(_bytes_of(found.records)):
+        header = read_header(batch)
+        offset = header.last_offset + 1
+        while aborted and aborted[0].first_offset <= header.last_offset:
+            open_aborted.add(aborted.pop(0).producer_id)
+        if header.is_control:
+            open_aborted.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in open_aborted):
+            values.update((each.offset, each.value) for each in read_records(batch))
+    return values, offset
+
+
+def _bytes_of(records: Any) -> bytes:
+    if isinstance(records, RecordsSlice):
+        return os.pread(records.file.fd, records.size_bytes, records.position)
+    return bytes(records or b"")
 
 
 async def administrator(world: World) -> None:

@@ -8,6 +8,7 @@ before a request is answered, so:
 - What was acknowledged is there, at the offset that was told. A record is there once, although it
   may have been sent several times, and the records of a producer are in the order of its numbers.
 - Of a transaction all records are read, or none; as its end says, if that was acknowledged.
+- What a reader of committed records got is committed, and still there.
 - A group's offset is the last one that was acknowledged, or one that was sent after it.
 - A topic that was created is there, one that was deleted is not.
 - No partition belongs to two members of a group at once.
@@ -31,6 +32,7 @@ from .simulated_clients import (
     find_coordinator,
     member,
     producer,
+    reader,
     transactional_producer,
 )
 from .simulated_loop import NoThreads
@@ -78,6 +80,7 @@ async def _run(world: World) -> None:
             transactional_producer(world, "shop"),
             transactional_producer(world, "bank"),
             committing_consumer(world),
+            reader(world),
             administrator(world),
             *(member(world, f"m{number}") for number in range(MEMBERS)),
         )

@@ -81,6 +81,8 @@ class Known:
     def __init__(self) -> None:
         self.sent: dict[bytes, Sent] = {}
         self.acknowledged: defaultdict[Place, dict[int, bytes]] = defaultdict(dict)
+        self.read: defaultdict[Place, dict[int, bytes | None]] = defaultdict(dict)
+        """The committed values that a reader has got, by their offsets."""
         self.transactions: list[Transaction] = []
         self.offsets_sent: set[int] = set()
         self.offset_told = -1
