@@ -30,14 +30,16 @@ class NoThreads(Executor):
         return done
 
 
+BEGIN_S = 1000.0
 LATEST_TIMER_S = 0.02
 # How long a call of a thread takes: its chance in percent, and the longest time in seconds.
 THREAD_S = ((75, 0.002), (20, 0.05), (5, 3.0))
-STALLED_S = 3600.0
+# A run that is not over then waits for what never comes.
+LONGEST_S = 600.0
 
 
 class StalledError(Exception):
-    """Nothing is ready and no timer runs: the simulated world would wait for ever."""
+    """Somebody waits for what never comes."""
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -46,15 +48,24 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.random = Random(seed)
-        self._now_s = 1000.0
+        self._now_s = BEGIN_S
+        self._ends_s = BEGIN_S + LONGEST_S
         self._selector = self  # BaseEventLoop asks it for events, of which there are none
+
+    def cancel_all(self) -> None:
+        """End what still runs."""
+        self._ends_s = float("inf")
+        tasks = asyncio.all_tasks(self)
+        for task in tasks:
+            task.cancel()
+        self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     def time(self) -> float:
         return self._now_s
 
     def select(self, timeout_s: float | None) -> list[object]:
         """Let the time pass until the next timer."""
-        if timeout_s is None:
+        if timeout_s is None or self._now_s > self._ends_s:
             raise StalledError
         self._now_s += timeout_s
         return []

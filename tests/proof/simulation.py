@@ -21,7 +21,9 @@ import random
 from pathlib import Path
 from unittest import mock
 
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.protocol.errors import ErrorCode
+from odradek.storage.directories.data_directory import DirectoryError
 
 from .expectations import check
 from .life import GROUP
@@ -35,7 +37,7 @@ from .simulated_clients import (
     reader,
     transactional_producer,
 )
-from .simulated_loop import NoThreads
+from .simulated_loop import NoThreads, StalledError
 from .world import TOPIC, World
 
 LIVES = 3
@@ -46,7 +48,10 @@ LAST_S = 10.0
 
 
 def simulate(seed: int, scratch: Path) -> World:
-    """Run some lives. The same seed gives the same trace, in processes of one PYTHONHASHSEED."""
+    """Run some lives. The same seed gives the same trace, in processes of one PYTHONHASHSEED.
+
+    That the broker does not start, or somebody waits for ever, is a fault, too.
+    """
     world = World(seed, scratch)
     state = random.getstate()
     random.seed(seed)
@@ -59,7 +64,10 @@ def simulate(seed: int, scratch: Path) -> World:
     ):
         try:
             world.loop.run_until_complete(_run(world))
+        except (StalledError, TimeoutError, DirectoryError, RefusedToStartError) as error:
+            world.fault(f"{type(error).__name__}: {error}")
         finally:
+            world.loop.cancel_all()
             random.setstate(state)
             asyncio.set_event_loop(None)
             world.loop.close()

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.proof.planted import HARMLESS, PLANTED, planted
 from tests.proof.simulation import simulate
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import LONG, SEED, by_length
 
 logger = logging.getLogger(__name__)
 
 SEEDS = by_length(12, 10_000)
 SHOWN = 20
+PLANTED_SEEDS = 40
 
 
 @pytest.mark.slow
@@ -38,3 +40,26 @@ def test_the_same_seed_gives_the_same_trace(scratch: Path) -> None:
     assert first.trace == simulate(SEED, scratch / "second").trace
     assert len(first.trace) > 100
     assert first.trace != simulate(SEED + 1, scratch / "third").trace
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", by_length(sorted(PLANTED)[SEED % len(PLANTED) :][:1], sorted(PLANTED))
+)
+def test_a_fault_that_is_planted_is_found(scratch: Path, name: str) -> None:
+    for seed in range(PLANTED_SEEDS):
+        with planted(PLANTED[name]):
+            world = simulate(seed, scratch / str(seed))
+        if world.faults:
+            logger.info("%s: seed %d: %s", name, seed, world.faults[0])
+            return
+    raise AssertionError(f"not found by {PLANTED_SEEDS} seeds")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LONG, reason="long only: it shows what is not a fault")
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_is_harmless_is_not_called_a_fault(scratch: Path, name: str) -> None:
+    for seed in range(PLANTED_SEEDS):
+        with planted(HARMLESS[name]):
+            assert not simulate(seed, scratch / str(seed)).faults
