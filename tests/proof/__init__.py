@@ -1,4 +1,4 @@
-"""Proof of docs/guarantees.md: directories that power cuts could leave, and lives that a seed decides.
+"""Proof of docs/guarantees.md: what power cuts could leave, and lives that a seed decides.
 
 life        a broker works; `JournalledFiles` records what it does to its disk -> journal
 images      a journal, cut anywhere -> directories that a power cut could leave there
