@@ -1,6 +1,13 @@
-"""Proof of docs/guarantees.md: directories that power cuts could leave.
+"""Proof of docs/guarantees.md: what power cuts could leave, and lives that a seed decides.
 
-life       a broker works; `JournalledFiles` records what it does to its disk -> journal
-images     a journal, cut anywhere -> directories that a power cut could leave there
-claims     a broker starts on such a directory -> what is promised holds, or what does not
+life        a broker works; `JournalledFiles` records what it does to its disk -> journal
+images      a journal, cut anywhere -> directories that a power cut could leave there
+claims      a broker starts on such a directory -> what is promised holds, or what does not
+
+simulated_loop      time and disk threads as a seed says
+world               a broker on that loop, its connections, and what its clients know
+simulated_clients   producers, transactions, readers, members, an administrator
+expectations        what they know, compared with what the broker has
+simulation          three kills or power cuts in a run
+planted             faults of the broker that the simulation must find
 """

@@ -66,7 +66,7 @@ MAX_BYTES = 1 << 20
 async def recover(root: Path, files: Files) -> None:
     """Start a broker, let it complete what was begun, and stop it."""
     broker = open_broker(root, files)
-    await _settled(broker)
+    await settled(broker)
     await stop(broker)
 
 
@@ -76,27 +76,27 @@ async def faults(root: Path, ledger: Ledger, told: Sequence[object]) -> list[str
         broker = open_broker(root, UnsyncedFiles())
     except Exception as error:  # noqa: BLE001 # whatever it is: the broker does not start
         return [f"it does not start: {type(error).__name__}: {error}"]
-    await _settled(broker)
-    state = _state(broker)
-    offset = await _committed_offset(broker)
+    await settled(broker)
+    state = state_of(broker)
+    offset = await committed_offset(broker)
     found = [*_compared(state, ledger, told), *_offset_faults(offset, ledger, told)]
     await stop(broker)
     again = open_broker(root, UnsyncedFiles())
-    await _settled(again)
-    second = _state(again)
+    await settled(again)
+    second = state_of(again)
     found += [
         f"{place}: a second start has changed {state.get(place)} to {second.get(place)}"
         for place in sorted(state.keys() | second.keys())
         if state.get(place) != second.get(place)
     ]
-    if await _committed_offset(again) != offset:
+    if await committed_offset(again) != offset:
         found.append("a second start has changed the offsets of the group")
     found += _written_on(again, second)
     await stop(again)
     return found
 
 
-async def _settled(broker: Broker) -> None:
+async def settled(broker: Broker) -> None:
     """Wait until the ends of transactions are written, and all is synced and so visible."""
     transactions = broker.coordinators.transactions
 
@@ -113,7 +113,7 @@ async def _settled(broker: Broker) -> None:
     await until(lambda: all(log.high_watermark == log.log_end_offset for log in logs))
 
 
-def _state(broker: Broker) -> State:
+def state_of(broker: Broker) -> State:
     return {
         Place(name, topic.id, partition): _found(broker.log_manager.get(name, partition))
         for name, topic in broker.metadata.topics.items()
@@ -154,7 +154,7 @@ def _found(log: PartitionLog) -> Found:
     return Found(records, visible, log.log_start_offset, log.log_end_offset, stable)
 
 
-async def _committed_offset(broker: Broker) -> int | None:
+async def committed_offset(broker: Broker) -> int | None:
     if CONSUMER_OFFSETS_TOPIC not in broker.metadata.topics:
         return None
     context = request_context(broker, 9, NOW_MS)

@@ -224,3 +224,22 @@ def _torn(write: Write, before: Content) -> Iterator[tuple[str, bytes]]:
             cut = place - start
             yield f"{cut} bytes", write.data[:cut] + old[cut:]
             yield f"all but {cut} bytes", old[:cut] + write.data[cut:]
+
+
+def left_by_a_kill(journal: Sequence[Entry]) -> Image:
+    """What is there when the process ends: the system keeps all that it did."""
+    return next(_last_images(journal))
+
+
+def left_by_a_cut(journal: Sequence[Entry], chosen_by: random.Random) -> Image:
+    """What a power cut could leave, chosen at random."""
+    return chosen_by.choice(list(_last_images(journal)))
+
+
+def _last_images(journal: Sequence[Entry]) -> Iterator[Image]:
+    disk = _Disk()
+    entries = [entry for entry in journal if not isinstance(entry, Mark)]
+    for entry in entries:
+        disk.apply(entry)
+    for what, tree in disk.trees(entries[-1]):
+        yield Image(len(journal), what, tree, promises=0)

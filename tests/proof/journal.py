@@ -157,9 +157,10 @@ class JournalledFiles(Files):
         is_directory = target.is_dir()
         number = self._of_path[source]
         removed = self._unnamed(source)
-        below = [path for path in self._of_path if path.is_relative_to(source)]
-        for path in below:
-            self._of_path[target / path.relative_to(source)] = self._of_path.pop(path)
+        if is_directory:
+            below = [path for path in self._of_path if source in path.parents]
+            for path in below:
+                self._of_path[target / path.relative_to(source)] = self._of_path.pop(path)
         self._of_path[target] = number
         directory = self._of_path[target.parent]
         self._add(Names((removed, Name(directory, target.name, number, is_directory))))
