@@ -265,6 +265,32 @@ def test_what_a_kill_has_kept_from_the_queue_is_written_after_the_restart() -> N
         queue.close()
 
 
+def test_what_a_clean_stop_interrupts_is_in_the_queue_once(tmp_path: Path) -> None:
+    """A range of records that are written in several batches."""
+    count, value = 400, b"v" * 20_000
+    with Broker(tmp_path, settings=SETTINGS) as broker:
+        queue = Queue(broker, **{NAME: "dlq.orders"} | COPIES)
+        for _ in range(count):
+            broker.produce("orders", value)
+        one = queue.member("one")
+        taken = acquired(one.fetch(0))
+        while taken[-1][1] < count - 1:
+            taken += acquired(one.fetch())
+        assert acknowledged(one.acknowledge((0, count - 1, [REJECT]))) == [0]
+        broker.wait_for_records("dlq.orders", 1)
+        queue.close()
+        broker.stop(clean=True)
+        broker.start()
+        queue.clients.clear()
+        assert acquired(queue.member("two").fetch(0, max_wait_ms=1)) == []
+        broker.wait_for_records("dlq.orders", count)
+        queue.close()
+        reject(queue, b"last", member="three")
+        found = broker.wait_for_records("dlq.orders", count + 1)
+        assert offsets(found) == list(range(count + 1))
+        queue.close()
+
+
 def store(queue: Queue, *batches: tuple[int, int, int, int]) -> None:
     """Store the state of the first partition: first and last offset, state and delivery count."""
     wanted = ReadShareGroupStatePartition(partition=0, leader_epoch=0)
