@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.common.background_tasks import BackgroundTasks
@@ -145,6 +145,12 @@ class Coordinators:
         self.groups.share_groups.on_topics_deleted(ids)
         self.share_states.on_topics_deleted(ids)
         self.shares.topics_deleted(ids)
+
+    def groups_deleted(self, group_ids: Collection[str]) -> None:
+        """Forget what is known about deleted groups."""
+        self.shares.groups_deleted(group_ids)
+        for group_id in group_ids:
+            self.queues.forget(group_id)
 
     def release_all(self) -> None:
         """Answer the requests that wait, because the broker stops."""

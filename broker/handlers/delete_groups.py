@@ -26,6 +26,9 @@ def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroup
         ],
         context.step,
     )
+    context.broker.coordinators.groups_deleted(
+        {result.group_id for result in context.sliced(deleted) if not result.error_code}
+    )
     refused = [
         DeleteGroupsResult(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for group_id, is_allowed in context.sliced(iter(may_delete.items()))

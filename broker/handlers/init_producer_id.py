@@ -5,7 +5,7 @@ transactional id and a new epoch, which fences older instances. The response is 
 new block of ids was allocated: then it waits for the fsync of the metadata log.
 v3 adds the id and epoch of a producer that continues after an error (KIP-360) · v4 clients know
 PRODUCER_FENCED · v6 adds two-phase commit (KIP-939).
-Not done: keeping a prepared transaction, which Kafka 4.3 refuses as well."""
+Not done: keeping a prepared transaction, which Kafka 4.4 refuses as well."""
 
 from collections.abc import Awaitable
 

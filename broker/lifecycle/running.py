@@ -177,6 +177,7 @@ class RunningBroker:
         if self._workers is not None:
             await self._workers.stop()
         self._server.finish()
+        await self.broker.coordinators.shares.finish_archiving()
         self.broker.answer_parked_requests()
         await self._server.drain()
         await self.broker.close()

@@ -220,7 +220,7 @@ GROUP_METRICS: list[Metric[ObservedBroker]] = [
     _queue_counter(
         "recordcount", "Records written to the group's dead-letter queue (KIP-1191).", "records"
     ),
-    _queue_counter("totalproducerequests", "Batches written to it, failed ones too.", "writes"),
+    _queue_counter("totalproducerequests", "Attempts to write a batch to it.", "writes"),
     _queue_counter(
         "failedproducerequests", "Batches of it that could not be written.", "failed_writes"
     ),

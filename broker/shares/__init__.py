@@ -7,6 +7,7 @@ Reading order:
     sessions           the partitions that a member fetches, on its connection
     archiving          records that go to dead-letter queues: written, then archived
     dead_letter_queues what is written, and when it is given up
+    refusals           log lines about records that a queue does not get
     queue_topics       the topics of the queues: checked, and created
     queue_appends      one append to a queue
     originals          the keys and values of the records, read again

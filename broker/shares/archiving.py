@@ -1,8 +1,9 @@
 """Writes the records that groups give up to their dead-letter queues, and has them archived then.
 
 This is done after the request that gave them up, in slices, and in order within a share-partition.
-A range of records is archived as a whole, when all of it has been written. If the broker stops
-before, all of it is written when the share-partition is opened again.
+A range of records is archived as a whole, when all of it has been written. If the broker is killed
+before, all of it is written when the share-partition is opened again. A broker that is stopped
+waits for the batch that is being written, and archives the part of the range that has been.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from odradek.broker.turns.slices import SliceRunner, Slices
@@ -23,6 +25,11 @@ logger = logging.getLogger("odradek.shares")
 
 # So many ranges of records change their state in one turn.
 ARCHIVED_AT_ONCE = 500
+# Between the attempts to archive records where one has shown a fault in odradek.
+FIRST_DELAY_S = 1.0
+LONGEST_DELAY_S = 60.0
+# A stop of the broker waits so long for what is being written.
+LONGEST_END_S = 5.0
 
 
 class Archiving:
@@ -44,10 +51,11 @@ class Archiving:
         self._is_open = is_open
         self._waiting: dict[LedPartition, list[DeadLetters]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_ending = asyncio.Event()
 
     def add(self, led: LedPartition, letters: Sequence[DeadLetters]) -> None:
         """Write records to the queue, and archive them. They are stored as ARCHIVING."""
-        if not letters:
+        if not letters or self._is_ending.is_set():
             return
         if led in self._waiting:
             self._waiting[led] += letters
@@ -61,27 +69,51 @@ class Archiving:
         """Whether records of a share-partition wait."""
         return led in self._waiting
 
+    async def finish(self) -> None:
+        """End, because the broker stops.
+
+        What is being written to a queue is archived if that does not take long; else it is written
+        again. Nothing else is begun.
+        """
+        self._is_ending.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LONGEST_END_S)
+
     def close(self) -> None:
-        """End, because the broker stops."""
+        """End at once."""
+        self._is_ending.set()
         for task in self._tasks:
             task.cancel()
 
+    def _goes_on(self, led: LedPartition) -> bool:
+        """Whether more is written now. Else it is when the share-partition is opened again."""
+        return self._is_open(led) and not self._is_ending.is_set()
+
+    async def _pause(self, led: LedPartition, seconds: float) -> bool:
+        """Wait, but not when the broker stops. Returns whether to go on then."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_ending.wait(), seconds)
+        return self._goes_on(led)
+
     async def _run(self, led: LedPartition, slices: Slices) -> None:
-        writer = QueueWriter(self.queues, Source(led.key.group_id, led.key.partition, led.log))
+        source = Source(led.key.group_id, led.key.partition, led.log)
+        writer = QueueWriter(self.queues, source, partial(self._pause, led))
         waiting = self._waiting[led]
         count = 0  # of the first records in `waiting`, which are done with
         try:
-            while waiting and self._is_open(led):  # else it is done when that is opened again
+            while waiting and self._goes_on(led):
                 first = waiting[0]._replace(first_offset=waiting[0].first_offset + count)
                 count += await self._write(writer, [first, *waiting[1:]], slices.step)
                 complete = 0
                 while complete < len(waiting) and count >= waiting[complete].record_count:
                     count -= waiting[complete].record_count
                     complete += 1
-                for start in range(0, complete, ARCHIVED_AT_ONCE):
-                    some = waiting[start : min(start + ARCHIVED_AT_ONCE, complete)]
-                    self._archive(led, some, slices.step)
+                await self._archive_all(led, waiting[:complete], slices.step)
                 del waiting[:complete]
+            if count:  # so that it is not written again after the stop
+                last_offset = waiting[0].first_offset + count - 1
+                part = waiting[0]._replace(last_offset=last_offset)
+                await self._archive_all(led, [part], slices.step)
         finally:
             del self._waiting[led]
         self._on_complete(led)
@@ -93,3 +125,24 @@ class Archiving:
         except Exception:  # a fault in odradek: without this the records would wait for ever
             logger.exception("records are not written to a dead-letter queue, and are archived")
             return sum(each.record_count for each in letters)
+
+    async def _archive_all(
+        self, led: LedPartition, letters: Sequence[DeadLetters], step: Step
+    ) -> None:
+        """Archive records. A fault in odradek is logged, and it is tried again some time later."""
+        start, delay_s = 0, FIRST_DELAY_S
+        while start < len(letters):
+            some = letters[start : start + ARCHIVED_AT_ONCE]
+            try:
+                self._archive(led, some, step)
+                start += len(some)
+            except Exception:
+                logger.exception(
+                    "records of %s from offset %d on are not archived; they are in %d s",
+                    led.key.text,
+                    some[0].first_offset,
+                    delay_s,
+                )
+                if not await self._pause(led, delay_s):
+                    return
+                delay_s = min(2 * delay_s, LONGEST_DELAY_S)

@@ -16,13 +16,10 @@ Kafka: ShareGroupDLQStateManager.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
@@ -35,11 +32,10 @@ from odradek.storage.log import PartitionLog
 from .originals import NOTHING, Original, Originals, OriginalsReader
 from .queue_appends import QueueAppends
 from .queue_topics import QueueTopics
+from .refusals import Refusal, Refusals
 
-logger = logging.getLogger("odradek.shares")
-
-ATTEMPTS = 5
-FIRST_DELAY_S = 1.0
+# The delays before the attempts to write after the first one.
+DELAYS_S = (1.0, 2.0, 4.0, 8.0)
 # A larger batch would take more than a turn, also where the topic allows it. It is Kafka's default
 # of max.message.bytes.
 LARGEST_BATCH_BYTES = 1_048_588
@@ -54,13 +50,13 @@ PASSING = frozenset(
     }
 )
 
-T = TypeVar("T")
-Sleep = Callable[[float], Awaitable[object]]
+# Waits for so many seconds. Returns whether there is to be another attempt.
+Pause = Callable[[float], Awaitable[bool]]
 
 
 @dataclass(slots=True)
 class QueueCounts:
-    """What has been written to one queue. A write is a batch. Kafka: ShareGroupMetrics."""
+    """What a group has written to its queue. A write is an attempt. Kafka: ShareGroupMetrics."""
 
     records: int = 0
     writes: int = 0
@@ -78,20 +74,24 @@ class DeadLetterQueues:
         appends: QueueAppends,
         *,
         is_enabled: Callable[[], bool],
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`is_enabled`: whether the metadata allows queues."""
         self.counts: dict[str, QueueCounts] = {}  # by group
+        self.refusals = Refusals()
         self.configs = configs
         self.topics = topics
         self.originals = originals
         self.appends = appends
-        self.sleep = sleep
         self._is_enabled = is_enabled
 
     def has(self, group_id: str) -> bool:
         """Whether the records that a group gives up go to a queue."""
         return self._is_enabled() and bool(self.configs.dead_letter_queue(group_id))
+
+    def forget(self, group_id: str) -> None:
+        """The group has been deleted."""
+        self.counts.pop(group_id, None)
+        self.refusals.forget(group_id)
 
 
 class Source(NamedTuple):
@@ -100,6 +100,14 @@ class Source(NamedTuple):
     group_id: str
     partition: int
     log: PartitionLog
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What an attempt to write deals with: all records, until a batch of some has been made."""
+
+    record_count: int
+    counts: QueueCounts | None = None
 
 
 def end_of_group(letters: Sequence[DeadLetters], index: int) -> int:
@@ -115,9 +123,10 @@ def end_of_group(letters: Sequence[DeadLetters], index: int) -> int:
 class QueueWriter:
     """Writes records that a group has given up in one partition."""
 
-    def __init__(self, queues: DeadLetterQueues, source: Source) -> None:
+    def __init__(self, queues: DeadLetterQueues, source: Source, pause: Pause) -> None:
         self._queues = queues
         self._source = source
+        self._pause = pause
         self._window = Originals(0)
         self._of_all: RecordHeaders = (
             ("__dlq.errors.topic", source.log.topic.encode()),
@@ -127,52 +136,40 @@ class QueueWriter:
     async def write(self, letters: Sequence[DeadLetters], step: Step) -> int:
         """Write a batch of the first of these records.
 
-        Returns how many are done with: written, or given up because they cannot be.
+        Returns how many are done with: written, or given up because they cannot be. None are if it
+        is to be tried again, but not now.
         """
-        group_id = self._source.group_id
-        total = sum(each.record_count for each in letters)
-        if not self._queues.configs.broker.writes_queues:
-            logger.warning(
-                "%s are not written: no class writes dead-letter queues",
-                self._text(letters, total),
-            )
-            return total
-        try:
-            topic = await self._patiently(partial(self._queues.topics.find, group_id))
-        except ApiError as error:
-            self._give_up(letters, total, error)
-            return total
-        batch = await self._batch(letters, topic.max_message_bytes, step)
-        count = batch.record_count
-        counts = self._queues.counts.setdefault(group_id, QueueCounts())
-        counts.writes += 1
-        try:
-            await self._patiently(partial(self._append, batch.build()))
-        except ApiError as error:
-            counts.failed_writes += 1
-            self._give_up(letters, count, error)
-        else:
-            counts.records += count
-        return count
-
-    async def _append(self, batch: bytearray) -> None:
-        """Append a batch to the queue as it is now. Raises ApiError."""
-        topic = await self._queues.topics.find(self._source.group_id)
-        partition = self._source.partition % topic.partition_count
-        await self._queues.appends.append(topic.name, partition, batch)
-
-    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do something in several attempts if need be. Raises ApiError."""
-        delay_s = FIRST_DELAY_S
-        for attempts_left in reversed(range(ATTEMPTS)):
+        delays_s = iter(DELAYS_S)
+        while True:
+            attempt = Attempt(sum(each.record_count for each in letters))
             try:
-                return await attempt()
+                await self._attempt(attempt, letters, step)
+                return attempt.record_count
             except ApiError as error:
-                if error.code not in PASSING or not attempts_left:
-                    raise
-            await self._queues.sleep(delay_s)
-            delay_s *= 2
-        raise AssertionError("the last attempt returns or raises")
+                delay_s = next(delays_s, None) if error.code in PASSING else None
+                if delay_s is None:
+                    self._give_up(attempt, letters, error)
+                    return attempt.record_count
+            if not await self._pause(delay_s):
+                return 0
+
+    async def _attempt(self, attempt: Attempt, letters: Sequence[DeadLetters], step: Step) -> None:
+        """Write a batch to the queue as it is now. Raises ApiError.
+
+        As in Kafka, the batch is made again, because the topic may take less than before.
+        """
+        queues, source = self._queues, self._source
+        if not queues.configs.broker.writes_queues:
+            raise ApiError(ErrorCode.INVALID_CONFIG, "no class writes dead-letter queues")
+        topic = await queues.topics.find(source.group_id)
+        batch = await self._batch(letters, topic.max_message_bytes, step)
+        attempt.record_count = batch.record_count
+        attempt.counts = counts = queues.counts.setdefault(source.group_id, QueueCounts())
+        counts.writes += 1
+        partition = source.partition % topic.partition_count
+        await queues.appends.append(topic.name, partition, batch.build())
+        counts.records += batch.record_count
+        queues.refusals.written(source.group_id)
 
     async def _batch(
         self, letters: Sequence[DeadLetters], max_bytes: int, step: Step
@@ -212,16 +209,15 @@ class QueueWriter:
         now_ms = self._queues.appends.now_ms()
         return Record(original.key, original.value, now_ms, headers)
 
-    def _give_up(self, letters: Sequence[DeadLetters], count: int, error: ApiError) -> None:
-        logger.error(
-            "%s cannot be written to the dead-letter queue: %s",
-            self._text(letters, count),
-            error.message,
-        )
-
-    def _text(self, letters: Sequence[DeadLetters], count: int) -> str:
-        records = "1 record" if count == 1 else f"{count} records"
-        return (
-            f"{records} that group {self._source.group_id} has given up in "
-            f"{self._source.log.name}, from offset {letters[0].first_offset} on,"
+    def _give_up(self, attempt: Attempt, letters: Sequence[DeadLetters], error: ApiError) -> None:
+        if attempt.counts is not None:
+            attempt.counts.failed_writes += 1
+        self._queues.refusals.log(
+            Refusal(
+                self._source.group_id,
+                self._source.log.name,
+                letters[0].first_offset,
+                attempt.record_count,
+            ),
+            error,
         )

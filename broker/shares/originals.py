@@ -94,7 +94,14 @@ class OriginalsReader:
         """Read on while there are records that fit. Raises what a read raises."""
         while not window.is_complete:
             before, position = window.next_offset, 0
-            data = await self._read(log, before)
+            try:
+                data = await self._read(log, before)
+            except (ApiError, OSError, EOFError) as error:
+                if log.log_start_offset <= before:
+                    raise
+                _warn(log, before, error)
+                window.lose(log.log_start_offset)
+                continue
             while position < len(data) and not window.is_complete:
                 header = read_header(data, position)
                 if header.magic != MAGIC_V2 or header.size_bytes < HEADER_BYTES:
@@ -107,7 +114,7 @@ class OriginalsReader:
                 except CorruptRecordError as error:
                     _warn(log, window.next_offset, error)
                 window.pass_by(header)
-            if window.next_offset == before:
+            if window.next_offset == before and not window.is_complete:
                 raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the log ends before {before}")
 
     async def _read(self, log: PartitionLog, offset: int) -> bytes:
@@ -176,6 +183,10 @@ class _Window:
                 self._left -= skim.size_bytes
                 originals.found[record.offset] = Original(record.key, record.value, skim.size_bytes)
             originals.extend(record.offset)
+
+    def lose(self, start_offset: int) -> None:
+        """The log begins here by now."""
+        self.originals.extend(min(start_offset - 1, self._last_offset))
 
     def pass_by(self, header: BatchHeader) -> None:
         """There are no other records in a batch."""

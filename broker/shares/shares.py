@@ -20,7 +20,7 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
-from odradek.coordinator.runtime.timers import KeyedDeadlines, Now
+from odradek.coordinator.runtime.timers import RETRY_FAILED_MS, KeyedDeadlines, Now
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partitions.changes import (
     AcknowledgeCall,
@@ -137,6 +137,16 @@ class Shares:
         for key in [key for key in self._led if key.topic_id in topic_ids]:
             self._close(key)
 
+    def groups_deleted(self, group_ids: Container[str]) -> None:
+        """Close the share-partitions of groups that have been deleted."""
+        for key in [key for key in self._led if key.group_id in group_ids]:
+            self._close(key)
+
+    async def finish_archiving(self) -> None:
+        """Wait for what is being written to queues, because the broker stops."""
+        if self._archiving is not None:
+            await self._archiving.finish()
+
     def close(self) -> None:
         """Close all, because the broker stops."""
         for task in self._tasks:
@@ -179,10 +189,15 @@ class Shares:
         keys, self._keys_to_end = self._keys_to_end, []
         for key in stepping(keys, step):
             led = self._led.get(key)
-            if led is not None:
+            if led is None:
+                continue
+            try:
                 until_ms = self._end_locks(led, self._clock())
-                if until_ms is not None:
-                    self.locked(key, until_ms)
+            except Exception:  # a fault in odradek: the other locks end, and this is tried again
+                logger.exception("locks of %s have not ended", key.text)
+                until_ms = self._clock().timer_ms + RETRY_FAILED_MS
+            if until_ms is not None:
+                self.locked(key, until_ms)
 
     def _end_locks(self, led: LedPartition, now: Now) -> int | None:
         changes = expire(led.partition, now.timer_ms, self._rules(led))

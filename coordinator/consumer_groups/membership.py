@@ -13,7 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH
+from odradek.coordinator.modern_groups.member import JOINING_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .deadlines import ConsumerDeadlines
@@ -43,12 +43,8 @@ def joining_member(
     present = draft.group.static_member(instance_id)
     if present is None:
         return draft.group.member_or_new(member_id)
-    is_away = present.member_epoch == LEAVING_STATIC_EPOCH
-    if not (is_away or by_classic or present.uses_classic_protocol):
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"instance id {instance_id} is in use by {present.member_id}: {member_id} must wait",
-        )
+    if not (by_classic or present.uses_classic_protocol):
+        draft.group.check_released(present, member_id)
     draft.then.append(partial(deadlines.cancel_all, draft.group.key_of(present.member_id)))
     return _replaced(draft, present, member_id)
 

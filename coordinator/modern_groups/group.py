@@ -18,7 +18,7 @@ from odradek.coordinator.runtime.copies import Copyable
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .member import M, MemberKey
+from .member import LEAVING_STATIC_EPOCH, M, MemberKey
 from .subscriptions import TopicSubscriptions
 
 # The epoch of a new group in Kafka. The first member raises it to 2.
@@ -98,6 +98,18 @@ class EpochGroup(Copyable, Generic[M, T]):
         """Return the member of this instance id, which may be away; None if there is none."""
         member_id = self.static_member_ids.get(instance_id or "")
         return None if member_id is None else self.member(member_id)
+
+    def check_released(self, present: M, member_id: str) -> None:
+        """Raise ApiError UNRELEASED_INSTANCE_ID, with Kafka's text, unless a static member is away.
+
+        `member_id` of the one that is to replace it.
+        """
+        if present.member_epoch != LEAVING_STATIC_EPOCH:
+            raise ApiError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {present.instance_id} cannot join the "
+                f"group because the instance id is owned by {present.member_id} member.",
+            )
 
     def previous_id(self, member: M) -> str:
         """The id of the static member that this member replaces, or its own id."""

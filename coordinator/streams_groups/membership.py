@@ -10,8 +10,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.coordinator.modern_groups.member import JOINING_EPOCH
 
 from .deadlines import StreamsDeadlines
 from .draft import StreamsDraft
@@ -27,11 +26,7 @@ def joining_member(
     present = group.static_member(instance_id)
     if present is None:
         return group.member_or_new(member_id)
-    if present.member_epoch != LEAVING_STATIC_EPOCH:
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"instance id {instance_id} is in use by {present.member_id}: {member_id} must wait",
-        )
+    group.check_released(present, member_id)
     member = replace(
         present, member_id=member_id, member_epoch=JOINING_EPOCH, previous_member_epoch=0
     )

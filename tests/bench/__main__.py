@@ -53,9 +53,9 @@ def main() -> None:
             elif options.keep:
                 kept.keep_other(name, results, here)
     if options.keep:
-        newest = kept.load().newest
-        chart.write(newest)
-        growth_chart.write(newest)
+        everything = kept.load()
+        chart.write(everything.newest, (everything.runs or [everything.others])[-1].kafka_version)
+        growth_chart.write(everything.newest, everything.others.kafka_version)
         PERFORMANCE.write_text(MARK + performance_page())
 
 

@@ -33,15 +33,15 @@ ROWS = (
 )
 
 
-def write(results: Mapping[str, Results]) -> None:
+def write(results: Mapping[str, Results], kafka_version: str) -> None:
     """Write the picture, if all of its figures were measured beside Apache Kafka."""
     if all(KAFKA in results.get(row.workload, {}) for row in ROWS):
-        PICTURE.write_text(drawn(ROWS, results))
+        PICTURE.write_text(drawn(ROWS, results, kafka_version))
 
 
-def drawn(rows: Sequence[Row], results: Mapping[str, Results]) -> str:
+def drawn(rows: Sequence[Row], results: Mapping[str, Results], kafka_version: str) -> str:
     """The picture: two bars for each row, as long as their values are beside each other."""
-    parts = legend(LEFT)
+    parts = legend(LEFT, kafka_version)
     for number, row in enumerate(rows):
         top = TOP + number * ROW
         better = "higher" if more_is_better(row.figure) else "lower"

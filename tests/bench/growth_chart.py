@@ -30,15 +30,15 @@ def is_measured(results: Mapping[str, Results]) -> bool:
     return all(KAFKA in results.get(name, {}) for name in ROWS)
 
 
-def write(results: Mapping[str, Results]) -> None:
+def write(results: Mapping[str, Results], kafka_version: str) -> None:
     """Write the picture, if its figures are there."""
     if is_measured(results):
-        PICTURE.write_bytes(vl_convert.svg_to_png(drawn(results), scale=2))
+        PICTURE.write_bytes(vl_convert.svg_to_png(drawn(results, kafka_version), scale=2))
 
 
-def drawn(results: Mapping[str, Results]) -> str:
+def drawn(results: Mapping[str, Results], kafka_version: str) -> str:
     """A panel for each figure of each workload."""
-    parts = legend(LEFT)
+    parts = legend(LEFT, kafka_version)
     for row, (workload, sizes_of) in enumerate(ROWS.items()):
         for column, (figure, title) in enumerate(COLUMNS.items()):
             x = LEFT + column * (PANEL_WIDTH + BETWEEN_COLUMNS)

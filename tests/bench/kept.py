@@ -19,6 +19,11 @@ class Run:
     machine: Mapping[str, str] = field(default_factory=dict)
     results: dict[str, Results] = field(default_factory=dict)
 
+    @property
+    def kafka_version(self) -> str:
+        """Of the Apache Kafka that was measured, such as 4.4.0."""
+        return self.machine.get("Apache Kafka", "").partition(",")[0]
+
 
 @dataclass(slots=True, kw_only=True)
 class Kept:

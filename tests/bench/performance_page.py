@@ -179,7 +179,9 @@ def _figures(kept: Kept) -> str:
         for line in lines(name, *(run.results[name] for run in kept.runs))
     ]
     growth = _growth(kept.others) if growth_chart.is_measured(kept.others.results) else ""
-    table_of_runs = f"{_RUNS}{about}\n{table(HEAD, shown)}"
+    versions = sorted({run.kafka_version for run in (*kept.runs, kept.others)} - {""})
+    beside = f"The figures were measured beside Apache Kafka {' and '.join(versions)}.\n"
+    table_of_runs = f"{beside}{_RUNS}{about}\n{table(HEAD, shown)}"
     spark = spark_page.spark_section(kept.others.results, kept.others.machine.get("cores", ""))
     parts = (
         table_of_runs,

@@ -6,7 +6,6 @@ from html import escape
 from tests.bench.figures import KAFKA, ODRADEK
 
 COLOURS = {ODRADEK: "#3f51b5", KAFKA: "#9e9e9e"}
-NAMES = {ODRADEK: "odradek", KAFKA: "Apache Kafka"}
 
 
 def picture(width: int, height: int, parts: Sequence[str]) -> str:
@@ -20,12 +19,13 @@ def picture(width: int, height: int, parts: Sequence[str]) -> str:
     )
 
 
-def legend(left: int) -> list[str]:
-    """The colour of each broker."""
+def legend(left: int, kafka_version: str) -> list[str]:
+    """The colour of each broker. `kafka_version`: with which the figures were measured."""
+    names = {ODRADEK: "odradek", KAFKA: f"Apache Kafka {kafka_version}"}
     return [
         f'<rect x="{left + number * 100}" y="9" width="11" height="11" fill="{COLOURS[name]}"/>'
         + text(left + number * 100 + 17, 19, shown, fill="#333333")
-        for number, (name, shown) in enumerate(NAMES.items())
+        for number, (name, shown) in enumerate(names.items())
     ]
 
 

@@ -123,7 +123,9 @@ def test_the_pictures_are_drawn_from_results() -> None:
     bars = {
         row.workload: {name: {row.figure: 5.0} for name in (ODRADEK, KAFKA)} for row in chart.ROWS
     }
-    assert chart.drawn(chart.ROWS, bars).count("<rect") == 1 + 2 + 2 * len(chart.ROWS)
+    assert chart.drawn(chart.ROWS, bars, "4.4.0").count("<rect") == 1 + 2 + 2 * len(chart.ROWS)
     figures = {f"{size}_{figure}": 7.0 for size in SIZES for figure in growth_chart.COLUMNS}
     curves = {name: {ODRADEK: figures, KAFKA: figures} for name in growth_chart.ROWS}
-    assert growth_chart.drawn(curves).count("<polyline") == 2 * len(growth_chart.COLUMNS) * 2
+    assert (
+        growth_chart.drawn(curves, "4.4.0").count("<polyline") == 2 * len(growth_chart.COLUMNS) * 2
+    )

@@ -1,5 +1,6 @@
 """Every key, compared with the list that Apache Kafka 4.4.0's own jars give (golden/config)."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from odradek.config.broker_keys import broker_keys
 from odradek.config.dynamic_keys import CLUSTER_WIDE, PER_BROKER
 from odradek.config.key import ConfigType, Key
 from odradek.config.topic_config import TOPIC_KEYS
+from tests.support.java_tools import JavaTools, why_no_java
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config" / "keys.tsv"
 ROWS = [
@@ -29,6 +31,16 @@ OTHER_RANGES = {"offsets.topic.compression.codec"}  # Kafka fails later, when it
 
 def ours(kind: str) -> dict[str, Key]:
     return dict(broker_keys() if kind == "broker" else TOPIC_KEYS)
+
+
+@pytest.mark.java
+def test_the_list_is_that_of_kafkas_jars() -> None:
+    reason = why_no_java()
+    if reason:
+        pytest.skip(reason)
+    command = [*JavaTools().java(), str(GOLDEN.parent / "DumpKeys.java")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == GOLDEN.read_text()
 
 
 @pytest.mark.parametrize("kind", ["broker", "topic"])

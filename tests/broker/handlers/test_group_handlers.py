@@ -67,7 +67,9 @@ class Broker:
         for index in range(2):
             topics.replay_partition(partition_record(index))
         self.broker: Any = SimpleNamespace(
-            coordinators=SimpleNamespace(groups=self.clients.coordinator),
+            coordinators=SimpleNamespace(
+                groups=self.clients.coordinator, groups_deleted=lambda _group_ids: None
+            ),
             admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
             nodes=SimpleNamespace(own_id=7),

@@ -24,6 +24,122 @@ class Slices:
         return asyncio.ensure_future(running)
 
 
+LETTERS = [DeadLetters(first, first, 1, Cause.REJECTED) for first in range(3)]
+
+
+class Writer:
+    """Writes each record as a batch."""
+
+    def __init__(self, *_: object) -> None:
+        self.written: list[int] = []
+
+    async def write(self, letters: Sequence[DeadLetters], _step: object) -> int:
+        self.written.append(letters[0].first_offset)
+        return 1
+
+
+class Archived:
+    """The parts of an archiving, and what was archived. `faults` are what the next attempts raise.
+
+    `waits`: pauses are not passed over.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        writer: Any = None,
+        *,
+        waits: bool = False,
+    ) -> None:
+        self.led = ShareRig(root).shares.open(ShareRig.key())
+        self.faults: list[Exception] = []
+        self.offsets: list[tuple[int, int]] = []
+        self.ended: list[object] = []
+        self.writer = writer or Writer()
+        monkeypatch.setattr(archiving, "QueueWriter", lambda *_: self.writer)
+        if not waits:
+            monkeypatch.setattr(archiving, "FIRST_DELAY_S", 0)
+        queues: Any = None
+        slices: Any = Slices()
+        self.archiving = Archiving(
+            queues, slices, self._archive, self.ended.append, lambda _led: True
+        )
+
+    def _archive(self, _led: object, letters: Sequence[DeadLetters], _step: object) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+        self.offsets += [(each.first_offset, each.last_offset) for each in letters]
+
+
+async def test_records_are_archived_though_a_fault_has_shown_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    archived = Archived(tmp_path, monkeypatch)
+    archived.faults = [KeyError("a fault"), ValueError("another one")]
+    archived.archiving.add(archived.led, LETTERS)
+    await until(lambda: archived.ended)
+    assert archived.offsets == [(0, 0), (1, 1), (2, 2)]
+    assert archived.writer.written == [0, 1, 2]
+    assert [text.partition(" from ")[2] for text in caplog.messages] == [
+        "offset 0 on are not archived; they are in 0 s"
+    ] * 2
+
+
+async def test_a_stop_does_not_wait_for_another_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived = Archived(tmp_path, monkeypatch, waits=True)
+    archived.faults = [KeyError("a fault")]
+    archived.archiving.add(archived.led, LETTERS)
+    await until(lambda: not archived.faults)
+    await archived.archiving.finish()
+    assert (archived.offsets, archived.ended) == ([], [archived.led])
+
+
+async def test_a_stop_waits_for_the_batch_that_is_written_and_archives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is begun. Of a range, the part that has been written is archived."""
+
+    class Slow(Writer):
+        goes_on = asyncio.Event()
+
+        async def write(self, letters: Sequence[DeadLetters], step: object) -> int:
+            await self.goes_on.wait()
+            return await super().write(letters, step)
+
+    slow = Slow()
+    archived = Archived(tmp_path, monkeypatch, slow)
+    archived.archiving.add(archived.led, [DeadLetters(5, 8, 1, Cause.REJECTED), *LETTERS])
+    await asyncio.sleep(0)
+    stop = asyncio.ensure_future(archived.archiving.finish())
+    await asyncio.sleep(0)
+    archived.archiving.add(archived.led, LETTERS)
+    slow.goes_on.set()
+    await stop
+    assert (slow.written, archived.offsets) == ([5], [(5, 5)])
+
+
+async def test_a_stop_does_not_wait_long_for_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(Writer):
+        async def write(self, letters: Sequence[DeadLetters], step: object) -> int:
+            await super().write(letters, step)
+            await asyncio.Event().wait()
+            raise AssertionError("nothing sets it")
+
+    monkeypatch.setattr(archiving, "LONGEST_END_S", 0)
+    archived = Archived(tmp_path, monkeypatch, Endless())
+    archived.archiving.add(archived.led, LETTERS)
+    await until(lambda: archived.writer.written)
+    await archived.archiving.finish()
+    archived.archiving.close()
+    await until(lambda: not archived.archiving.is_busy(archived.led))
+    assert archived.offsets == []
+
+
 async def test_nothing_is_written_for_a_share_partition_that_was_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -31,24 +147,30 @@ async def test_nothing_is_written_for_a_share_partition_that_was_closed(
     led = ShareRig(tmp_path).shares.open(ShareRig.key())
     open_ones, written, ended = {led}, list[int](), list[object]()
 
-    class Writer:
-        def __init__(self, *_: object) -> None:
-            pass
-
+    class Closing(Writer):
         async def write(self, letters: Sequence[DeadLetters], _step: object) -> int:
             written.append(letters[0].first_offset)
             open_ones.clear()
             return letters[0].record_count
 
-    monkeypatch.setattr(archiving, "QueueWriter", Writer)
+    monkeypatch.setattr(archiving, "QueueWriter", Closing)
     queues: Any = None
     slices: Any = Slices()
     waiting = Archiving(
         queues, slices, lambda *_: None, ended.append, lambda each: each in open_ones
     )
-    waiting.add(led, [DeadLetters(first, first, 1, Cause.REJECTED) for first in range(3)])
+    waiting.add(led, LETTERS)
     await until(lambda: ended)
     assert (written, ended) == ([0], [led])
+
+
+def test_share_partitions_of_a_deleted_group_are_closed(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path)
+    led = rig.shares.open(rig.key())
+    rig.shares.groups_deleted({"another"})
+    assert rig.shares.is_open(led)
+    rig.shares.groups_deleted({led.key.group_id})
+    assert not rig.shares.is_open(led)
 
 
 def test_one_that_is_closed_while_others_are_closed_is_passed_over(

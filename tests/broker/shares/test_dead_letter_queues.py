@@ -2,18 +2,29 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from odradek.broker.shares.dead_letter_queues import QueueCounts
 from odradek.broker.testing import Broker
 from odradek.broker.testing.broker import Record
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from odradek.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from odradek.protocol.messages.read_share_group_state import (
     ReadShareGroupStatePartition,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadShareGroupStateTopic,
+)
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.write_share_group_state import (
     WriteShareGroupStateBatch,
@@ -22,7 +33,9 @@ from odradek.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteShareGroupStateTopic,
 )
+from odradek.storage.files import Files
 from tests.conformance.share_reader import ACCEPT, GROUP_RESOURCE, REJECT, RELEASE
+from tests.support.broker_in_loop import broker_in_loop
 from tests.support.config_requests import alter_configs_request
 from tests.support.share_queue import Queue, acknowledged, acquired
 from tests.support.waiting import wait_until
@@ -210,6 +223,24 @@ def test_a_queue_that_was_deleted_is_created_again(open_queue: Callable[..., Que
     assert offsets(queue.broker.wait_for_records("dlq.orders", 1)) == [1]
 
 
+async def test_the_counts_of_a_group_are_forgotten_with_it(tmp_path: Path) -> None:
+    async with broker_in_loop([tmp_path], Files()) as broker:
+        find = FindCoordinatorRequest(coordinator_keys=["cooks"])
+        await broker.ask(find, FindCoordinatorResponse, 4)
+        member = {"group_id": "cooks", "member_id": "one"}
+        for epoch in (0, -1):
+            beat = ShareGroupHeartbeatRequest(
+                **member, member_epoch=epoch, subscribed_topic_names=["orders"]
+            )
+            answer = await broker.ask(beat, ShareGroupHeartbeatResponse, 1)
+            assert not answer.error_code, answer.error_message
+        counts = broker.broker.coordinators.queues.counts
+        counts |= {"cooks": QueueCounts(records=1), "bakers": QueueCounts(records=2)}
+        delete = DeleteGroupsRequest(groups_names=["cooks", "bakers"])
+        await broker.ask(delete, DeleteGroupsResponse, 3)
+        assert list(counts) == ["bakers"]  # which does not exist, so its deletion has failed
+
+
 def test_what_a_kill_has_kept_from_the_queue_is_written_after_the_restart() -> None:
     """The stored state is that between the two writes of a rejection."""
     with Broker(settings=SETTINGS) as broker:
@@ -231,6 +262,32 @@ def test_what_a_kill_has_kept_from_the_queue_is_written_after_the_restart() -> N
         broker.kill_and_restart()
         assert acquired(queue.member("three").fetch(0)) == [(3, 3, 1)]
         assert len(broker.records("dlq.orders")) == 2
+        queue.close()
+
+
+def test_what_a_clean_stop_interrupts_is_in_the_queue_once(tmp_path: Path) -> None:
+    """A range of records that are written in several batches."""
+    count, value = 400, b"v" * 20_000
+    with Broker(tmp_path, settings=SETTINGS) as broker:
+        queue = Queue(broker, **{NAME: "dlq.orders"} | COPIES)
+        for _ in range(count):
+            broker.produce("orders", value)
+        one = queue.member("one")
+        taken = acquired(one.fetch(0))
+        while taken[-1][1] < count - 1:
+            taken += acquired(one.fetch())
+        assert acknowledged(one.acknowledge((0, count - 1, [REJECT]))) == [0]
+        broker.wait_for_records("dlq.orders", 1)
+        queue.close()
+        broker.stop(clean=True)
+        broker.start()
+        queue.clients.clear()
+        assert acquired(queue.member("two").fetch(0, max_wait_ms=1)) == []
+        broker.wait_for_records("dlq.orders", count)
+        queue.close()
+        reject(queue, b"last", member="three")
+        found = broker.wait_for_records("dlq.orders", count + 1)
+        assert offsets(found) == list(range(count + 1))
         queue.close()
 
 

@@ -15,7 +15,7 @@ from odradek.broker.shares.dead_letter_queues import (
     QueueWriter,
     Source,
 )
-from odradek.broker.shares.originals import OriginalsReader
+from odradek.broker.shares.originals import WINDOW_BYTES, OriginalsReader
 from odradek.broker.shares.queue_topics import QueueTopic
 from odradek.coordinator.any_group.group_settings import ShareGroupSettings
 from odradek.coordinator.runtime.steps import no_step
@@ -50,6 +50,7 @@ class Queue:
     """A queue whose topic has two partitions.
 
     `errors` are what the next appends raise, `missing` what the next searches of the topic raise.
+    `on_pause` is called before another attempt.
     """
 
     def __init__(self, root: Path, *, max_bytes: int, copies: bool) -> None:
@@ -63,9 +64,11 @@ class Queue:
         self.errors: list[ApiError] = []
         self.missing: list[ApiError] = []
         self.slept: list[float] = []
+        self.on_pause: Callable[[], object] = lambda: None
         self.written: Written = []
         self.settings = ShareGroupSettings()
         self.is_enabled = True
+        self.is_strict = False  # refuse larger batches, too
 
     def produce(self, *values: bytes | None, codec: CompressionType = CompressionType.NONE) -> None:
         records = [Record(None, value, NOW_MS) for value in values]
@@ -75,7 +78,11 @@ class Queue:
         """Give up these offsets, and write all of them."""
         return asyncio.run(self._write([letters(*each) for each in ranges]))
 
-    async def _write(self, wanted: Sequence[DeadLetters]) -> DeadLetterQueues:
+    def write_apart(self, *ranges: tuple[int, int]) -> DeadLetterQueues:
+        """Write each range before the next one is given up."""
+        return asyncio.run(self._write(*([letters(*each)] for each in ranges)))
+
+    async def _write(self, *given_up: Sequence[DeadLetters]) -> DeadLetterQueues:
         disk = DiskExecutor(asyncio.get_running_loop())
         reads = ColdReads(self.files, disk, no_walk)
         queues = DeadLetterQueues(
@@ -84,25 +91,27 @@ class Queue:
             OriginalsReader(self.files, disk, reads),
             self,  # type: ignore[arg-type] # and of QueueAppends
             is_enabled=lambda: self.is_enabled,
-            sleep=self._sleep,
         )
-        writer = QueueWriter(queues, Source("g", 3, self.log))
+        writer = QueueWriter(queues, Source("g", 3, self.log), self._pause)
         try:
-            left = list(wanted)
-            while left:
-                count = await writer.write(left, no_step)
-                while left and count:
-                    taken = min(count, left[0].record_count)
-                    count -= taken
-                    first = left.pop(0)
-                    if taken < first.record_count:
-                        left.insert(0, first._replace(first_offset=first.first_offset + taken))
+            for wanted in given_up:
+                left = list(wanted)
+                while left:
+                    count = await writer.write(left, no_step)
+                    while left and count:
+                        taken = min(count, left[0].record_count)
+                        count -= taken
+                        first = left.pop(0)
+                        if taken < first.record_count:
+                            left.insert(0, first._replace(first_offset=first.first_offset + taken))
         finally:
             disk.close()
         return queues
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> bool:
         self.slept.append(seconds)
+        self.on_pause()
+        return True
 
     async def find(self, group_id: str) -> QueueTopic:
         assert group_id == "g"
@@ -116,6 +125,8 @@ class Queue:
     async def append(self, topic: str, partition: int, batch: bytearray) -> None:
         if self.errors:
             raise self.errors.pop(0)
+        if len(batch) > self.max_bytes and self.is_strict:
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes are too many")
         assert (topic, partition) == ("dlq.t", 1)
         found = [(offset_of(record), record.value) for record in read_records(batch)]
         self.written.append((len(batch), found))
@@ -193,6 +204,41 @@ def test_records_that_the_log_has_lost_are_described(open_queue: Callable[..., Q
     assert queue.values == [None, None, b"c", b"d"]
 
 
+def test_the_rest_of_a_range_that_the_log_has_lost_in_part_is_copied(
+    open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = open_queue()
+    queue.produce(b"a", b"b", b"c", b"d")
+    queue.log.increment_log_start_offset(2)
+    queue.write((0, 3))
+    assert queue.values == [None, None, b"c", b"d"]
+    assert len(caplog.messages) == 1
+
+
+def test_the_rest_of_a_range_after_a_full_window_is_copied(
+    open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next batch is read, and there is no room for its record."""
+    queue = open_queue(max_bytes=WINDOW_BYTES)
+    for _ in range(4):
+        queue.produce(b"v" * (WINDOW_BYTES // 2))
+    queue.write((0, 3))
+    assert [value and len(value) for value in queue.values] == [WINDOW_BYTES // 2] * 4
+    assert caplog.messages == []
+
+
+def test_a_log_that_loses_records_while_they_are_read_loses_no_others(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue(max_bytes=WINDOW_BYTES)
+    for _ in range(4):
+        queue.produce(b"v" * (WINDOW_BYTES // 2))
+    queue.errors = [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "full")]
+    queue.on_pause = lambda: queue.log.increment_log_start_offset(3)
+    queue.write((0, 3))
+    assert [value and len(value) for value in queue.values] == [None] * 3 + [WINDOW_BYTES // 2]
+
+
 def test_a_damaged_log_loses_values_only(
     open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -227,7 +273,20 @@ def test_a_passing_error_is_tried_again(open_queue: Callable[..., Queue]) -> Non
     queues = queue.write((0, 0))
     assert queue.values == [b"a"]
     assert queue.slept == [1, 2, 4, 8]
-    assert queues.counts == {"g": QueueCounts(records=1, writes=1, failed_writes=0)}
+    assert queues.counts == {"g": QueueCounts(records=1, writes=5, failed_writes=0)}
+
+
+def test_a_queue_that_takes_less_by_then_gets_smaller_batches(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue(copies=False)
+    queue.is_strict = True
+    queue.errors = [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "full")]
+    queue.on_pause = lambda: setattr(queue, "max_bytes", 500)
+    queues = queue.write((0, 5))
+    assert [offset for batch in queue.batches for offset in batch] == [*range(6)]
+    assert len(queue.batches) > 1
+    assert queues.counts["g"].failed_writes == 0
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_looked_for_again(
@@ -239,7 +298,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_looked_for_again(
     queue.missing, queue.errors = [gone, gone], [gone]
     queue.write((0, 0))
     assert queue.values == [b"a"]
-    assert queue.slept == [1, 2, 1]
+    assert queue.slept == [1, 2, 4]
 
 
 def test_an_error_that_does_not_pass_gives_the_batch_up(
@@ -255,7 +314,52 @@ def test_an_error_that_does_not_pass_gives_the_batch_up(
     )
     queue.errors = [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "full")] * 5
     queues = queue.write((0, 0))
-    assert queues.counts == {"g": QueueCounts(records=0, writes=1, failed_writes=1)}
+    assert queues.counts == {"g": QueueCounts(records=0, writes=5, failed_writes=1)}
+
+
+def test_a_cause_is_logged_once_until_it_changes(
+    open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = open_queue(copies=False)
+
+    def refusal(number: int) -> ApiError:
+        return ApiError(ErrorCode.INVALID_CONFIG, f"setting {number} is wrong")
+
+    queue.missing = [*[refusal(1)] * 3, *[refusal(2)] * 2]
+    queue.write_apart((0, 0), (1, 5), (5, 5), (6, 6), (7, 7), (8, 8))
+    assert [text.partition("has given up ")[2] or text for text in caplog.messages] == [
+        "in t-3, from offset 0 on, cannot be written to the dead-letter queue: setting 1 is wrong",
+        "6 records more of group g could not be written to the dead-letter queue",
+        "in t-3, from offset 6 on, cannot be written to the dead-letter queue: setting 2 is wrong",
+        "1 record more of group g could not be written to the dead-letter queue",
+    ]
+
+
+def test_records_that_are_too_large_are_one_cause(
+    open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = open_queue(max_bytes=300)
+    queue.is_strict = True
+    queue.produce(*[b"v" * (180 + number) for number in range(8)])
+    queue.write((0, 7))
+    assert queue.batches == []
+    assert [text for text in caplog.messages if "cannot be written" in text] == [
+        "1 record that group g has given up in t-3, from offset 0 on, cannot be written to the "
+        "dead-letter queue: 417 bytes are too many"
+    ]
+
+
+def test_what_is_known_of_a_group_is_forgotten_with_it(
+    open_queue: Callable[..., Queue], caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = open_queue()
+    queue.errors = [ApiError(ErrorCode.INVALID_CONFIG, "it is compacted")]
+    queues = queue.write((0, 0))
+    queues.forget("g")
+    assert queues.counts == {}
+    caplog.clear()
+    queues.refusals.written("g")
+    assert caplog.messages == []
 
 
 def test_without_a_class_that_writes_queues_nothing_is_written(

@@ -130,6 +130,21 @@ def many_records_are_divided_into_batches(talk: Conversation) -> None:
     _await_lag(talk, "dead-many", 0, has_start=True)
 
 
+def a_value_that_fits_without_the_headers_only_is_not_in_the_queue(talk: Conversation) -> None:
+    """The original is not too large, so it is copied; what is written then is."""
+    talk.create_topic("dlq.narrow", **MAY_BE_QUEUE, max_message_bytes="300")
+    one = _reader(talk, "dead-narrow", **{NAME: "dlq.narrow", COPY: "true"})
+    for size in (5, 200, 400, 5):
+        _write(talk, "dead-narrow", [Record(None, b"v" * size, NOW_MS)])
+    one.fetch(0)
+    one.acknowledge((1, 1, [REJECT]))
+    for offset, count in ((0, 1), (2, 2), (3, 3)):
+        one.acknowledge((offset, offset, [REJECT]))
+        _await_queue(talk, "dlq.narrow", count)
+    _await_lag(talk, "dead-narrow", 0)
+    _note_records(talk, "dlq.narrow")
+
+
 def a_queue_has_settings_of_its_own(talk: Conversation) -> None:
     talk.create_topic("dlq.settings", **MAY_BE_QUEUE, compression_type="gzip")
     one = _reader(talk, "dead-settings", **{NAME: "dlq.settings"})

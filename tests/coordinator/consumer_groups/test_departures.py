@@ -286,8 +286,12 @@ def test_the_session_of_the_one_before_does_not_end_that_of_the_one_after(
 def test_an_instance_that_is_there_lets_nobody_in_its_place(beats: Heartbeats) -> None:
     beats.join("a", "t", instance="i")
     for newcomer in ("b", "a"):
-        refused = refusal(beats.join(newcomer, "t", instance="i"))
-        assert refused is ErrorCode.UNRELEASED_INSTANCE_ID
+        answer = beats.join(newcomer, "t", instance="i")
+        assert refusal(answer) is ErrorCode.UNRELEASED_INSTANCE_ID
+        assert answer.error_message == (
+            f"Static member {newcomer} with instance id i cannot join the group because the "
+            "instance id is owned by a member."
+        )
 
 
 def test_an_instance_id_that_its_member_has_changed_is_free(beats: Heartbeats) -> None:
