@@ -25,6 +25,7 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.requests import batch_of
 from tests.support.broker_in_loop import produce_to
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.lengths import only_long
 from tests.support.quotas import alter_quota
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 from tests.support.topics import create_topic
@@ -111,6 +112,7 @@ def rate_of_consumer(broker: BrokerProcess) -> float:
         return rate_of(fetch)
 
 
+@only_long("quotas are kept in broker/quotas")
 def test_a_client_gets_its_quota_and_no_more(brokers: Brokers) -> None:
     kinds = {"producer": rate_of_producer, "consumer": rate_of_consumer}
     with ThreadPoolExecutor(4) as threads:
@@ -140,6 +142,7 @@ def test_a_throttled_client_delays_no_other_one(brokers: Brokers) -> None:
         assert time.monotonic() - began < 2
 
 
+@only_long("quotas are kept in broker/quotas")
 def test_topics_are_refused_for_the_same_time(brokers: Brokers) -> None:
     def created(client: WireClient, name: str, partitions: int) -> tuple[int, int]:
         topic = CreateTopicsTopic(

@@ -27,7 +27,7 @@ from tests.tools.test_verify import verdict
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = by_length(5, 200)
+ROUNDS = by_length(2, 200)
 TRANSACTIONS_PER_ROUND = 4
 MOST_COMMITS = 8
 PATIENCE_SECONDS = 8.0

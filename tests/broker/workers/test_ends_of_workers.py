@@ -32,6 +32,7 @@ from tests.support.broker_with_workers import (
     values_in,
 )
 from tests.support.hang_ups import children_inherit
+from tests.support.lengths import by_length, only_long
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
@@ -107,6 +108,7 @@ def test_a_worker_that_hangs_is_started_again(tmp_path: Path) -> None:
     assert broker.crashes_in_log() == []
 
 
+@only_long("one that hangs later is started again above")
 def test_a_worker_that_hangs_while_it_starts_is_started_again(broker: BrokerWithWorkers) -> None:
     assert broker.terminate() == 0
     owner = LogShare(0, 2).owner
@@ -138,6 +140,7 @@ def produce_to(bootstrap: str, topic: str, partition: int) -> None:
     assert errors == [None]
 
 
+@only_long("stops and ends of workers are apart above")
 def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithWorkers) -> None:
     os.kill(broker.worker_pid(1), signal.SIGKILL)
     wait_until(lambda: "ended with -9" in broker.log_text())
@@ -148,6 +151,7 @@ def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithW
     read_in_one_process(broker, VALUES)
 
 
+@only_long("a killed worker keeps its records above")
 def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWorkers) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     written: list[str] = []
@@ -244,7 +248,7 @@ def test_no_broker_opens_a_directory_in_which_a_worker_may_still_write(
     wait_until(lambda: not is_running(worker))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", by_length([signal.SIGINT], [signal.SIGINT, signal.SIGHUP]))
 def test_a_stop_by_a_terminal_is_clean(number: signal.Signals, broker: BrokerWithWorkers) -> None:
     for pid in (broker.worker_pid(1), broker.worker_pid(2)):
         os.kill(pid, number)  # a terminal sends it to all processes

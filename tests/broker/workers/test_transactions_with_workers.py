@@ -16,11 +16,13 @@ from tests.support.broker_with_workers import (
     new_topic,
     values_in,
 )
+from tests.support.lengths import by_length
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=["", "1"], ids=["page cache", "each batch is synced"])
+# Also with logs that are synced at each batch, in long runs.
+@pytest.fixture(params=by_length([""], ["", "1"]))
 def broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokerWithWorkers]:
     synced = {"log.flush.interval.messages": request.param} if request.param else {}
     made = BrokerWithWorkers(tmp_path / "broker", overrides=synced).start()
