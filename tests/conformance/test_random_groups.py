@@ -19,10 +19,10 @@ from tests.conformance.random_groups.play import ComparedBrokers, script_of, wai
 from tests.conformance.random_groups.steps import Beat, Step
 from tests.support.lengths import SEED, by_length
 
-CONVERSATIONS = by_length(10, 600)
+CONVERSATIONS = by_length(4, 600)
 # So many may end early (excuses.py); about three in ten do.
 MOST_TIES = 0.5
-TOGETHER = by_length(10, 25)  # have the restart between their acts together
+TOGETHER = by_length(4, 25)  # have the restart between their acts together
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

@@ -27,10 +27,10 @@ from tests.conformance.random_transactions.play import (
 from tests.conformance.random_transactions.producer_steps import Init, Write
 from tests.support.lengths import SEED, by_length
 
-CONVERSATIONS = by_length(12, 300)
+CONVERSATIONS = by_length(4, 300)
 # So many may end early (excuses.py).
 MOST_TIES = 0.4
-TOGETHER = by_length(12, 25)  # have the restarts between their acts together
+TOGETHER = by_length(4, 25)  # have the restarts between their acts together
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

@@ -20,7 +20,6 @@ from tests.support.lengths import only_long
 pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 90.0
-# In short ones Java's clients are killed, in test_kill_in_transactions.py.
 IN_LONG_RUNS = [pytest.mark.java, only_long("the clients of Python are fenced")]
 
 

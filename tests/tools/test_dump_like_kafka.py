@@ -39,7 +39,7 @@ from tests.support.messages import sample, smallest, versions_of
 pytestmark = pytest.mark.java
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-DAMAGED = by_length(400, 10_000)
+DAMAGED = by_length(100, 10_000)
 LOG_OPTIONS = (
     [],
     ["--deep-iteration"],

@@ -210,6 +210,7 @@ def test_a_queue_that_was_deleted_is_created_again(open_queue: Callable[..., Que
     assert offsets(queue.broker.wait_for_records("dlq.orders", 1)) == [1]
 
 
+@pytest.mark.slow
 def test_what_a_kill_has_kept_from_the_queue_is_written_after_the_restart() -> None:
     """The stored state is that between the two writes of a rejection."""
     with Broker(settings=SETTINGS) as broker:
