@@ -15,6 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.tools.app import app
+from tests.support.kafka_answers import BROKERS
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.waiting import wait_for
 
@@ -23,7 +24,7 @@ LIMIT_S = 20.0
 REFUSED_WITHIN_S = 5.0
 
 
-@pytest.fixture(scope="module", params=["odradek", pytest.param("kafka", marks=pytest.mark.java)])
+@pytest.fixture(scope="module", params=BROKERS)
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:
