@@ -38,7 +38,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-KILLS = by_length(2, 6)  # in a life
+KILLS = by_length(1, 6)  # in a life
 LIMIT_SECONDS = 60.0
 STYLES = (Style(0, rests=False), Style(0, rests=True), Style(1, rests=False), Style(2, rests=False))
 RESTING_STYLES = (Style(1, rests=True), Style(2, rests=True))
