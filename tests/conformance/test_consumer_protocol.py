@@ -124,6 +124,7 @@ def _lag_in(shown: str) -> dict[Partition, int]:
 
 
 @pytest.mark.parametrize("kind", by_length(each_client[:1], each_client))
+@only_long("expressions are resolved in test_same_answers.py")
 def test_an_expression_finds_the_topics_that_come_and_grow_later(
     kind: MemberKind, members: Group, stream: Stream, quick_broker: BrokerProcess, topic: str
 ) -> None:

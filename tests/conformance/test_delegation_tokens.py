@@ -28,7 +28,7 @@ from odradek.protocol.messages.renew_delegation_token import (
 )
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.kafka_answers import BROKERS
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.sasl import log_in_by_plain
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.waiting import wait_for
@@ -101,6 +101,7 @@ def tool(java: JavaTools, secured: SecuredBroker) -> TokenTool:
     return TokenTool(java, secured)
 
 
+@only_long("tokens of Java's tool log in below, and are expired in test_security_commands.py")
 def test_a_client_logs_in_by_a_token_until_it_is_expired(
     tool: TokenTool, secured: SecuredBroker
 ) -> None:

@@ -17,10 +17,13 @@ from tests.conformance.clients.client import CODECS, Sent
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.dumps import KafkasDumps, difference, our_dump
 from tests.support.java_tools import JavaTools, ToolFailedError
-from tests.support.lengths import by_length, only_long
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic, delete_topic
 
-pytestmark = pytest.mark.java
+pytestmark = [
+    pytest.mark.java,
+    only_long("what Kafka dumps of our logs is in test_kafka_dumps_our_logs.py"),
+]
 
 SETTINGS = {
     "log.roll.ms": "1000",  # of the records' own time: a segment for every few batches
@@ -109,9 +112,7 @@ def test_the_records_of_every_segment(data: Path, java: JavaTools) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    by_length([["--index-sanity-check"]], [["--index-sanity-check"], ["--verify-index-only"], []]),
-    ids=str,
+    "options", [["--index-sanity-check"], ["--verify-index-only"], []], ids=["sane", "match", "all"]
 )
 def test_the_entries_of_every_index(data: Path, java: JavaTools, options: list[str]) -> None:
     output = dump(java, files(data, ".index", ".timeindex"), *options)
@@ -122,13 +123,11 @@ def test_the_entries_of_every_index(data: Path, java: JavaTools, options: list[s
         assert len(re.findall(r"^timestamp: \d+ offset: \d+$", output, re.MULTILINE)) > 200
 
 
-@only_long("odradek dumps the same below")
 def test_the_producers_of_every_snapshot(data: Path, java: JavaTools) -> None:
     output = dump(java, files(data, ".snapshot"))
     assert re.search(r"producerId: \d+ producerEpoch: 0 .* lastSequence: 599 ", output)
 
 
-@only_long("odradek dumps the same below")
 def test_the_committed_offsets_are_decoded(data: Path, java: JavaTools) -> None:
     names = [name for name in files(data, ".log") if "__consumer_offsets-" in name]
     output = dump(java, names, "--offsets-decoder")
@@ -137,7 +136,6 @@ def test_the_committed_offsets_are_decoded(data: Path, java: JavaTools) -> None:
         assert len(re.findall(pattern, output)) == 2 * 19, name
 
 
-@only_long("odradek dumps the same below")
 def test_the_metadata_log_is_decoded(data: Path, java: JavaTools) -> None:
     names = [name for name in files(data, ".log") if "__cluster_metadata-0" in name]
     output = dump(java, names, "--cluster-metadata-decoder")

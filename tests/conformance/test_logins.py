@@ -393,6 +393,7 @@ def test_javas_client_logs_in_over_tls(
 
 @pytest.mark.java
 @pytest.mark.parametrize("mechanism", OTHERS_MECHANISMS)
+@only_long("a client of Python is refused above")
 def test_javas_client_with_a_wrong_password_is_refused(
     secured: Secured, java: JavaTools, tmp_path: Path, mechanism: str
 ) -> None:
@@ -415,6 +416,7 @@ def test_javas_client_with_a_disabled_mechanism_is_refused(
 
 @pytest.mark.java
 @pytest.mark.parametrize("mechanism", by_length(["SCRAM-SHA-256"], ["PLAIN", "SCRAM-SHA-256"]))
+@only_long("confluent logs in again above")
 def test_javas_producer_logs_in_again_on_its_connection(
     secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
 ) -> None:

@@ -18,12 +18,16 @@ from tests.conformance.clients.client import READ_SECONDS, Got, Sent
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
 from tests.support.kafka_jars import OLD_CLIENTS
-from tests.support.lengths import by_length
+from tests.support.lengths import only_long
 from tests.support.old_client import OldClient
 from tests.support.stored_batches import stored_batches
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("the same versions are spoken in test_kafka_python_versions.py"),
+]
 
 START_MS = 1_700_000_000_000
 OLD_CODECS = ("none", "gzip", "snappy", "lz4")
@@ -33,8 +37,7 @@ POLL_MS = 3000  # kafka-python may forget a rebalance that ends behind the end o
 TODAY = [CLIENTS["kafka-python"], CLIENTS["confluent-kafka"]]
 
 
-# In short runs 0.10 alone: what both speak is in test_kafka_python_versions.py, too.
-@pytest.fixture(params=by_length(OLD_CLIENTS[1:], OLD_CLIENTS))
+@pytest.fixture(params=OLD_CLIENTS)
 def old(request: pytest.FixtureRequest) -> OldClient:
     """Each of the old clients in turn."""
     client = OldClient(request.param)

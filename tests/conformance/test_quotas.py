@@ -32,7 +32,7 @@ from tests.support.topics import create_topic
 from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, only_long("quotas are kept in broker/quotas")]
 
 KIB = 1024
 WINDOW_S = 1
@@ -112,7 +112,6 @@ def rate_of_consumer(broker: BrokerProcess) -> float:
         return rate_of(fetch)
 
 
-@only_long("quotas are kept in broker/quotas")
 def test_a_client_gets_its_quota_and_no_more(brokers: Brokers) -> None:
     kinds = {"producer": rate_of_producer, "consumer": rate_of_consumer}
     with ThreadPoolExecutor(4) as threads:
@@ -142,7 +141,6 @@ def test_a_throttled_client_delays_no_other_one(brokers: Brokers) -> None:
         assert time.monotonic() - began < 2
 
 
-@only_long("quotas are kept in broker/quotas")
 def test_topics_are_refused_for_the_same_time(brokers: Brokers) -> None:
     def created(client: WireClient, name: str, partitions: int) -> tuple[int, int]:
         topic = CreateTopicsTopic(

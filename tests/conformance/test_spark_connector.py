@@ -190,7 +190,7 @@ RANGES: dict[str, tuple[dict[str, str], list[tuple[int, int]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", by_length(["offsets", "by-timestamp"], list(RANGES)))
+@pytest.mark.parametrize("name", by_length(["by-timestamp"], list(RANGES)))
 def test_a_range_can_be_chosen(
     name: str, connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -264,6 +264,7 @@ def test_deleted_records_are_missed_unless_that_is_allowed(
     assert places(rows) == {0: list(range(4, 10))}
 
 
+@only_long("read_committed is tested with other clients")
 def test_committed_records_alone_are_read_when_that_is_asked(
     connector: SparkProcess, start_broker: Callable[..., BrokerProcess], topic: str
 ) -> None:

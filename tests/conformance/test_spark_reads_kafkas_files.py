@@ -38,7 +38,7 @@ WAYS = {
 }
 COMMITTED = ISOLATIONS[1:]
 READS = by_length(
-    [("files", ISOLATIONS[0]), ("broker", ISOLATIONS[1])], list(itertools.product(WAYS, ISOLATIONS))
+    [("files", isolation) for isolation in ISOLATIONS], list(itertools.product(WAYS, ISOLATIONS))
 )
 Expected = dict[str, list[Row]]
 

@@ -24,7 +24,11 @@ from tests.support.lengths import only_long
 from tests.support.task_attempts import Rows, Waits, rows
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("odradek is written to so in pipeline/sink"),
+]
 
 
 @pytest.fixture
@@ -76,7 +80,6 @@ def test_a_task_that_runs_again_writes_nothing(options: Callable[..., WriteOptio
     assert committed(to) == ["a", "b", "c"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -89,7 +92,6 @@ def test_what_an_attempt_leaves_behind_that_dies_is_not_seen(
 
 
 @pytest.mark.parametrize("partition", [0, 1])
-@only_long("odradek is written to so in pipeline/sink")
 def test_an_attempt_that_is_overtaken_waits_for_the_other(
     options: Callable[..., WriteOptions], partition: int
 ) -> None:
@@ -106,7 +108,6 @@ def test_an_attempt_that_is_overtaken_waits_for_the_other(
     assert committed(to) == ["a", "b", "c"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -142,7 +143,6 @@ def test_an_attempt_that_is_overtaken_by_one_that_dies_takes_over(
     assert committed(to) == ["a", "b"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_batch_that_is_cut_otherwise_than_before_is_not_taken_for_written(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -160,7 +160,6 @@ def test_a_batch_that_is_cut_otherwise_than_before_is_not_taken_for_written(
     assert committed(to) == ["a", "b"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -173,14 +172,12 @@ def test_a_checkpoint_that_is_older_than_what_is_written_is_an_error(
     assert committed(to) == ["a"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_task_without_rows_leaves_no_trace(options: Callable[..., WriteOptions]) -> None:
     to = options()
     assert write_rows(to, TaskName("empty", 0, 0), iter([rows()])).rows == 0
     assert marks_of(to, "empty-0") == []
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_rows_of_one_task_go_to_many_topics(
     kafka: ApacheKafkaProcess, options: Callable[..., WriteOptions]
 ) -> None:
@@ -197,7 +194,6 @@ def test_rows_of_one_task_go_to_many_topics(
     assert (committed(first), committed(another)) == (["a"], ["b", "c"])
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_row_that_is_refused_takes_the_others_with_it(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -213,7 +209,6 @@ def test_a_row_that_is_refused_takes_the_others_with_it(
         write_rows(to, TaskName("refused", 2, 0), [pa.record_batch({"value": ["x" * 70_000_000]})])
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_many_rows_are_written_in_their_order(options: Callable[..., WriteOptions]) -> None:
     to = options()
     numbers = [f"{number:06}" for number in range(30_000)]
@@ -224,7 +219,6 @@ def test_many_rows_are_written_in_their_order(options: Callable[..., WriteOption
     assert committed(to) == numbers
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_at_least_once_needs_no_transaction(options: Callable[..., WriteOptions]) -> None:
     to = options(delivery="at-least-once")
     for _ in range(2):
@@ -240,7 +234,6 @@ def test_groups_that_are_no_longer_needed_are_deleted(options: Callable[..., Wri
     assert marks_of(to, "gone-0") == []
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -261,7 +254,6 @@ def test_a_task_that_takes_longer_than_its_transaction_may_says_so(
     assert committed(to) == []
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_many_rows_of_an_attempt_that_is_overtaken_do_not_hide_why(
     options: Callable[..., WriteOptions],
 ) -> None:
@@ -293,7 +285,6 @@ def test_a_batch_that_was_written_in_part_goes_on_only_with_the_same_tasks(
     assert committed(to) == ["a", "b", "c", "d"]
 
 
-@only_long("odradek is written to so in pipeline/sink")
 def test_a_late_task_of_an_earlier_run_writes_nothing(options: Callable[..., WriteOptions]) -> None:
     to, clock = options(), Waits().clock
 

@@ -19,7 +19,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.tools.pipeline.quiet_spark import quiet_settings
 from tests.support.archives import archive_here, at, rows_of, seen
 from tests.support.crashing_files import QuickFiles
-from tests.support.lengths import LONG
+from tests.support.lengths import LONG, only_long
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.quick_spark import quick_java_options
 
@@ -149,16 +149,16 @@ def test_interrupted_or_killed_processes_leave_nothing_behind(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@only_long("processes are interrupted above")
 def test_an_interrupted_spark_says_so_in_a_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """While a task writes; in long runs also while the JVM comes up."""
+    """While the JVM comes up, and while a task writes."""
     path, archive = logs(tmp_path), tmp_path / "archive"
     spark = ("--master", "local[1]", "--conf", f"spark.local.dir={tmp_path}")
     quick = ("--conf", f"spark.driver.extraJavaOptions={quick_java_options()}")
-    if LONG:
-        first = ("archive", tmp_path / "first", "--path", path, "--until-end")
-        job = Interrupted(tmp_path, *first, *spark, *quick)
-        assert job.when(job.said) == 130
-        assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
+    first = ("archive", tmp_path / "first", "--path", path, "--until-end")
+    job = Interrupted(tmp_path, *first, *spark, *quick)
+    assert job.when(job.said) == 130
+    assert (job.left(), job.said()) == ([], ["starting Spark on local[1]", SAID])
 
     job = Interrupted(tmp_path, "archive", archive, "--path", path, "--until-end", *spark, *quick)
     assert job.when(lambda: list(archive.glob("topic=*/*/*"))) == 130

@@ -178,6 +178,7 @@ def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWork
     assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
 
 
+@only_long("a stop is clean, and the end of a worker is noticed above")
 def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorkers) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     os.kill(broker.worker_pid(1), signal.SIGKILL)
@@ -204,6 +205,7 @@ def test_a_worker_removes_what_was_deleted_before_it_ended(tmp_path: Path) -> No
         assert broker.terminate() == 0
 
 
+@only_long("a stop is clean, and the end of a worker is noticed above")
 def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
     broker.kill()
     broker.wait_for_workers()
@@ -256,6 +258,7 @@ def test_a_stop_by_a_terminal_is_clean(number: signal.Signals, broker: BrokerWit
     assert (broker.data / CLEAN_SHUTDOWN).exists()
 
 
+@only_long("logs are recovered while others are served in test_log_recovery.py")
 def test_a_large_log_is_recovered_while_the_others_are_served(broker: BrokerWithWorkers) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for _ in range(90):  # more than is read before a worker serves (READ_AT_ONCE_BYTES)
