@@ -156,6 +156,7 @@ def test_end_to_end_latency_is_measured(broker: BrokerProcess, java: JavaTools, 
         assert re.search(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", output)
 
 
+@only_long("offsets are looked up by time in test_python_clients.py")
 def test_offsets_are_told_for_every_kind_of_time(
     broker: BrokerProcess, java: JavaTools, topic: str
 ) -> None:

@@ -22,7 +22,7 @@ from tests.conformance.kafkas_files.history import BROKER_SETTINGS, KINDS, Histo
 from tests.conformance.kafkas_files.writing import Place, Writing
 from tests.conformance.spark_jobs import Row
 from tests.support.broker_process import ApacheKafkaProcess
-from tests.support.lengths import LONG, SEED, by_length
+from tests.support.lengths import LONG, SEED, by_length, only_long
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_process import SparkProcess
 from tests.support.spark_versions import needs_limits
@@ -119,6 +119,9 @@ def test_spark_reads_what_a_consumer_does(
 
 @needs_limits
 @pytest.mark.parametrize("isolation", by_length(COMMITTED, ISOLATIONS))
+@only_long(
+    "the files are read in one query above, and streams are planned in test_stream_planner.py"
+)
 def test_a_stream_reads_what_a_consumer_does(
     kafka: ApacheKafkaProcess,
     expected: Expected,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lengths import only_long
+
 TESTS = """
 import os
 import pytest
@@ -71,6 +73,7 @@ def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: 
 
 
 @pytest.mark.slow
+@only_long("a fixture of the plugin is used above")
 def test_an_api_and_an_error_are_named_in_the_id_of_a_test(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(
         "import pytest\nfrom odradek.broker.testing import ApiKey, ErrorCode\n"

@@ -10,12 +10,16 @@ import pytest
 from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import SERVE, BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.sasl import LoginRefusedError, add_scram_user, log_in_by_scram
 from tests.support.secured import secure, wait_until_open
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("users are exchanged in test_exchange.py"),
+]
 
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 FIRST = ("SCRAM-SHA-256=[name=first,password=one]", "SCRAM-SHA-512=[name=second,password=two]")
