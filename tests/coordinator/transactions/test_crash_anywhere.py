@@ -184,6 +184,7 @@ def possible_sizes(event: Event) -> Iterator[tuple[tuple[Path, int], ...]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_kill_the_producer_goes_on(scratch: Path, version: int) -> None:
     for root, producer in kills(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=False)
@@ -194,6 +195,7 @@ def test_after_a_kill_the_producer_goes_on(scratch: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_kill_the_producer_never_comes_back(scratch: Path, version: int) -> None:
     for root, producer in kills(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=False)
