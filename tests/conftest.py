@@ -15,11 +15,12 @@ from hypothesis import settings
 
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
+from tests.support.lengths import by_length
 
 MEMORY = Path("/dev/shm")  # not a name that somebody could guess: mkdtemp makes one
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("odradek", deadline=None)
+settings.register_profile("odradek", deadline=None, max_examples=by_length(30, 100))
 settings.load_profile("odradek")
 
 

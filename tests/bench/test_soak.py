@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench.soak import SETTINGS, Minute, complaints, print_minute, soak
 from tests.support.broker_process import running_broker
-from tests.support.lengths import LONG, by_length
+from tests.support.lengths import LONG, by_length, only_long
 
 EVEN = Minute(records_per_s=5000, memory_mb=30, open_files=200, p99_ms=4)
 
@@ -27,6 +27,7 @@ def test_each_figure_that_grows_is_named() -> None:
 
 
 @pytest.mark.slow
+@only_long("an hour of it is promised")
 def test_nothing_grows_under_half_of_the_load(tmp_path: Path) -> None:
     with running_broker(tmp_path, SETTINGS) as broker:
         minutes = soak(broker, by_length(3, 60), print_minute, minute_s=by_length(2.0, 60.0))

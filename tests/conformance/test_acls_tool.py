@@ -7,16 +7,22 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from tests.conformance.conversation import patiently
 from tests.support.java_tools import JavaTools
+from tests.support.kafka_answers import BROKERS
+from tests.support.lengths import only_long
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("entries are in force in tools/test_security_commands.py"),
+]
 
 TOPIC, GROUP = "acl-topic", "acl-group"
 LIMIT_S = 30.0
 
 
-@pytest.fixture(scope="module", params=["odradek", "kafka"])
+@pytest.fixture(scope="module", params=BROKERS)
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:

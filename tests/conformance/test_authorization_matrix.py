@@ -28,8 +28,13 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.transcript import differences, is_accident
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.java,
+    only_long("the checks of handlers are in broker/security/test_authorization.py"),
+]
 
 IS_LONG = os.environ.get("ODRADEK_TEST_LENGTH") == "long"
 ROWS_OF_A_SAMPLE = 12

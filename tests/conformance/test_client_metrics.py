@@ -11,6 +11,7 @@ from odradek.protocol.messages.incremental_alter_configs import IncrementalAlter
 from tests.support.broker_process import BrokerProcess, against_apache_kafka, running_broker
 from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import JavaTools
+from tests.support.lengths import only_long
 from tests.support.metrics import http_port, scrape
 from tests.support.waiting import wait_for
 from tests.support.wire import WireClient
@@ -94,6 +95,7 @@ def test_a_java_producer_pushes_what_it_has_sent(receiver: BrokerProcess, java: 
     assert series.types["org_apache_kafka_producer_record_send_rate"] == "gauge"
 
 
+@only_long("a producer pushes above")
 def test_a_java_consumer_pushes_with_its_group(receiver: BrokerProcess, java: JavaTools) -> None:
     server = ("--bootstrap-server", receiver.bootstrap, "--topic", "read")
     java.run("ConsoleProducer", *server, stdin="a\nb\nc\n")

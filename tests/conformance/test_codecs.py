@@ -8,6 +8,7 @@ from tests.conformance.clients import CLIENTS
 from tests.conformance.clients.client import CODECS, Client, Sent
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
+from tests.support.lengths import by_length
 from tests.support.stored_batches import stored_batches
 from tests.support.topics import create_topic
 
@@ -38,7 +39,7 @@ def written_by_java(broker: BrokerProcess, java: JavaTools) -> Written:
     """One topic of each codec, by the console producer."""
     lines = "".join(f"{key}\t{value}\n" for value, key in map(_texts, RECORDS))
     topics: Written = {}
-    for codec in CODECS:
+    for codec in by_length(["zstd"], CODECS):
         topic = topics["java", codec] = f"codecs-java-{codec}"
         create_topic(broker.bootstrap, topic)
         java.run(

@@ -261,8 +261,8 @@ def restart(cluster: Cluster, rng: random.Random) -> None:
     cluster.ask("POST", "/connectors/lines/restart?includeTasks=true")
 
 
-KILLS_AND_CHANGES = (reconfigure_and_kill, kill_broker, pause, restart, kill_all)
-ALL = (*KILLS_AND_CHANGES, kill_worker, kill_workers, reconfigure)
+KILLS_AND_CHANGES = (reconfigure_and_kill, kill_all)
+ALL = (*KILLS_AND_CHANGES, kill_broker, pause, restart, kill_worker, kill_workers, reconfigure)
 
 
 def test_each_line_is_copied_once_and_in_order_whoever_is_killed(cluster: Cluster) -> None:

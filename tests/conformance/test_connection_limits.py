@@ -18,10 +18,14 @@ from odradek.protocol.messages.incremental_alter_configs import (
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, running
 from tests.support.config_requests import alter_configs_request
 from tests.support.kafka_answers import BROKERS
+from tests.support.lengths import only_long
 from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient, request_frame
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    only_long("the limits are kept in broker/network/test_connection_limits.py"),
+]
 
 SETTINGS = {"quota.window.num": "2", "max.connections.per.ip.overrides": "127.0.0.7:3"}
 REQUEST = request_frame(ApiVersionsRequest(), 0, 1, "limited")

@@ -18,9 +18,15 @@ from tests.conformance.wire_consumers import SETTINGS, WireConsumer, share_out
 from tests.conformance.wire_groups import WireMember, commit, stabilise
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_answers import kafka_answers, kafka_when_asked
+from tests.support.lengths import only_long
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.recorded,
+    only_long("the answers are in test_same_answers.py"),
+]
 
 TOOL = "consumer.group.ConsumerGroupCommand"
 TWO_HOURS_MS = 7_200_000

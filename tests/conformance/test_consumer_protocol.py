@@ -19,7 +19,7 @@ from tests.conformance.member_kinds import (
 from tests.conformance.record_stream import Stream
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.topics import create_topic
 
 PARTITIONS = 6
@@ -55,7 +55,7 @@ def be_patient(bootstrap: str, group: str) -> None:
     admin.close()
 
 
-@pytest.mark.parametrize("kind", each_client)
+@pytest.mark.parametrize("kind", by_length(each_client[:1], each_client))
 def test_a_static_member_that_comes_back_in_time_gets_what_it_had(
     quick_broker: BrokerProcess, kind: MemberKind, members: Group, stream: Stream
 ) -> None:
@@ -98,6 +98,7 @@ def test_members_of_different_clients_form_one_group_by_either_assignor(
 
 
 @pytest.mark.java
+@only_long("what the tool shows is in test_consumer_groups_tool.py")
 def test_the_tool_shows_the_members_and_their_lag(
     members: Group, stream: Stream, quick_broker: BrokerProcess, topic: str, java: JavaTools
 ) -> None:
@@ -122,7 +123,8 @@ def _lag_in(shown: str) -> dict[Partition, int]:
     return {(row[1], int(row[2])): int(row[5]) for row in rows}
 
 
-@pytest.mark.parametrize("kind", by_length(each_client[1:], each_client))
+@pytest.mark.parametrize("kind", by_length(each_client[:1], each_client))
+@only_long("expressions are resolved in test_same_answers.py")
 def test_an_expression_finds_the_topics_that_come_and_grow_later(
     kind: MemberKind, members: Group, stream: Stream, quick_broker: BrokerProcess, topic: str
 ) -> None:

@@ -28,6 +28,7 @@ from odradek.protocol.messages.renew_delegation_token import (
 )
 from tests.support.java_tools import JavaTools, ToolFailedError
 from tests.support.kafka_answers import BROKERS
+from tests.support.lengths import by_length, only_long
 from tests.support.sasl import log_in_by_plain
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
 from tests.support.waiting import wait_for
@@ -100,6 +101,7 @@ def tool(java: JavaTools, secured: SecuredBroker) -> TokenTool:
     return TokenTool(java, secured)
 
 
+@only_long("tokens are made, used and expired in tools/test_security_commands.py")
 def test_a_client_logs_in_by_a_token_until_it_is_expired(
     tool: TokenTool, secured: SecuredBroker
 ) -> None:
@@ -184,7 +186,7 @@ def test_requests_that_cannot_be_met_are_answered_alike(secured: SecuredBroker) 
         assert client.ask(no_owners, DescribeDelegationTokenResponse, 1).tokens == []
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", by_length([3], [1, 2, 3]))
 def test_times_of_tokens_are_alike(secured: SecuredBroker, version: int) -> None:
     with logged_in(secured, "admin", PASSWORD) as client:
         created = client.ask(creation(), CreateDelegationTokenResponse, version)
@@ -223,6 +225,7 @@ def test_times_of_tokens_are_alike(secured: SecuredBroker, version: int) -> None
 
 
 @pytest.mark.slow
+@only_long("Kafka starts with our tokens in test_metadata_in_kafka.py")
 def test_tokens_go_to_kafka_and_come_back(java: JavaTools, tmp_path: Path) -> None:
     """Each broker serves the directory in turn, with one secret key."""
     token = None

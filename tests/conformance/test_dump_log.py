@@ -17,9 +17,13 @@ from tests.conformance.clients.client import CODECS, Sent
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.dumps import KafkasDumps, difference, our_dump
 from tests.support.java_tools import JavaTools, ToolFailedError
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic, delete_topic
 
-pytestmark = pytest.mark.java
+pytestmark = [
+    pytest.mark.java,
+    only_long("what Kafka dumps of our logs is in test_kafka_dumps_our_logs.py"),
+]
 
 SETTINGS = {
     "log.roll.ms": "1000",  # of the records' own time: a segment for every few batches

@@ -44,9 +44,14 @@ from tests.conformance.exchange.first_turn import share_group, streams_group
 from tests.conformance.transcript import Transcript, differences
 from tests.conformance.wire_groups import commit
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.lengths import only_long
 from tests.support.streams_members import subtopology, topology
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.java,
+    only_long("they are told of in coordinator/test_groups_of_other_types.py"),
+]
 
 TOPIC, MISSING = "of-others", "of-nobody"
 SHARE = ("share-reads", "share-waits")  # the second has no partitions: its topic never came

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools, java_tools_of
 from tests.support.kafka_jars import BROKER_VERSION, PREVIOUS_BROKER_VERSION
+from tests.support.lengths import by_length, only_long
 from tests.support.topics import create_topic, delete_topic, topic_partitions
 
 pytestmark = pytest.mark.java
@@ -58,6 +59,7 @@ def test_a_topic_that_exists_is_refused_with_kafkas_error(
         delete_topic(broker.bootstrap, topic)
 
 
+@only_long("deleted topics are empty in the tests of topics")
 def test_a_deleted_topic_comes_back_empty(broker: BrokerProcess, java: JavaTools) -> None:
     server = ("--bootstrap-server", broker.bootstrap, "--topic", "comes-back")
     for value in ("before", "after"):
@@ -97,7 +99,9 @@ def test_console_tools_carry_keys_headers_and_nulls(
     ]
 
 
-@pytest.mark.parametrize("version", [PREVIOUS_BROKER_VERSION, BROKER_VERSION])
+@pytest.mark.parametrize(
+    "version", by_length([BROKER_VERSION], [PREVIOUS_BROKER_VERSION, BROKER_VERSION])
+)
 def test_the_verifiable_pair_sends_and_reads_every_value_once(
     version: str, broker: BrokerProcess, topic: str, group: str
 ) -> None:
@@ -121,6 +125,7 @@ def test_the_verifiable_pair_sends_and_reads_every_value_once(
     assert all(commit["success"] for commit in events(read, "offsets_committed"))
 
 
+@only_long("the verifiable pair writes and reads above")
 def test_perf_tools_write_and_read_every_record(
     broker: BrokerProcess, java: JavaTools, topic: str, group: str
 ) -> None:
@@ -140,6 +145,7 @@ def test_perf_tools_write_and_read_every_record(
     assert re.search(r", 40000, ", row), row
 
 
+@only_long("the verifiable pair writes and reads above")
 def test_end_to_end_latency_is_measured(broker: BrokerProcess, java: JavaTools, topic: str) -> None:
     for acks in ("1", "all"):
         output = java.run(
@@ -150,6 +156,7 @@ def test_end_to_end_latency_is_measured(broker: BrokerProcess, java: JavaTools, 
         assert re.search(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", output)
 
 
+@only_long("offsets are looked up by time in test_python_clients.py")
 def test_offsets_are_told_for_every_kind_of_time(
     broker: BrokerProcess, java: JavaTools, topic: str
 ) -> None:

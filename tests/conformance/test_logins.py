@@ -1,6 +1,7 @@
 """The clients of users log in: kafka-python, aiokafka, confluent-kafka, franz-go, Java's tools."""
 
 import asyncio
+import itertools
 import re
 import ssl
 import subprocess
@@ -28,7 +29,7 @@ from tests.support.broker_process import (
 )
 from tests.support.go_programs import build, why_no_go
 from tests.support.java_tools import JavaTools, ToolFailedError
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.sasl import (
     OAUTH_MODULE,
     PLAIN_MODULE,
@@ -44,7 +45,6 @@ from tests.support.wire import WireClient
 pytestmark = pytest.mark.slow
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-JAVAS_MECHANISMS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")  # in short runs
 JAVA_MODULES = {"PLAIN": PLAIN_MODULE, "OAUTHBEARER": OAUTH_MODULE}
 USER = "alice"
 PASSWORD = PASSWORDS[USER]
@@ -251,9 +251,17 @@ def refuse(name: str, bootstrap: str, topic: str, mechanism: str, password: str)
     assert done.stdout.startswith("refused:"), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("listener", ["", "TLS"], ids=["plaintext", "tls"])
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("name", CLIENTS)
+# In short runs each client has one mechanism, and each mechanism a client: that of franz-go and
+# Java is SCRAM-SHA-512.
+WITH_MECHANISMS = by_length(
+    [("kafka-python", "SCRAM-SHA-256"), ("aiokafka", "PLAIN"), ("confluent", "OAUTHBEARER")],
+    list(itertools.product(CLIENTS, MECHANISMS)),
+)
+OTHERS_MECHANISMS = by_length(["SCRAM-SHA-512"], MECHANISMS)
+
+
+@pytest.mark.parametrize("listener", by_length(["TLS"], ["", "TLS"]))
+@pytest.mark.parametrize(("name", "mechanism"), WITH_MECHANISMS)
 def test_a_python_client_logs_in_writes_and_reads(
     secured: Secured, new_topic: str, name: str, mechanism: str, listener: str
 ) -> None:
@@ -263,15 +271,14 @@ def test_a_python_client_logs_in_writes_and_reads(
     assert work(bootstrap, new_topic, mechanism, PASSWORD, authority) == name.encode()
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize(("name", "mechanism"), WITH_MECHANISMS)
 def test_a_python_client_with_a_wrong_password_is_refused(
     secured: Secured, topic: str, name: str, mechanism: str
 ) -> None:
     refuse(name, secured.bootstrap(mechanism), topic, mechanism, "wrong")
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", by_length(["kafka-python"], list(CLIENTS)))
 def test_a_python_client_with_a_disabled_mechanism_is_refused(
     secured: Secured, topic: str, name: str
 ) -> None:
@@ -305,8 +312,8 @@ def with_franz_go(program: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("version", by_length(["", "1.3"], ["", "1.2", "1.3"]))
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("version", by_length(["1.3"], ["", "1.2", "1.3"]))
+@pytest.mark.parametrize("mechanism", OTHERS_MECHANISMS)
 def test_franz_go_logs_in_writes_and_reads(
     secured: Secured, franz_go: Path, new_topic: str, mechanism: str, version: str
 ) -> None:
@@ -352,7 +359,7 @@ def java_settings(
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("mechanism", by_length(JAVAS_MECHANISMS, MECHANISMS))
+@pytest.mark.parametrize("mechanism", OTHERS_MECHANISMS)
 def test_javas_client_logs_in_writes_and_reads(
     secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
 ) -> None:
@@ -367,6 +374,7 @@ def test_javas_client_logs_in_writes_and_reads(
     assert "hello" in read.splitlines()
 
 
+@only_long("Java's client logs in above, and over TLS in test_tls.py")
 @pytest.mark.java
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
 def test_javas_client_logs_in_over_tls(
@@ -384,7 +392,8 @@ def test_javas_client_logs_in_over_tls(
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("mechanism", by_length(JAVAS_MECHANISMS, MECHANISMS))
+@pytest.mark.parametrize("mechanism", OTHERS_MECHANISMS)
+@only_long("a client of Python is refused above")
 def test_javas_client_with_a_wrong_password_is_refused(
     secured: Secured, java: JavaTools, tmp_path: Path, mechanism: str
 ) -> None:
@@ -394,6 +403,7 @@ def test_javas_client_with_a_wrong_password_is_refused(
         java.run("TopicCommand", *server, *settings, "--list")
 
 
+@only_long("a python client's disabled mechanism is refused above")
 @pytest.mark.java
 def test_javas_client_with_a_disabled_mechanism_is_refused(
     secured: Secured, java: JavaTools, tmp_path: Path
@@ -406,6 +416,7 @@ def test_javas_client_with_a_disabled_mechanism_is_refused(
 
 @pytest.mark.java
 @pytest.mark.parametrize("mechanism", by_length(["SCRAM-SHA-256"], ["PLAIN", "SCRAM-SHA-256"]))
+@only_long("confluent logs in again above")
 def test_javas_producer_logs_in_again_on_its_connection(
     secured: Secured, java: JavaTools, new_topic: str, tmp_path: Path, mechanism: str
 ) -> None:

@@ -11,11 +11,11 @@ from tests.conformance.group_watch import Group
 from tests.conformance.member_kinds import KAFKA_PYTHON
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.stored_batches import stored_batches
 from tests.support.topics import create_topic
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, only_long("fewer records are read by the same clients elsewhere")]
 
 PARTITIONS = 6
 RECORDS = by_length(100_000, 1_000_000)

@@ -30,9 +30,14 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.consumer_members_java import JavaMembers
 from tests.support.java_tools import why_no_java
 from tests.support.kafka_groups import SETTINGS, create_topics
+from tests.support.lengths import only_long
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("groups are rolled over in test_protocol_changes.py"),
+]
 
 GROUP = "moving"
 TOPIC, PARTITIONS = "orders", 3

@@ -18,11 +18,16 @@ from tests.conformance.clients.client import READ_SECONDS, Got, Sent
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools
 from tests.support.kafka_jars import OLD_CLIENTS
+from tests.support.lengths import only_long
 from tests.support.old_client import OldClient
 from tests.support.stored_batches import stored_batches
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("the same versions are spoken in test_kafka_python_versions.py"),
+]
 
 START_MS = 1_700_000_000_000
 OLD_CODECS = ("none", "gzip", "snappy", "lz4")

@@ -31,13 +31,18 @@ from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
 from tests.support.kafka_legacy import LEGACY_CODECS, ask_kafka_39, build_line
+from tests.support.lengths import only_long
 from tests.support.old_logs import OldEntry, entries_in, modern, records_of
 from tests.support.stored_batches import fetch, fetch_request
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("old formats are served and recovered in storage/test_old_formats.py"),
+]
 
 TOPIC = "aged"
 START_MS = 1_400_000_000_000

@@ -16,6 +16,7 @@ from tests.conformance.member_kinds import (
 )
 from tests.conformance.record_stream import Stream
 from tests.support.broker_process import BrokerProcess
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic
 
 PARTITIONS = 6
@@ -72,6 +73,7 @@ def test_a_group_is_rolled_over_to_the_consumer_protocol_and_back(
 
 
 @pytest.mark.slow
+@only_long("a group of two clients changes its protocol above")
 def test_classic_members_of_each_client_work_in_a_consumer_group(
     members: Group, stream: Stream
 ) -> None:
@@ -95,6 +97,7 @@ def test_classic_members_of_each_client_work_in_a_consumer_group(
 
 
 @pytest.mark.slow
+@only_long("members go on from committed offsets above")
 def test_each_protocol_goes_on_from_the_offsets_that_the_other_committed(
     members: Group, stream: Stream
 ) -> None:

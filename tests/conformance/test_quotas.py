@@ -25,13 +25,14 @@ from tests.conformance.conversation import advertised_versions
 from tests.conformance.requests import batch_of
 from tests.support.broker_in_loop import produce_to
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess
+from tests.support.lengths import only_long
 from tests.support.quotas import alter_quota
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 from tests.support.topics import create_topic
 from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, only_long("quotas are kept in broker/quotas")]
 
 KIB = 1024
 WINDOW_S = 1

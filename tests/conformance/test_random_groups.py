@@ -17,7 +17,7 @@ from tests.conformance.random_groups.holding import ONE_AFTER_THE_OTHER, both_br
 from tests.conformance.random_groups.participants import GroupMember, Participants
 from tests.conformance.random_groups.play import ComparedBrokers, script_of, wait_for_groups
 from tests.conformance.random_groups.steps import Beat, Step
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 
 CONVERSATIONS = by_length(10, 600)
 # So many may end early (excuses.py); about three in ten do.
@@ -57,6 +57,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedBroke
 
 @pytest.mark.java
 @pytest.mark.slow
+@only_long("conversations with Kafka are compared in test_same_answers.py")
 def test_members_at_random_are_answered_as_by_kafka(compared: ComparedBrokers) -> None:
     hold(compared, CONVERSATIONS, TOGETHER, MOST_TIES)
 
@@ -64,6 +65,7 @@ def test_members_at_random_are_answered_as_by_kafka(compared: ComparedBrokers) -
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
+@only_long("conversations with Kafka are compared in test_same_answers.py")
 def test_scripts_are_answered_as_by_kafka(name: str, compared: ComparedBrokers) -> None:
     chooser = Chooser(Random(SEED))
     chooser.groups, chooser.seats = ("g", "h"), [GroupMember(f"m{index}") for index in range(1, 6)]

@@ -39,7 +39,7 @@ from tests.support.lengths import by_length
 
 pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
-CONVERSATIONS = by_length(10, 400)
+CONVERSATIONS = by_length(5, 400)
 STEPS = 60
 NOW_MS = 1_700_000_000_000
 TOPIC = "random-shares"

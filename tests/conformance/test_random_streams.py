@@ -43,7 +43,7 @@ from tests.support.streams_members import internal, subtopology, tasks_of, topol
 
 pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
-CONVERSATIONS = by_length(8, 300)
+CONVERSATIONS = by_length(4, 300)
 STEPS = 50
 NAME = "random-streams"
 Tasks = dict[str, list[int]]

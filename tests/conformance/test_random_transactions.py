@@ -25,7 +25,7 @@ from tests.conformance.random_transactions.play import (
     wait_for_transactions,
 )
 from tests.conformance.random_transactions.producer_steps import Init, Write
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 
 CONVERSATIONS = by_length(12, 300)
 # So many may end early (excuses.py).
@@ -85,6 +85,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedTrans
 
 @pytest.mark.java
 @pytest.mark.slow
+@only_long("conversations with Kafka are compared in test_same_answers.py")
 def test_producers_at_random_are_answered_as_by_kafka(
     compared: ComparedTransactions,
 ) -> None:
@@ -94,6 +95,7 @@ def test_producers_at_random_are_answered_as_by_kafka(
 @pytest.mark.java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
+@only_long("conversations with Kafka are compared in test_same_answers.py")
 def test_scripts_are_answered_as_by_kafka(name: str, compared: ComparedTransactions) -> None:
     chooser = Chooser(Random(SEED))
     chooser.producers = [Producer("p1", "x"), Producer("p2", "x"), Producer("p3", "y")]

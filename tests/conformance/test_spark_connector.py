@@ -19,7 +19,7 @@ from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.conformance.spark_jobs import Row, Written
 from tests.support.broker_process import BrokerProcess
 from tests.support.dirty_logs import end_transaction
-from tests.support.lengths import only_long
+from tests.support.lengths import by_length, only_long
 from tests.support.log_box import NOW_MS, batch_of
 from tests.support.partition_logs import open_log
 from tests.support.quick_spark import quick_java_options
@@ -146,6 +146,7 @@ def test_the_brokers_time_is_told_as_such(
     assert as_got(rows) == consume(broker, topic, [0], 10)
 
 
+@only_long("every field of a record is read above")
 def test_headers_are_a_column_when_they_are_asked_for(
     connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -164,46 +165,36 @@ def by_partition(zero: int | str, one: int | str) -> str:
     return json.dumps({"numbered": {"0": int(zero), "1": int(one)}})
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"startingOffsets": "earliest", "endingOffsets": "latest"}, [(0, 10), (0, 10)]),
-        (
-            {"startingOffsets": by_partition(4, EARLIEST), "endingOffsets": by_partition(9, 1)},
-            [(4, 9), (0, 1)],
-        ),
-        (
-            {
-                "startingOffsets": by_partition(10, 3),
-                "endingOffsets": by_partition(LATEST, LATEST),
-            },
-            [(10, 10), (3, 10)],
-        ),
-        ({"startingTimestamp": AT_3_S, "endingTimestamp": AT_7_S}, [(3, 7), (3, 7)]),
-        (
-            {
-                "startingOffsetsByTimestamp": by_partition(AT_7_S, 0),
-                "endingOffsetsByTimestamp": by_partition(TOO_LATE, AT_3_S),
-            },
-            [(7, 10), (0, 3)],
-        ),
-        (
-            {
-                "startingTimestamp": TOO_LATE,
-                "startingOffsetsByTimestampStrategy": "latest",
-            },
-            [(10, 10), (10, 10)],
-        ),
-    ],
-    ids=["all", "offsets", "ends", "timestamps", "by-timestamp", "too-late"],
-)
+RANGES: dict[str, tuple[dict[str, str], list[tuple[int, int]]]] = {
+    "all": ({"startingOffsets": "earliest", "endingOffsets": "latest"}, [(0, 10), (0, 10)]),
+    "offsets": (
+        {"startingOffsets": by_partition(4, EARLIEST), "endingOffsets": by_partition(9, 1)},
+        [(4, 9), (0, 1)],
+    ),
+    "ends": (
+        {"startingOffsets": by_partition(10, 3), "endingOffsets": by_partition(LATEST, LATEST)},
+        [(10, 10), (3, 10)],
+    ),
+    "timestamps": ({"startingTimestamp": AT_3_S, "endingTimestamp": AT_7_S}, [(3, 7), (3, 7)]),
+    "by-timestamp": (
+        {
+            "startingOffsetsByTimestamp": by_partition(AT_7_S, 0),
+            "endingOffsetsByTimestamp": by_partition(TOO_LATE, AT_3_S),
+        },
+        [(7, 10), (0, 3)],
+    ),
+    "too-late": (
+        {"startingTimestamp": TOO_LATE, "startingOffsetsByTimestampStrategy": "latest"},
+        [(10, 10), (10, 10)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", by_length(["by-timestamp"], list(RANGES)))
 def test_a_range_can_be_chosen(
-    options: dict[str, str],
-    expected: list[tuple[int, int]],
-    connector: SparkProcess,
-    broker: BrokerProcess,
-    numbered: str,
+    name: str, connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
+    options, expected = RANGES[name]
     rows = connector.do(jobs.read, of(broker, numbered, **options))
     assert places(rows) == {
         partition: list(range(start, end))
@@ -220,6 +211,7 @@ def test_a_time_behind_the_last_record_is_an_error_without_a_strategy(
         connector.do(jobs.read, of(broker, numbered, startingTimestamp=TOO_LATE))
 
 
+@only_long("ranges are chosen above")
 def test_partitions_and_patterns_choose_too(
     connector: SparkProcess, broker: BrokerProcess, numbered: str
 ) -> None:
@@ -256,6 +248,7 @@ def test_the_deprecated_way_to_ask_for_offsets_works(
     assert places(rows) == {0: list(range(3, 10)), 1: list(range(3, 10))}
 
 
+@only_long("what a fetch answers there is in test_same_answers.py")
 def test_deleted_records_are_missed_unless_that_is_allowed(
     connector: SparkProcess, broker: BrokerProcess, topic: str
 ) -> None:
@@ -271,6 +264,7 @@ def test_deleted_records_are_missed_unless_that_is_allowed(
     assert places(rows) == {0: list(range(4, 10))}
 
 
+@only_long("read_committed is tested with other clients")
 def test_committed_records_alone_are_read_when_that_is_asked(
     connector: SparkProcess, start_broker: Callable[..., BrokerProcess], topic: str
 ) -> None:
@@ -371,6 +365,7 @@ def test_a_stream_goes_on_where_its_checkpoint_ends_whatever_happened_to_the_bro
     assert max(map(len, batches)) == 8
 
 
+@only_long("a stream goes on above")
 def test_a_running_stream_finds_new_records_partitions_and_topics(
     connector: SparkProcess, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
@@ -397,6 +392,7 @@ def test_a_running_stream_finds_new_records_partitions_and_topics(
     assert found == [(*place, offset) for place in places for offset in range(10)]
 
 
+@only_long("a stream goes on above")
 def test_a_stream_ends_when_its_topic_was_deleted_and_made_again(
     connector: SparkProcess, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:

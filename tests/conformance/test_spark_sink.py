@@ -13,7 +13,7 @@ from tests.conformance import sink_jobs as jobs
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values, wait_until_decided
 from tests.support.killed_stream import LIMIT_SECONDS, Job, Producing, let_it_run
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_process import ROOT, SparkProcess
@@ -69,7 +69,7 @@ def groups(kafka: ApacheKafkaProcess) -> list[str]:
     return [each.group_id for each in answer.valid]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", by_length(SIZES[1:], SIZES))
 def test_tasks_that_fail_and_run_again_write_their_rows_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:
@@ -84,7 +84,8 @@ def test_tasks_that_fail_and_run_again_write_their_rows_once(
     assert left.count("-") == 5, "the group of a task, odradek-UUID-0, and not of the query"
 
 
-@pytest.mark.parametrize("size", by_length(SIZES[1:], SIZES))
+@only_long("tasks run again above, and attempts fence each other in sink/test_fenced_attempts.py")
+@pytest.mark.parametrize("size", SIZES)
 def test_of_two_attempts_at_a_time_one_writes(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str, size: int
 ) -> None:
@@ -100,11 +101,12 @@ def test_of_two_attempts_at_a_time_one_writes(
     assert committed_values(kafka.bootstrap, topic, 2) == all_once(size)
 
 
+@only_long("tasks run again above, and sink/test_spark_write.py has a stream")
 @needs_limits
 def test_a_stream_that_is_killed_at_any_moment_writes_each_record_once(
     kafka: ApacheKafkaProcess, tmp_path: Path, topic: str
 ) -> None:
-    rng, least, kills, unfinished = random.Random(SEED), by_length(1, 20), 0, 0
+    rng, least, kills, unfinished = random.Random(SEED), 20, 0, 0
     create_topic(kafka.bootstrap, topic, 2)
     copy = f"{topic}-copy"
     job = Job(kafka, topic, tmp_path, to=written_to(kafka, copy))

@@ -9,8 +9,14 @@ from tests.conformance.streams_groups_made import SETTINGS, StreamsGroupsMade
 from tests.conformance.tool_answers import differences, told
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_answers import kafka_answers, kafka_when_asked
+from tests.support.lengths import only_long
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.recorded,
+    only_long("the answers are in test_same_answers.py"),
+]
 
 TOOL = "streams.StreamsGroupCommand"
 GROUPS = ("running", "left", "waits", "never")

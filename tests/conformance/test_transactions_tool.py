@@ -24,11 +24,17 @@ from odradek.protocol.messages.produce import ProduceResponse
 from tests.conformance.requests import batch_of, request_with
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_answers import kafka_answers, kafka_when_asked
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic
 from tests.support.warm_tools import WarmTools
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.recorded]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.recorded,
+    only_long("the answers are in test_same_answers.py"),
+]
 
 SETTINGS = {
     "transaction.partition.verification.enable": "false",

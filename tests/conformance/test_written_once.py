@@ -20,10 +20,15 @@ from odradek.pipeline.sink.write_options import WriteOptions, write_options
 from odradek.pipeline.sink.written_batches import last_batch, places_of
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.committed import committed_values, wait_until_decided
+from tests.support.lengths import only_long
 from tests.support.task_attempts import Rows, Waits, rows
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("odradek is written to so in pipeline/sink"),
+]
 
 
 @pytest.fixture

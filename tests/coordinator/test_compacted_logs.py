@@ -23,6 +23,7 @@ from odradek.storage.append import EndMarker
 from odradek.storage.log import PartitionLog
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import clean, compacted
+from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, LogBox
 
 RETENTION_MS = 1000
@@ -40,7 +41,7 @@ TABLE_STEPS = st.one_of(
     st.tuples(st.just("clean"), st.sampled_from([0, RETENTION_MS + 1])),
 )
 GROUP_CODEC = CoordinatorRecordCodec(consumer_offsets.RECORD_TYPES)
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=by_length(10, 100), deadline=None)
 
 
 class Compacted:

@@ -33,6 +33,8 @@ from tests.support.heartbeats import Heartbeats
 from tests.support.metadata import Metadata
 from tests.support.stretches import MeasuredSlicer, Stretches, result_of
 
+pytestmark = pytest.mark.slow
+
 MEMBERS = 4_000
 PARTITIONS = 3_001
 CLASSIC_MEMBERS = 2_000

@@ -359,6 +359,6 @@ class GroupsConversation(RuleBasedStateMachine):
 
 
 GroupsConversation.TestCase.settings = settings(
-    max_examples=by_length(40, 300), stateful_step_count=by_length(40, 80), deadline=None
+    max_examples=by_length(12, 300), stateful_step_count=by_length(40, 80), deadline=None
 )
 TestGroups = pytest.mark.slow(GroupsConversation.TestCase)

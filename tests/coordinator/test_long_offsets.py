@@ -31,6 +31,8 @@ from tests.support.groups import GROUP, TOPIC, Groups
 from tests.support.stretches import Stretches
 from tests.support.turns import TURN_MS
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = 9_900  # of one request that fits into a batch
 FEW = 20
 # A stretch that was long is measured again: the first one may have compiled a codec.

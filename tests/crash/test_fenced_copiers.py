@@ -15,15 +15,17 @@ from tests.crash.copiers.rig import LOOK_SECONDS, SETTINGS, Rig
 from tests.crash.copiers.task import STEPS
 from tests.crash.exactly_once import faults
 from tests.support.broker_process import BrokerProcess
+from tests.support.lengths import only_long
 
 pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 90.0
+IN_LONG_RUNS = [pytest.mark.java, only_long("the clients of Python are fenced")]
 
 
 @pytest.mark.parametrize(
     "clients",
-    [pytest.param(PYTHON, id="python"), pytest.param(JAVA, id="java", marks=pytest.mark.java)],
+    [pytest.param(PYTHON, id="python"), pytest.param(JAVA, id="java", marks=IN_LONG_RUNS)],
 )
 def test_a_client_that_wakes_up_after_its_successor_began_is_fenced(
     start_broker: Callable[..., BrokerProcess], tmp_path: Path, clients: Sequence[Client]

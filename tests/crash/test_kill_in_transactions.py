@@ -22,12 +22,15 @@ from tests.crash.copiers.clients import JAVA, PYTHON, Client
 from tests.crash.copiers.rig import LOOK_SECONDS, SETTINGS, Rig
 from tests.crash.exactly_once import faults
 from tests.support.broker_process import BrokerProcess
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 from tests.tools.test_verify import verdict
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = by_length(5, 200)
+# Transactions of Java's clients through kills are those of Streams and Connect in short ones.
+IN_LONG_RUNS = [pytest.mark.java, only_long("the clients of Python are killed")]
+
+ROUNDS = by_length(3, 200)
 TRANSACTIONS_PER_ROUND = 4
 MOST_COMMITS = 8
 PATIENCE_SECONDS = 8.0
@@ -39,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @pytest.mark.parametrize(
     "clients",
-    [pytest.param(PYTHON, id="python"), pytest.param(JAVA, id="java", marks=pytest.mark.java)],
+    [pytest.param(PYTHON, id="python"), pytest.param(JAVA, id="java", marks=IN_LONG_RUNS)],
 )
 def test_copies_are_exact_through_kills_of_the_broker_and_the_clients(
     start_broker: Callable[..., BrokerProcess], tmp_path: Path, clients: Sequence[Client]

@@ -32,11 +32,14 @@ from tests.crash.test_kill_while_cleaning import (
     unfinished,
 )
 from tests.support.broker_process import BrokerProcess
-from tests.support.lengths import LONG, MINUTES, SEED, by_length
+from tests.support.lengths import LONG, MINUTES, SEED, by_length, only_long
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    only_long("kills while a log is cleaned are in test_kill_while_cleaning.py"),
+]
 
 KILLS = by_length(2, 6)  # in a life
 LIMIT_SECONDS = 60.0

@@ -23,7 +23,7 @@ from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = by_length(5, 50)
+ROUNDS = by_length(3, 50)
 LIFE_SECONDS = (0.2, 1.5)
 RECOVERY_KILLS = 0.3  # how often a broker is killed before it is ready, too
 READ_SECONDS = 60.0

@@ -48,7 +48,7 @@ from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = by_length(3, 60)
+ROUNDS = by_length(2, 60)
 LIFE_SECONDS = (0.2, 1.0)
 TOPIC, GROUP = "orders", "cooks"
 PARTITIONS = 4

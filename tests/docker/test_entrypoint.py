@@ -190,6 +190,7 @@ def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Pat
     assert (done.returncode, "tmpfs" in line) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_compose_file_of_kafkas_documentation_works(tmp_path: Path) -> None:
     text = printed_text(
         KAFKA_NODE_ID="1",

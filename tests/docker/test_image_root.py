@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.broker_process import free_ports
+from tests.support.lengths import only_long
 from tests.support.metrics import get
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,11 @@ MAX_BYTES = 90_000_000
 CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
 why_not = "needs root, chroot and strip"
 can_run = CHROOT is not None and shutil.which("strip") is not None and os.geteuid() == 0
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not can_run, reason=why_not)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not can_run, reason=why_not),
+    only_long("what goes into the image is checked in test_dockerfile.py and test_entrypoint.py"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@ def name_of(block: Block) -> str:
 @pytest.mark.parametrize(
     "block", [block for block in PROGRAMS if block not in OF_PYTEST], ids=name_of
 )
+@pytest.mark.slow
 def test_a_program_runs(block: Block, broker: BrokerProcess) -> None:
     program = block.text.replace("localhost:9092", broker.bootstrap)
     done = subprocess.run(
@@ -50,6 +51,7 @@ def test_a_program_runs(block: Block, broker: BrokerProcess) -> None:
     assert "print(" not in program or done.stdout
 
 
+@pytest.mark.slow
 def test_the_tests_pass(tmp_path: Path) -> None:
     for number, block in enumerate(OF_PYTEST):
         directory = tmp_path / f"example_{number}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.java_tools import why_no_java
-from tests.support.lengths import LONG
+from tests.support.lengths import LONG, by_length
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -64,7 +64,9 @@ def installed_packages() -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "confluent-kafka"])
+@pytest.mark.parametrize(
+    "name", by_length(["kafka-python"], ["kafka-python", "aiokafka", "confluent-kafka"])
+)
 def test_an_example_with_a_client_for_python_passes(name: str, tmp_path: Path) -> None:
     assert " passed" in run(copy_of(name, tmp_path), sys.executable, *PYTEST)
 

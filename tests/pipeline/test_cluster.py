@@ -22,7 +22,7 @@ from tests.conformance.kafkas_files.spark_reads import read
 from tests.support.archives import at, logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
-from tests.support.lengths import LONG
+from tests.support.lengths import LONG, only_long
 from tests.support.log_box import NOW_MS, LogBox, put
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_cluster import SparkCluster, recording, tasks_of_executors
@@ -109,6 +109,7 @@ def test_both_workers_read_and_the_rows_are_those_of_one_process(
     check_both_worked(events, "odradek-tests")
 
 
+@only_long("jobs run on Spark in test_jobs_on_spark.py")
 def test_a_job_of_the_command_line_runs_on_both_workers(
     cluster: SparkCluster, spark: "SparkSession", large_log: Path, tmp_path: Path
 ) -> None:

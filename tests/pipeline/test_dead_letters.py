@@ -23,6 +23,7 @@ from tests.conformance.clients.client import Got
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.pipeline.registry.test_registry_values import avro, record
 from tests.support.broker_process import BrokerProcess
+from tests.support.lengths import only_long
 from tests.support.schema_registry import framed, schema_registry
 from tests.support.topics import create_topic
 
@@ -221,6 +222,7 @@ def test_a_stream_writes_each_row_once_either_as_a_result_or_as_a_dead_letter(
         stream.run(stream.large(fail_at_errors(orders)), "another checkpoint")
 
 
+@only_long("dead letters of JSON are written above")
 def test_values_of_a_schema_registry_are_decoded_and_bad_ones_are_dead_letters(
     spark: "SparkSession", stream: Stream
 ) -> None:

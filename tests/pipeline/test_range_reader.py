@@ -29,6 +29,7 @@ from odradek.storage.log_reader import LogReader
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer, clean
+from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, TOPIC, LogBox, batch_of, put
 from tests.support.old_logs import aged_entries, lay_down, records_of
 
@@ -151,7 +152,7 @@ def test_formats_before_2017_are_read(tmp_path: Path) -> None:
     ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=by_length(15, 100))
 @given(st.data())
 def test_parts_make_up_the_whole(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     box, log = written(tmp_path_factory.mktemp("log"), seed=data.draw(st.integers(0, 99)))

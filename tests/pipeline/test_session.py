@@ -10,6 +10,7 @@ import pytest
 
 from odradek.pipeline.session import _java, _version_of, why_no_spark
 from tests.support.dirty_logs import Writer
+from tests.support.lengths import only_long
 from tests.support.log_box import NOW_MS, LogBox
 from tests.support.quick_spark import quick_java_options
 
@@ -60,6 +61,7 @@ assert spark.sparkContext.pythonExec == "python3"
 
 @pytest.mark.slow
 @pytest.mark.skipif(why_no_spark() is not None, reason=why_no_spark() or "")
+@only_long("sessions are made in all tests of Spark")
 def test_where_python_is_another_one_a_local_session_finds_odradek(tmp_path: Path) -> None:
     log = LogBox(tmp_path / "data").open()
     Writer(1).write(log, 10)

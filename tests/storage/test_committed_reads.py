@@ -19,6 +19,7 @@ from odradek.storage import committed_reads
 from odradek.storage.log import PartitionLog
 from odradek.storage.txn_index import AbortedTransaction
 from tests.support.dirty_logs import end_transaction
+from tests.support.lengths import by_length
 from tests.support.log_box import NOW_MS, LogBox, batch_of, split
 
 
@@ -109,7 +110,9 @@ STEPS = st.lists(
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=by_length(15, 200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=STEPS, max_bytes=st.sampled_from([1, 200, 1000, 1 << 20]), segment_bytes=st.just(400))
 def test_a_consumer_sees_what_was_committed_before_the_last_stable_offset(

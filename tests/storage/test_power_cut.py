@@ -171,6 +171,7 @@ def test_truncated_segments_do_not_come_back_after_synced_records(scratch: Path)
     assert values_from(box.open(clean=False)) == [b"0", b"new 1"]
 
 
+@pytest.mark.slow
 def test_deleted_records_that_were_never_synced_do_not_take_others_with_them(
     scratch: Path,
 ) -> None:

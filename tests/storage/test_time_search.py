@@ -182,6 +182,7 @@ def test_a_search_goes_on_after_the_last_whole_batch() -> None:
     assert search_batches(both, timestamp_ms=4, start_offset=0, limits=SHORT) == 3
 
 
+@pytest.mark.slow
 def test_a_search_ends_at_its_limits() -> None:
     batch = records(1 << 20)
     count = read_header(batch).record_count

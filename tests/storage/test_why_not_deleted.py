@@ -177,7 +177,7 @@ def test_times_and_durations_are_for_people() -> None:
     ]
 
 
-@settings(max_examples=by_length(40, 400), deadline=None)
+@settings(max_examples=by_length(15, 400), deadline=None)
 @given(
     ages=st.lists(st.integers(-50, 200), min_size=1, max_size=6),
     retention_ms=st.sampled_from([-1, 0, 60, 100]),

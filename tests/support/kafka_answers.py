@@ -9,7 +9,6 @@ lacks (drawn ids, times, ports) is for the test to take away before.
 import difflib
 import functools
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -19,10 +18,9 @@ import pytest
 
 from tests.support.broker_process import ApacheKafkaProcess, running
 from tests.support.java_tools import why_no_java
-from tests.support.lengths import LONG
+from tests.support.lengths import LONG, RECORDS
 
 ANSWERS = Path(__file__).resolve().parents[1] / "golden" / "answers"
-RECORDS = os.environ.get("ODRADEK_RECORD_ANSWERS") == "yes"
 ASKS_KAFKA = LONG or RECORDS
 # For tests that say themselves what Kafka answers: which brokers they ask.
 KAFKA_WHEN_ASKED = [pytest.param("kafka", marks=pytest.mark.java)] if ASKS_KAFKA else []

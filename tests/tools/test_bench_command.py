@@ -27,17 +27,20 @@ def is_sound(found: Figures) -> bool:
     return min(found) > 0 and found.latency_p50_ms <= found.latency_p99_ms
 
 
+@pytest.mark.slow
 def test_a_broker_is_measured_and_left_as_it_was(run: Run, broker: Broker) -> None:
     assert is_sound(figures(run("bench", "--seconds", "0.1", "--json")))
     assert broker.topics() == {}
 
 
+@pytest.mark.slow
 def test_a_broker_is_started_in_a_directory_that_is_empty_again(tmp_path: Path) -> None:
     options = ["--seconds", "0.1", "--json", "--directory", str(tmp_path)]
     assert is_sound(figures(CliRunner().invoke(app, ["bench", *options])))
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_figures_are_shown_beside_those_of_the_reference(run: Run) -> None:
     shown = run("bench", "--seconds", "0.1").stdout.splitlines()
     assert shown[1].split() == ["measured", "reference"]

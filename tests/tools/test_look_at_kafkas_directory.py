@@ -15,12 +15,17 @@ from odradek.pipeline.jobs.stats.job import StatsSettings, run_stats
 from tests.support.archives import InThisProcess
 from tests.support.broker_process import ApacheKafkaProcess
 from tests.support.dumps import KafkasDumps
+from tests.support.lengths import only_long
 from tests.support.log_files import DECODERS
 from tests.support.topics import create_topic
 from tests.tools.test_dump_like_kafka import compare
 from tests.tools.test_verify import verdict
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("directories of Kafka are dumped in test_dump_like_kafka.py"),
+]
 
 SETTINGS = {
     "log.index.interval.bytes": "200",

@@ -120,6 +120,7 @@ def test_many_small_records_are_sent_to_a_topic_of_small_batches(run: Run, broke
     assert (done.exit_code, done.stderr) == (0, "sent 200 records to orders\n")
 
 
+@pytest.mark.slow
 def test_control_c_ends_produce_also_while_the_broker_hangs(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         words = [COMMAND, "produce", "orders", "-b", broker.bootstrap_servers]

@@ -32,6 +32,7 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.tools.app import app
+from tests.support.lengths import only_long
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 from tests.support.log_files import old_messages, used_log, v2_batches, write_internal_logs
 
@@ -154,6 +155,7 @@ def test_a_broker_that_runs_on_it_is_told_and_not_disturbed(data: Path) -> None:
 
 
 @pytest.mark.slow
+@only_long("bits are flipped in storage/test_bit_flips.py")
 def test_no_bit_of_a_log_can_be_flipped_unseen(tmp_path: Path, used: Path) -> None:
     data = tmp_path / "small"
     box = LogBox(data, index_interval_bytes=1)

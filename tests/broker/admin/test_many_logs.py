@@ -14,6 +14,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.api_keys import ApiKey
+from tests.support.lengths import by_length
 from tests.support.requests import build
 from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 from tests.support.wire import WireClient
@@ -21,7 +22,7 @@ from tests.support.wire import WireClient
 pytestmark = pytest.mark.slow
 
 WIDE = "wide"
-PARTITIONS = 9_900  # near the most that one request may create
+PARTITIONS = by_length(4_950, 9_900)  # near the most that one request may create
 ANSWER_SECONDS = 120.0
 
 Fields = dict[str, Any]

@@ -66,6 +66,7 @@ from odradek.protocol.messages.share_fetch import (
     ShareFetchTopic,
 )
 from odradek.protocol.primitives import ZERO_UUID
+from tests.support.lengths import by_length
 from tests.support.log_box import batch_of
 from tests.support.topics import create_topic
 from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
@@ -73,7 +74,7 @@ from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
 
-PARTITIONS = 5_000
+PARTITIONS = by_length(2_500, 5_000)
 ALL = range(PARTITIONS)
 # The first request of a kind compiles its codec, so it is not measured.
 FEW = range(3)

@@ -442,6 +442,7 @@ async def longest_stall() -> AsyncIterator[Callable[[], float]]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.slow
 async def test_the_loop_does_not_wait_for_a_slow_disk(rig: Rig, operation: Operation) -> None:
     if operation.before is not None:
         await operation.before(rig)

@@ -446,6 +446,7 @@ async def test_producers_keep_their_records_until_there_is_space(
 
 
 @pytest.mark.skipif(against_apache_kafka(), reason="odradek's own exit code")
+@pytest.mark.slow
 def test_without_any_directory_the_process_ends_with_one_line(
     start_broker: Callable[..., BrokerProcess],
 ) -> None:

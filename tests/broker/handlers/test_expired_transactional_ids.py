@@ -112,6 +112,7 @@ async def test_an_id_whose_tombstone_cannot_be_written_stays(
     assert ids(rig) == set()
 
 
+@pytest.mark.slow
 async def test_many_ids_expire_in_batches_that_the_log_takes(rig: Transactions) -> None:
     names = [f"{number}-".ljust(30_000, "x") for number in range(80)]  # 2.4 MB of keys
     for name in names:

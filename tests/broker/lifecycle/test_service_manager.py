@@ -11,7 +11,10 @@ import pytest
 
 from tests.support.broker_process import SERVE, against_apache_kafka
 
-pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own notifications")
+pytestmark = [
+    pytest.mark.skipif(against_apache_kafka(), reason="odradek's own notifications"),
+    pytest.mark.slow,
+]
 
 
 def serve(directory: Path, environment: Mapping[str, str]) -> "subprocess.Popen[str]":

@@ -20,11 +20,15 @@ from tests.support.broker_process import (
     running,
 )
 from tests.support.hang_ups import children_inherit
+from tests.support.lengths import by_length
 from tests.support.stored_batches import FETCH_VERSION, fetch_request
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
-pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own command line")
+pytestmark = [
+    pytest.mark.skipif(against_apache_kafka(), reason="odradek's own command line"),
+    pytest.mark.slow,
+]
 
 ANY_PORT = "listeners=PLAINTEXT://127.0.0.1:0"
 Start = Callable[..., BrokerProcess]
@@ -167,7 +171,7 @@ def test_without_an_advertised_host_the_log_says_how_clients_get_it(tmp_path: Pa
         assert words in broker.log_text()
 
 
-@pytest.mark.parametrize("how", ["terminate", "interrupt", "hang_up"])
+@pytest.mark.parametrize("how", by_length(["terminate"], ["terminate", "interrupt", "hang_up"]))
 def test_a_signal_ends_it_cleanly_with_exit_code_0(how: str, start_broker: Start) -> None:
     with children_inherit(signal.SIG_DFL):  # the tests themselves may have been started by nohup
         broker = start_broker()

@@ -281,6 +281,7 @@ def test_the_reference_is_made_from_the_code() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text() == reference(), "see metrics/reference.py"
 
 
+@pytest.mark.slow
 def test_without_the_setting_no_port_is_open(
     start_broker: Callable[..., BrokerProcess],
 ) -> None:

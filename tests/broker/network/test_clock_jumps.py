@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import bind_process
-from odradek.broker.network.server import SWEEP_EVERY_S
+from odradek.broker.network.server import STALLED_FRAME_MS, SWEEP_EVERY_S
 from odradek.broker.testing.clock import AdjustableClock
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -128,6 +128,23 @@ async def test_connections_are_closed_when_they_were_idle_and_not_before(
     assert await is_answered(served, client)
     await served.advance(IDLE_MS + SECOND_MS)
     assert await asyncio.to_thread(idle.socket.recv, 1) == b""
+
+
+async def test_a_request_that_stops_is_closed_when_it_has_stopped_for_long_and_not_before(
+    served: JumpingBroker, step_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, stopped = [await served.send(ApiVersionsRequest(), 2) for _ in range(2)]
+    for each in (client, stopped):
+        await served.answer(each, ApiVersionsResponse, 2)
+    stopped.send(stopped.frame_of(ApiVersionsRequest(), 2)[:10])
+    assert await is_answered(served, client)  # so that what came before it is read
+    served.step(step_ms)
+    await asyncio.sleep(2 * SWEEP_EVERY_S)
+    assert "stopped at" not in caplog.text
+    await served.advance(STALLED_FRAME_MS + SECOND_MS)
+    assert await asyncio.to_thread(stopped.socket.recv, 1) == b""
+    assert "stopped at 10 for" in caplog.text
+    assert await is_answered(served, client)
 
 
 async def test_members_stay(served: JumpingBroker, step_ms: int) -> None:

@@ -200,7 +200,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=by_length(150, 3000), deadline=None)
+@settings(max_examples=by_length(50, 3000), deadline=None)
 @given(scripts=scripts, steps=steps)
 @example(scripts=[[(PLAIN, 100)], [(PLAIN, 100)]], steps=[(0, 50), (1, 50), (0, 60), (1, 60)])
 @example(scripts=[[(WAITS, 0), (WAITS, 30_000)], [(PLAIN, 200)]], steps=[(0, 700), (1, 700)])

@@ -25,7 +25,7 @@ from tests.support.broker_process import (
     why_no_broker,
 )
 from tests.support.bystander import PRODUCE_VERSION, Bystander, produce_request
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import SEED, by_length, only_long
 from tests.support.wire import WireClient, request_frame
 
 MIB = 1 << 20
@@ -328,6 +328,7 @@ def stalled(broker: BrokerProcess) -> Iterator[Stalled]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("stalled")
 @only_odradek
+@only_long("a request that stops is closed by the clock in test_clock_jumps.py")
 def test_many_large_requests_that_never_end_cannot_exhaust_the_memory(
     broker: BrokerProcess, bystander: Bystander, log: Log
 ) -> None:
@@ -375,6 +376,7 @@ def test_large_requests_that_come_byte_by_byte_give_way_to_another(
 
 @pytest.mark.slow
 @only_odradek
+@only_long("a request that stops is closed by the clock in test_clock_jumps.py")
 def test_a_frame_that_makes_no_progress_is_closed_in_the_end(
     stalled: Stalled, bystander: Bystander
 ) -> None:

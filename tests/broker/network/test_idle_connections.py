@@ -52,6 +52,7 @@ def held_files(directory: Path) -> list[str]:
     return [name for name in map(str, map(Path.readlink, links)) if name.startswith(str(directory))]
 
 
+@pytest.mark.slow
 async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_deleted_files(
     served: BrokerInLoop, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_del
     assert "has not read its answer" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_slowly_is_not_idle(
     served: BrokerInLoop, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -76,6 +78,7 @@ async def test_a_client_that_reads_slowly_is_not_idle(
     assert "has not read its answer" not in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_client_that_waits_for_records_is_not_idle(served: BrokerInLoop) -> None:
     request = fetch_request("t", 0, 0, MIB, max_wait_ms=2 * IDLE_MS)
     assert fetched(await served.ask(request, FetchResponse, FETCH_VERSION)) == b""

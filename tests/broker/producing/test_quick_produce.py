@@ -439,7 +439,7 @@ def test_both_paths_answer_and_store_the_same(
 ) -> None:
     with brokers(scratch) as (runner, pair):
 
-        @settings(max_examples=by_length(100, 3000), deadline=None)
+        @settings(max_examples=by_length(40, 3000), deadline=None)
         @given(st.lists(requests, min_size=5, max_size=12))
         def compare(conversation: list[Sent]) -> None:
             # Twice, because the first bytes of a request must be known to be found again.
@@ -505,7 +505,7 @@ async def test_a_disk_that_fails_under_the_quick_path_is_answered_as_by_the_care
     assert len(taken) == (1 if acks else 0), "for acks=0 it raises"
 
 
-@settings(max_examples=50)
+@settings(max_examples=by_length(15, 50))
 @given(
     version=st.integers(FIRST_VERSION, 13),
     counts=st.lists(st.sampled_from([0, 1, 3, 126, 127, 200]), max_size=3),

@@ -41,6 +41,7 @@ def honest_login_s(port: int) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_half_open_logins_take_little_memory_and_leave_nothing(
     secured: tuple[BrokerProcess, int],
 ) -> None:

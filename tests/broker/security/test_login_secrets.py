@@ -63,6 +63,7 @@ def described(client: WireClient) -> bytes:
     return bytes(client.read_frame())
 
 
+@pytest.mark.slow
 def test_no_secret_leaves_the_broker(secured: tuple[BrokerProcess, dict[str, int]]) -> None:
     broker, ports = secured
     token = unsecured_token({"sub": "alice", "exp": 1, "scope": WRONG})

@@ -124,6 +124,7 @@ def test_settings_of_a_running_broker_are_not_shown_with_the_configuration() -> 
     assert SECRET not in str(config)
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_shows_no_secret(tmp_path: Path) -> None:
     texts = accepted(tmp_path)
     for wrong in (
@@ -149,6 +150,7 @@ def broker(tmp_path: Path, start_broker: Callable[..., BrokerProcess]) -> Iterat
         del os.environ["PYTHONFAULTHANDLER"]
 
 
+@pytest.mark.slow
 def test_a_broker_shows_no_secret(broker: BrokerProcess) -> None:
     with WireClient(broker.port) as client:
         every = described(client, None)

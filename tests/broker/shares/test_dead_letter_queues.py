@@ -241,6 +241,7 @@ async def test_the_counts_of_a_group_are_forgotten_with_it(tmp_path: Path) -> No
         assert list(counts) == ["bakers"]  # which does not exist, so its deletion has failed
 
 
+@pytest.mark.slow
 def test_what_a_kill_has_kept_from_the_queue_is_written_after_the_restart() -> None:
     """The stored state is that between the two writes of a rejection."""
     with Broker(settings=SETTINGS) as broker:

@@ -190,6 +190,7 @@ def state(queue: Queue) -> str | None:
     return found
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_before_a_kill_is_not_delivered_again() -> None:
     with Broker() as broker:
         queue = Queue(broker)

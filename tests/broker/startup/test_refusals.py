@@ -277,6 +277,7 @@ async def test_a_torn_end_after_a_crash_is_no_reason_to_refuse(data: Path) -> No
     await broker.close()
 
 
+@pytest.mark.slow
 async def test_a_disk_that_fails_while_the_broker_starts_is_named_and_nothing_is_lost(
     data: Path, tmp_path: Path
 ) -> None:

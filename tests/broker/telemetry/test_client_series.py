@@ -131,6 +131,7 @@ async def test_the_series_of_all_clients_are_limited(telemetry: Telemetry) -> No
     assert telemetry.series.count == 1
 
 
+@pytest.mark.slow
 async def test_the_largest_series_take_seven_kilobytes(telemetry: Telemetry) -> None:
     series = ClientSeries(max_series=1_000, max_client_series=1_000)
     take = series.push_of(telemetry.subscribe(), telemetry.now_ms)

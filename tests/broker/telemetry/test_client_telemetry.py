@@ -136,6 +136,7 @@ async def test_a_silent_client_is_forgotten_with_its_series(
     assert len(telemetry.clients.instances) == telemetry.series.count == 0
 
 
+@pytest.mark.slow
 async def test_a_hundred_thousand_clients_are_not_all_remembered(telemetry: Telemetry) -> None:
     kept = telemetry.subscribe()
     for number in range(100_000):

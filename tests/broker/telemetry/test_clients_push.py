@@ -105,6 +105,7 @@ def pushed_records(broker: BrokerProcess) -> Iterator[Message]:
         consumer.close()
 
 
+@pytest.mark.slow
 def test_the_requests_are_announced_only_if_something_becomes_of_them(tmp_path: Path) -> None:
     of_telemetry = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
     for number, (name, value) in enumerate(
@@ -174,6 +175,7 @@ def test_metrics_can_be_read_whatever_clients_push(broker: BrokerProcess) -> Non
     assert series.value("org_apache_kafka_a_total", quantile='\\"\n{}') == 1e300
 
 
+@pytest.mark.slow
 def test_bombs_of_many_clients_take_the_memory_of_one(tmp_path: Path) -> None:
     largest = MAX_EXPANSION << 20
     bomb = message(7, bytes(largest - 5))  # a field that nobody reads

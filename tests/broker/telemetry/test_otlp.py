@@ -146,6 +146,7 @@ def test_others_may_go_on_between_two_attributes(holder: str) -> None:
     assert sum(1 for _ in read_points(metrics)) > count
 
 
+@pytest.mark.slow
 def test_very_many_empty_messages_take_no_memory() -> None:
     points_of_a_sum = message(7, b"\x0a\x00" * 100_000)  # they are looked at twice
     data = message(1, message(2, message(2, points_of_a_sum))) + message(1, b"") * 100_000

@@ -344,6 +344,7 @@ def test_a_full_disk_refuses_records_until_it_is_free(broker: Broker) -> None:
 # -- its life -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_killed_broker_comes_back_with_what_it_acknowledged(broker: Broker) -> None:
     address = broker.bootstrap_servers
     assert produce(broker, "orders", b"kept") == []
@@ -371,6 +372,7 @@ def test_a_snapshot_is_restored_as_often_as_wanted(broker: Broker) -> None:
         assert broker.committed("readers", "orders") == {0: 5}
 
 
+@pytest.mark.slow
 def test_a_directory_stopped_cleanly_is_taken_over(tmp_path: Path) -> None:
     broker = Broker(tmp_path).start()
     broker.create_topic("orders")
@@ -381,6 +383,7 @@ def test_a_directory_stopped_cleanly_is_taken_over(tmp_path: Path) -> None:
         assert "recovering" not in again.log_file.read_text()
 
 
+@pytest.mark.slow
 async def test_an_asynchronous_test_has_a_broker_too() -> None:
     async with Broker() as broker:
         directory = broker.log_file.parent
@@ -389,6 +392,7 @@ async def test_an_asynchronous_test_has_a_broker_too() -> None:
     assert not directory.exists()
 
 
+@pytest.mark.slow
 def test_a_broker_whose_settings_want_workers_is_one_process(tmp_path: Path) -> None:
     with Broker(tmp_path, {"odradek.workers": "2"}) as broker:
         broker.create_topic("orders")
@@ -397,6 +401,7 @@ def test_a_broker_whose_settings_want_workers_is_one_process(tmp_path: Path) -> 
         assert len(nodes) == 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
@@ -406,6 +411,7 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
         Broker(tmp_path, {"num.partitions": "many"}).start()
 
 
+@pytest.mark.slow
 def test_a_broker_ends_with_the_process_that_has_started_it(tmp_path: Path) -> None:
     program = (
         "import os, sys; from odradek.broker.testing import Broker;"

@@ -147,6 +147,7 @@ def test_a_member_of_a_consumer_group_is_removed(broker: Broker) -> None:
         wait_until(lambda: described() == 0)
 
 
+@pytest.mark.slow
 def test_the_end_of_the_broker_removes_no_member(tmp_path) -> None:
     with Broker(tmp_path) as broker:
         prepare(broker)

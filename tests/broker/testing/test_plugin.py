@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lengths import only_long
+
 TESTS = """
 import os
 import pytest
@@ -52,12 +54,14 @@ def test_workers_of_a_session_have_a_broker_each(tmp_path: Path) -> None:
     assert "6 passed" in run_pytest(tmp_path, "-n", "2")
 
 
+@pytest.mark.slow
 def test_the_fixture_comes_with_the_installation(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TESTS)
     (tmp_path / "conftest.py").write_text(CONFTEST)
     assert "6 passed" in run_pytest(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(
         "def test_fails(odradek_broker):\n    assert not odradek_broker.bootstrap_servers\n"
@@ -68,6 +72,8 @@ def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: 
     assert "INFO started: node" in output
 
 
+@pytest.mark.slow
+@only_long("a fixture of the plugin is used above")
 def test_an_api_and_an_error_are_named_in_the_id_of_a_test(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(
         "import pytest\nfrom odradek.broker.testing import ApiKey, ErrorCode\n"

@@ -24,6 +24,8 @@ from odradek.broker.testing import Broker, BrokerError
 from odradek.tools.app import app
 from tests.support.java_tools import JavaTools
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 20.0
 
 

@@ -172,6 +172,7 @@ def served(broker: TlsBroker) -> bytes | None:
         return certificate
 
 
+@pytest.mark.slow
 def test_a_key_store_is_replaced_by_a_request_and_stays_after_a_restart(tmp_path: Path) -> None:
     with tls_broker(tmp_path, {"SSL": {}}) as broker:
         renewed = broker.files.authority.sign("localhost")
@@ -190,6 +191,7 @@ def test_a_key_store_is_replaced_by_a_request_and_stays_after_a_restart(tmp_path
         assert served(broker) == expected
 
 
+@pytest.mark.slow
 def test_a_password_is_neither_logged_nor_described(tmp_path: Path) -> None:
     prefix = "listener.name.ssl.ssl.keystore"
     with tls_broker(tmp_path, {"SSL": {}}) as broker:

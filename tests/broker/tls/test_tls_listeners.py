@@ -74,6 +74,7 @@ def batch_of(size: int, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+@pytest.mark.slow
 def test_large_records_come_back_as_they_were_sent(
     broker: TlsBroker, version: ssl.TLSVersion
 ) -> None:

@@ -32,6 +32,7 @@ from tests.support.broker_with_workers import (
     values_in,
 )
 from tests.support.hang_ups import children_inherit
+from tests.support.lengths import by_length, only_long
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
@@ -107,6 +108,7 @@ def test_a_worker_that_hangs_is_started_again(tmp_path: Path) -> None:
     assert broker.crashes_in_log() == []
 
 
+@only_long("one that hangs later is started again above")
 def test_a_worker_that_hangs_while_it_starts_is_started_again(broker: BrokerWithWorkers) -> None:
     assert broker.terminate() == 0
     owner = LogShare(0, 2).owner
@@ -138,6 +140,7 @@ def produce_to(bootstrap: str, topic: str, partition: int) -> None:
     assert errors == [None]
 
 
+@only_long("stops and ends of workers are apart above")
 def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithWorkers) -> None:
     os.kill(broker.worker_pid(1), signal.SIGKILL)
     wait_until(lambda: "ended with -9" in broker.log_text())
@@ -148,6 +151,7 @@ def test_a_stop_right_after_the_end_of_a_worker_is_not_clean(broker: BrokerWithW
     read_in_one_process(broker, VALUES)
 
 
+@only_long("a killed worker keeps its records above")
 def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWorkers) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     written: list[str] = []
@@ -174,6 +178,7 @@ def test_acknowledged_records_survive_killed_workers_once(broker: BrokerWithWork
     assert values_in(broker.bootstrap, "orders", len(wanted)) == wanted
 
 
+@only_long("a stop is clean, and the end of a worker is noticed above")
 def test_a_topic_deleted_while_a_worker_is_down_is_gone(broker: BrokerWithWorkers) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     os.kill(broker.worker_pid(1), signal.SIGKILL)
@@ -200,6 +205,7 @@ def test_a_worker_removes_what_was_deleted_before_it_ended(tmp_path: Path) -> No
         assert broker.terminate() == 0
 
 
+@only_long("a stop is clean, and the end of a worker is noticed above")
 def test_workers_end_with_the_broker_and_the_directory_recovers(broker: BrokerWithWorkers) -> None:
     broker.kill()
     broker.wait_for_workers()
@@ -244,7 +250,7 @@ def test_no_broker_opens_a_directory_in_which_a_worker_may_still_write(
     wait_until(lambda: not is_running(worker))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", by_length([signal.SIGINT], [signal.SIGINT, signal.SIGHUP]))
 def test_a_stop_by_a_terminal_is_clean(number: signal.Signals, broker: BrokerWithWorkers) -> None:
     for pid in (broker.worker_pid(1), broker.worker_pid(2)):
         os.kill(pid, number)  # a terminal sends it to all processes
@@ -252,6 +258,7 @@ def test_a_stop_by_a_terminal_is_clean(number: signal.Signals, broker: BrokerWit
     assert (broker.data / CLEAN_SHUTDOWN).exists()
 
 
+@only_long("logs are recovered while others are served in test_log_recovery.py")
 def test_a_large_log_is_recovered_while_the_others_are_served(broker: BrokerWithWorkers) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for _ in range(90):  # more than is read before a worker serves (READ_AT_ONCE_BYTES)

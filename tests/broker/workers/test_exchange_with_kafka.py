@@ -17,10 +17,15 @@ from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.conformance.test_exchange import same
 from tests.support.broker_process import BrokerProcess
 from tests.support.broker_with_workers import PARTITIONS, BrokerWithWorkers, new_topic, produce
+from tests.support.lengths import only_long
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("one process and workers take turns in test_ends_of_workers.py"),
+]
 
 LONGEST_TRANSACTION_MS = 900_000
 Written = list[tuple[int, int, bytes]]  # partition, offset and value of acknowledged records

@@ -41,6 +41,8 @@ from tests.support.broker_with_workers import (
 )
 from tests.support.wire import WireClient
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def topic(admin: AdminClient) -> str:

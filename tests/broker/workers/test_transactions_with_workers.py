@@ -16,11 +16,13 @@ from tests.support.broker_with_workers import (
     new_topic,
     values_in,
 )
+from tests.support.lengths import by_length, only_long
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=["", "1"], ids=["page cache", "each batch is synced"])
+# Also with logs that are synced at each batch, in long runs.
+@pytest.fixture(params=by_length([""], ["", "1"]))
 def broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokerWithWorkers]:
     synced = {"log.flush.interval.messages": request.param} if request.param else {}
     made = BrokerWithWorkers(tmp_path / "broker", overrides=synced).start()
@@ -73,6 +75,7 @@ def test_offsets_and_records_are_committed_together(broker: BrokerWithWorkers) -
     consumer.close()
 
 
+@only_long("batches are checked in test_verification.py")
 def test_a_batch_that_is_checked_in_another_process_is_written(broker: BrokerWithWorkers) -> None:
     """It waits twice, for the coordinator's answer and for the check of a compacted topic."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

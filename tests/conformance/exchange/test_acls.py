@@ -15,8 +15,13 @@ from tests.conformance.authorization.side import Side
 from tests.conformance.conversation import advertised_versions, patiently
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("entries are exchanged in test_exchange.py"),
+]
 
 # Their answers depend on nothing but the directory and its entries.
 ASKED = (ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_ACLS)

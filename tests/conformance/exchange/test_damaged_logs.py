@@ -27,6 +27,7 @@ from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 from tests.support.stored_batches import stored_batches
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
@@ -36,6 +37,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java())),
     pytest.mark.skipif(against_apache_kafka(), reason="compares the two"),
+    only_long("damaged logs are recovered in storage/recovering"),
 ]
 
 BATCHES = 11

@@ -37,6 +37,7 @@ from odradek.storage.log_reader import LogReader
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess, against_apache_kafka
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
@@ -46,6 +47,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java())),
     pytest.mark.skipif(against_apache_kafka(), reason="compares the two"),
+    only_long("other directories are exchanged in test_exchange.py"),
 ]
 
 PARTITIONS = 6

@@ -30,6 +30,7 @@ from tests.support.broker_process import BrokerProcess, against_apache_kafka
 from tests.support.bystander import produce
 from tests.support.config_requests import alter_configs_request
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
@@ -39,6 +40,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java())),
     pytest.mark.skipif(against_apache_kafka(), reason="compares the two"),
+    only_long("other directories are exchanged in test_exchange.py"),
 ]
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -15,6 +15,7 @@ from tests.conformance.requests import batch_of
 from tests.support.broker_in_loop import produce_to
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import why_no_java
+from tests.support.lengths import only_long
 from tests.support.quotas import alter_quota
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
@@ -23,6 +24,7 @@ pytestmark = [
     pytest.mark.java,
     pytest.mark.slow,
     pytest.mark.skipif(why_no_java() is not None, reason=str(why_no_java())),
+    only_long("quotas are exchanged in test_exchange.py"),
 ]
 
 PRODUCE_VERSION = 9

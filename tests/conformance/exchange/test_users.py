@@ -10,11 +10,16 @@ import pytest
 from tests.conformance.exchange.shared_directory import SharedDirectory
 from tests.support.broker_process import SERVE, BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS
+from tests.support.lengths import by_length, only_long
 from tests.support.sasl import LoginRefusedError, add_scram_user, log_in_by_scram
 from tests.support.secured import secure, wait_until_open
 from tests.support.wire import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    only_long("users are exchanged in test_exchange.py"),
+]
 
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 FIRST = ("SCRAM-SHA-256=[name=first,password=one]", "SCRAM-SHA-512=[name=second,password=two]")
@@ -47,7 +52,10 @@ def check(port: int, users: Users) -> None:
             log_in_by_scram(client, mechanism, name, f"{password}x")
 
 
-@pytest.mark.parametrize("turns", [("odradek", "kafka", "odradek"), ("kafka", "odradek", "kafka")])
+TURNS = [("kafka", "odradek", "kafka"), ("odradek", "kafka", "odradek")]
+
+
+@pytest.mark.parametrize("turns", by_length(TURNS[:1], TURNS))
 def test_users_of_each_broker_log_in_at_the_other(turns: tuple[str, ...], tmp_path: Path) -> None:
     shared = SharedDirectory(tmp_path, **SNAPSHOTS)
     users: Users = {}
@@ -63,7 +71,7 @@ def test_users_of_each_broker_log_in_at_the_other(turns: tuple[str, ...], tmp_pa
                         users[mechanism, user] = password
 
 
-@pytest.mark.parametrize("turns", [("odradek", "kafka"), ("kafka", "odradek")])
+@pytest.mark.parametrize("turns", by_length([("odradek", "kafka")], [each[:2] for each in TURNS]))
 def test_the_first_users_are_those_of_either_command(
     turns: tuple[str, ...], tmp_path: Path
 ) -> None:

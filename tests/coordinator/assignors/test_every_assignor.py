@@ -24,7 +24,7 @@ from tests.support.lengths import by_length
 
 every_assignor = pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=ASSIGNORS.keys())
 random_groups = given(st.booleans().flatmap(lambda same: groups(is_homogeneous=same)))
-examples = settings(max_examples=by_length(35, 3000), deadline=None)
+examples = settings(max_examples=by_length(20, 3000), deadline=None)
 T1, T2 = small_id(2), small_id(3)
 
 

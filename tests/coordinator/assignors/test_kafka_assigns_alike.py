@@ -20,7 +20,7 @@ RANGE, UNIFORM = ASSIGNORS["range"], ASSIGNORS["uniform"]
 SIMPLE = SimpleAssignor()
 T1, T2 = small_id(2), small_id(3)
 examples = settings(
-    max_examples=by_length(150, 10_000),
+    max_examples=by_length(60, 10_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -14,7 +14,7 @@ from tests.support.lengths import by_length
 RANGE = RangeAssignor()
 T1, T2 = small_id(2), small_id(3)
 BOTH = frozenset({T1, T2})
-examples = settings(max_examples=by_length(40, 3000), deadline=None)
+examples = settings(max_examples=by_length(20, 3000), deadline=None)
 random_groups = given(st.booleans().flatmap(lambda same: groups(is_homogeneous=same)))
 
 

@@ -22,7 +22,7 @@ from tests.support.lengths import by_length
 UNIFORM = UniformAssignor()
 T1, T2, T3 = (small_id(number) for number in (2, 3, 4))
 BOTH = frozenset({T1, T2})
-examples = settings(max_examples=by_length(50, 5000), deadline=None)
+examples = settings(max_examples=by_length(25, 5000), deadline=None)
 homogeneous = given(groups(is_homogeneous=True))
 heterogeneous = given(groups(is_homogeneous=False))
 

@@ -60,6 +60,7 @@ class Syncing:
         return {member_id: member_id.encode() for member_id in [self.leader, *self.parked]}
 
 
+@pytest.mark.slow
 async def test_the_assignment_of_a_large_group_gives_way() -> None:
     longest_ms = float("inf")
     for _ in range(ATTEMPTS):

@@ -502,6 +502,6 @@ def owned_by(assignment: bytes) -> list[int]:
 
 
 ClassicGroupMachine.TestCase.settings = settings(
-    max_examples=by_length(60, 500), stateful_step_count=by_length(50, 100), deadline=None
+    max_examples=by_length(12, 500), stateful_step_count=by_length(50, 100), deadline=None
 )
 TestClassicGroup = ClassicGroupMachine.TestCase

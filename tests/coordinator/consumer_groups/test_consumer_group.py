@@ -74,7 +74,7 @@ def test_a_subscription_is_the_same_for_all_by_the_same_names_or_by_one_expressi
     assert not alike(member("m", "c", subscribed_regex=REGEX))
 
 
-@settings(max_examples=by_length(25, 2_000), deadline=None)
+@settings(max_examples=by_length(15, 2_000), deadline=None)
 @given(present=st.lists(members, max_size=4, unique_by=lambda one: one.member_id), new=members)
 def test_the_predicted_subscriptions_equal_those_after_the_change(
     present: list[ConsumerMember], new: ConsumerMember

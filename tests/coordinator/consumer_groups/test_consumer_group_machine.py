@@ -284,5 +284,5 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
 TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
 TestConsumerGroupMachine.settings = settings(
-    max_examples=by_length(12, 500), stateful_step_count=40, deadline=None
+    max_examples=by_length(8, 500), stateful_step_count=40, deadline=None
 )

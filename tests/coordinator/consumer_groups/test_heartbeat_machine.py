@@ -254,6 +254,6 @@ class Group(RuleBasedStateMachine):
 
 
 Group.TestCase.settings = settings(
-    max_examples=by_length(25, 600), stateful_step_count=by_length(40, 80), deadline=None
+    max_examples=by_length(10, 600), stateful_step_count=by_length(40, 80), deadline=None
 )
 TestConsumerGroupAndItsClients = Group.TestCase

@@ -54,7 +54,7 @@ def steps(draw: st.DrawFn) -> Step:
 
 
 @settings(
-    max_examples=by_length(200, 8_000),
+    max_examples=by_length(80, 8_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

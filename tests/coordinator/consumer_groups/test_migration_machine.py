@@ -244,5 +244,5 @@ class MigrationMachine(RuleBasedStateMachine):
 
 TestMigrations = pytest.mark.slow(MigrationMachine.TestCase)
 TestMigrations.settings = settings(
-    max_examples=by_length(60, 1_000), stateful_step_count=by_length(30, 50), deadline=None
+    max_examples=by_length(20, 1_000), stateful_step_count=by_length(30, 50), deadline=None
 )

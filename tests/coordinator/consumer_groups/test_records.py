@@ -36,7 +36,7 @@ from tests.support.group_snapshot import consumer_group_snapshot
 from tests.support.lengths import by_length
 
 CODEC = CoordinatorRecordCodec(RECORD_TYPES)
-examples = settings(max_examples=by_length(40, 5_000), deadline=None)
+examples = settings(max_examples=by_length(20, 5_000), deadline=None)
 RESOLVED = ResolvedRegex(topics=frozenset({"a", "b"}), version=12, timestamp_ms=99)
 
 

@@ -298,6 +298,6 @@ def snapshot(metadata: ClusterMetadata) -> dict[str, Any]:
 
 
 ControllerConversation.TestCase.settings = settings(
-    max_examples=by_length(25, 300), stateful_step_count=by_length(40, 80), deadline=None
+    max_examples=by_length(6, 300), stateful_step_count=by_length(40, 80), deadline=None
 )
 TestController = ControllerConversation.TestCase

@@ -24,6 +24,7 @@ from odradek.coordinator.metadata.topic_creation import (
 )
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.lengths import by_length
 from tests.support.metadata_logs import FILES, ME, controller_of, metadata_log
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c"])
@@ -134,4 +135,6 @@ class MetadataMachine(RuleBasedStateMachine):
 
 
 TestMetadataMachine = MetadataMachine.TestCase
-TestMetadataMachine.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestMetadataMachine.settings = settings(
+    max_examples=by_length(8, 100), stateful_step_count=20, deadline=None
+)

@@ -325,5 +325,5 @@ class ShareMachine(RuleBasedStateMachine):
 
 TestSharePartition = ShareMachine.TestCase
 TestSharePartition.settings = settings(
-    max_examples=by_length(120, 20_000), stateful_step_count=40, deadline=None
+    max_examples=by_length(25, 20_000), stateful_step_count=40, deadline=None
 )

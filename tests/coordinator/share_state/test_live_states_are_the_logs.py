@@ -108,6 +108,6 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(
-    max_examples=by_length(40, 2_000), stateful_step_count=by_length(25, 60), deadline=None
+    max_examples=by_length(15, 2_000), stateful_step_count=by_length(25, 60), deadline=None
 )
 TestLiveStates = Machine.TestCase

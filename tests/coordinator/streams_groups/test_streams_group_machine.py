@@ -151,6 +151,6 @@ class StreamsGroupLife(RuleBasedStateMachine):
 
 
 StreamsGroupLife.TestCase.settings = settings(
-    max_examples=by_length(25, 600), stateful_step_count=by_length(40, 80), deadline=None
+    max_examples=by_length(6, 600), stateful_step_count=by_length(40, 80), deadline=None
 )
 TestStreamsGroupLife = StreamsGroupLife.TestCase

@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     offset: int
 
 
-VERSIONS = (1, 2)
+VERSIONS = by_length((2,), (1, 2))
 KILLS = 12
 
 
@@ -184,6 +184,7 @@ def possible_sizes(event: Event) -> Iterator[tuple[tuple[Path, int], ...]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_kill_the_producer_goes_on(scratch: Path, version: int) -> None:
     for root, producer in kills(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=False)
@@ -194,6 +195,7 @@ def test_after_a_kill_the_producer_goes_on(scratch: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_kill_the_producer_never_comes_back(scratch: Path, version: int) -> None:
     for root, producer in kills(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=False)
@@ -206,7 +208,7 @@ def test_after_a_kill_the_producer_never_comes_back(scratch: Path, version: int)
 def test_after_many_kills_and_in_small_segments_the_producer_goes_on(
     scratch: Path, version: int
 ) -> None:
-    for seed in range(by_length(10, 500)):
+    for seed in range(by_length(4, 500)):
         chance = random.Random(f"{SEED} {seed} {version}")
         root = scratch / f"{seed}"
         producer = Producer(SCRIPTS, version)
@@ -224,6 +226,7 @@ def test_after_many_kills_and_in_small_segments_the_producer_goes_on(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_power_cut_the_producer_goes_on(scratch: Path, version: int) -> None:
     for root, producer in power_cuts(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=True)
@@ -234,6 +237,7 @@ def test_after_a_power_cut_the_producer_goes_on(scratch: Path, version: int) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
 def test_after_a_power_cut_the_producer_never_comes_back(scratch: Path, version: int) -> None:
     for root, producer in power_cuts(scratch, version):
         life = Life(root, QuickFiles(), 1, syncs=True)

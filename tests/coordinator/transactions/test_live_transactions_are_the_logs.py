@@ -18,6 +18,7 @@ from odradek.coordinator.transactions.transaction_coordinator import (
 )
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.append import EndMarker
+from tests.support.lengths import by_length
 from tests.support.memory_log import MemoryLog
 
 IDS = ("a", "b")
@@ -200,5 +201,7 @@ class Machine(RuleBasedStateMachine):
         assert not [each for each in self.table().values() if each.state in PREPARED]
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(
+    max_examples=by_length(20, 200), stateful_step_count=30, deadline=None
+)
 TestLiveTransactions = Machine.TestCase

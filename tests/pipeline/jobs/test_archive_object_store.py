@@ -26,7 +26,7 @@ from tests.support.broker_process import running_broker
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
 from tests.support.failing_proxy import NO_ANSWER
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.log_box import NOW_MS, TOPIC, LogBox
 from tests.support.object_store import ObjectStore, running_object_store
 
@@ -101,6 +101,7 @@ def test_a_commit_whose_answer_never_comes_is_made_once(tmp_path: Path, store: O
     assert rows_of(seen(settings.archive)) == logged(box.directory)
 
 
+@only_long("an archive is written while requests fail above")
 def test_an_archive_in_an_object_store_is_replayed_while_requests_fail(
     tmp_path: Path, store: ObjectStore
 ) -> None:

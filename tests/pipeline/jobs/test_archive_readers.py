@@ -30,7 +30,7 @@ from tests.support.archives import (
     write_more,
 )
 from tests.support.crashing_files import QuickFiles
-from tests.support.lengths import LONG, SEED, by_length
+from tests.support.lengths import LONG, SEED, by_length, only_long
 from tests.support.log_box import NOW_MS
 from tests.support.object_store import running_object_store
 
@@ -151,6 +151,7 @@ def test_readers_see_all_of_the_records_while_archives_are_killed(tmp_path: Path
     kill_while_read(tmp_path, archive, archive, reads, kills=by_length(2, 50), within_seconds=2.0)
 
 
+@only_long("requests fail in test_archive_object_store.py")
 def test_readers_of_a_failing_object_store_see_all_of_the_records(tmp_path: Path) -> None:
     """One request of the archives in ten fails; those of the readers do not."""
     with running_object_store() as store:

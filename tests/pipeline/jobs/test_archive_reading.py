@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.jobs.archive.table.data_files import PartitionRows, read_by_offset
 from odradek.pipeline.jobs.archive.table.state import PartitionKey, PartitionState
+from tests.support.lengths import by_length
 
 KEY = PartitionKey(topic="orders", topic_id="aa", partition=1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=by_length(20, 100))
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(1, 2)), max_size=80),
     st.integers(0, 90),

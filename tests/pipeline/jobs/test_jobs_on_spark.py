@@ -18,6 +18,7 @@ from tests.support.archives import Row, at, data_files, logged, rows_of, seen
 from tests.support.broker_process import running_broker
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer
+from tests.support.lengths import only_long
 from tests.support.log_box import NOW_MS, LogBox, put
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def test_an_archive_and_its_replay_equal_the_log(spark: "SparkSession", tmp_path
             ]
 
 
+@only_long("an archive is made above, and its columns in test_value_columns.py")
 def test_values_become_columns_and_others_dead_letters(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ job.run_archive(SparkTasks(make_session("local[2]")), settings)
 """
 
 
+@only_long("archives are killed in test_archive_killed.py")
 def test_killed_midway_and_run_again_each_record_is_there_once(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_SCHEMA
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema, read_json_schema
 from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
 from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
+from tests.support.lengths import by_length
 
 ORDER = {
     "id": "long",
@@ -93,7 +94,7 @@ def test_a_bad_value_is_a_dead_letter_and_shifts_no_other(value: bytes) -> None:
     assert letter["error"]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=by_length(15, 100))
 @given(st.lists(st.one_of(st.integers(0, 99), st.sampled_from(BAD), st.none()), max_size=40))
 def test_every_record_comes_out_once(drawn: list[int | bytes | None]) -> None:
     values = [b'{"id": %d}' % each if isinstance(each, int) else each for each in drawn]

@@ -14,7 +14,7 @@ from tests.conformance.clients.client import Got
 from tests.conformance.clients.confluent_client import ConfluentKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.committed import committed_values
-from tests.support.lengths import by_length
+from tests.support.lengths import by_length, only_long
 from tests.support.topics import create_topic
 
 if TYPE_CHECKING:
@@ -72,8 +72,13 @@ def test_rows_are_written_with_all_that_they_have(
     ("mode", "options", "said"),
     [
         ("overwrite", {}, "overwrite is not allowed"),
-        ("append", {"topics": "x"}, "Unknown option 'topics' for writing"),
-        ("append", {"includeTimestamp": "true"}, "requires a column 'timestamp'"),
+        *by_length(
+            [],
+            [
+                ("append", {"topics": "x"}, "Unknown option 'topics' for writing"),
+                ("append", {"includeTimestamp": "true"}, "requires a column 'timestamp'"),
+            ],
+        ),
     ],
 )
 def test_rows_that_cannot_be_written_are_an_error(
@@ -116,6 +121,7 @@ def test_a_stream_goes_from_topic_to_topic(
         assert consume(broker, copy, total, total // 10) == wanted
 
 
+@only_long("tasks that run again are in test_division.py")
 def test_a_batch_that_foreach_batch_writes_again_is_written_once(
     spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
@@ -147,6 +153,7 @@ def test_a_batch_that_foreach_batch_writes_again_is_written_once(
     ]
 
 
+@only_long("tasks that run again are in test_division.py")
 def test_a_batch_that_failed_goes_on_if_it_is_divided_as_before(
     spark: "SparkSession", made: "DataFrame", broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:

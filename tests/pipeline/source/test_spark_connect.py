@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.session import why_no_spark
+from tests.support.lengths import only_long
 from tests.support.log_box import LogBox, put
 from tests.support.quick_spark import quick_java_options
 from tests.support.spark_process import ROOT
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.slow
 LIMIT_SECONDS = 120
 
 
+@only_long("the other kind of session reads in test_spark_batch.py")
 def test_batches_and_streams_are_read_and_jobs_say_what_they_need(tmp_path: Path) -> None:
     reason = why_no_spark()
     if reason or find_spec("grpc") is None:

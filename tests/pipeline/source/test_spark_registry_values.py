@@ -13,6 +13,7 @@ from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.registry_values import registry_schema
 from tests.pipeline.registry.test_registry_values import avro, record
+from tests.support.lengths import only_long
 from tests.support.log_box import NOW_MS, LogBox, put
 from tests.support.schema_registry import SchemaRegistry, framed, schema_registry
 
@@ -74,6 +75,7 @@ def test_values_are_columns_of_a_query(
     assert keys.count() == 4, "values that nobody asks for are not decoded"
 
 
+@only_long("a query has them above")
 def test_values_are_columns_of_a_stream(
     spark: "SparkSession", registry: SchemaRegistry, tmp_path: Path
 ) -> None:

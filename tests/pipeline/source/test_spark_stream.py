@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from confluent_kafka import Producer
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.lengths import by_length, only_long
 from tests.support.spark_versions import needs_limits
 from tests.support.topics import create_topic, delete_topic
 
@@ -88,7 +89,7 @@ def produce(broker: BrokerProcess, topic: str, values: range, partitions: int = 
 
 
 @needs_limits
-@pytest.mark.parametrize("mode", ["files", "broker"])
+@pytest.mark.parametrize("mode", by_length(["files"], ["files", "broker"]))
 def test_a_stream_resumes_from_its_checkpoint(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path, mode: str
 ) -> None:
@@ -111,7 +112,7 @@ def test_a_stream_resumes_from_its_checkpoint(
     assert sorted(stream.values()) == sorted(texts)
 
 
-@pytest.mark.parametrize("mode", ["files", "broker"])
+@pytest.mark.parametrize("mode", by_length(["files"], ["files", "broker"]))
 def test_a_topic_that_is_created_again_between_two_queries_is_lost_data(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path, mode: str
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_running_stream_reads_new_records_and_detects_a_deleted_topic(
     assert not query.isActive
 
 
+@only_long("options of streams are in test_options.py")
 def test_a_stream_has_no_end_to_be_set(
     spark: "SparkSession", broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:

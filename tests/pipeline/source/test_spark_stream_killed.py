@@ -26,7 +26,7 @@ MODES = by_length(("files",), ("files", "broker"))
 SMALL = {"internal.segment.bytes": "20000", "index.interval.bytes": "500"}
 
 
-@pytest.mark.skipif(not LONG, reason="long only: test_spark_sink.py has a shorter one")
+@pytest.mark.skipif(not LONG, reason="long only: test_spark_stream.py has streams that go on")
 def test_killed_at_any_moment_it_reads_each_record_once(
     broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:

@@ -95,7 +95,7 @@ class Model:
 
 
 @settings(
-    max_examples=by_length(25, 1000),
+    max_examples=by_length(10, 1000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
