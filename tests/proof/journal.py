@@ -4,7 +4,7 @@ Files and directories are numbers, because a name may stand for different ones, 
 several names or none. Nothing is synced really: the journal only says what was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +75,7 @@ class JournalledFiles(Files):
     def __init__(self, root: Path) -> None:
         self.root = root
         self.journal: list[Entry] = []
+        self.on_entry: Callable[[], object] | None = None
         self._numbers = count(ROOT + 1)
         self._of_path: dict[Path, int] = {root: ROOT}
         self._of_descriptor: dict[int, int] = {}
@@ -106,6 +107,8 @@ class JournalledFiles(Files):
 
     def _add(self, entry: Entry) -> None:
         self.journal.append(entry)
+        if self.on_entry is not None:
+            self.on_entry()
 
     def _named(self, path: Path, *, is_directory: bool = False) -> Name:
         """Give a path to a new file or directory."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from msgspec.structs import replace
+
 from odradek.broker.disk.log_sync import LogSyncs
 from odradek.broker.maintenance.metadata_log import MetadataLog
 from odradek.coordinator.consumer_groups.ownership import FREE, Ownership
@@ -71,7 +73,7 @@ _append_marker = MarkerWriter.append
 
 
 def _append_commit(writer: MarkerWriter, marker: Any, *args: Any) -> Any:
-    return _append_marker(writer, marker._replace(is_commit=True), *args)
+    return _append_marker(writer, replace(marker, is_commit=True), *args)
 
 
 def _append_twice(writer: MarkerWriter, marker: Any, *args: Any) -> Any:

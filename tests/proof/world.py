@@ -30,6 +30,7 @@ PARTITIONS = 2
 START_MS = 1_700_000_000_000
 LATENCY_S = 0.005
 CUT_PERCENT = 3  # of the requests: the connection ends before or after they are served
+KILLS = 0.3  # the others are power cuts
 CLOCK_JUMP_MS = 3_600_000
 SESSION_MS = 6_000
 
@@ -153,23 +154,37 @@ class World:
         self.note(f"life {self._lives} began")
 
     async def end(self) -> Image:
-        """Kill the broker, or cut its power. Returns what is left of its directories."""
-        is_kill = self.random.random() < 0.4
-        journal = self.files.journal
+        """Kill the broker, or cut its power, after one of the next things that it does to its disk.
+
+        Returns what is left of its directories.
+        """
+        entries = self.random.randint(1, 30)
+        crashed = self.loop.create_future()
+        old = self.broker
+
+        def count() -> None:
+            nonlocal entries
+            entries -= 1
+            if not entries:
+                self._broker = None  # from here on clients hear nothing
+                crashed.set_result(len(self.files.journal))
+
+        self.files.on_entry = count
+        journal = self.files.journal[: await crashed]
+        is_kill = self.random.random() < KILLS
         left = left_by_a_kill(journal) if is_kill else left_by_a_cut(journal, self.random)
         self.note(f"life {self._lives} ended: {'killed' if is_kill else left.what}")
-        old, self._broker = self.broker, None
-        self._lives += 1  # what clients still hear of the old one does not count
-        await self._periodic_tasks.close()
-        old.answer_parked_requests()
-        await old.close()  # on files that nobody looks at any more
-        self._lives -= 1
+        await self._close(old)  # on files that nobody looks at any more
         return left
 
     async def stop(self) -> None:
+        """A clean stop."""
+        await self._close(self.broker)
+
+    async def _close(self, broker: Broker) -> None:
         await self._periodic_tasks.close()
-        self.broker.answer_parked_requests()
-        await self.broker.close()
+        broker.answer_parked_requests()
+        await broker.close()
 
     # -- what clients use --------------------------------------------------------------------------
 
