@@ -185,7 +185,13 @@ def load_logs(
         known = known_partition(config, metadata, *key)
         return None if known is None else known.directory_id
 
-    log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait, assigned=assigned)
+    log_manager.load_logs(
+        config_of,
+        now_ms=now_ms,
+        may_wait=may_wait,
+        assigned=assigned,
+        is_known=lambda key, topic_id: is_known(metadata, *key, topic_id),
+    )
     strays = [
         log.key for log in log_manager.logs() if not is_known(metadata, *log.key, log.topic_id)
     ]
