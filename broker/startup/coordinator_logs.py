@@ -82,6 +82,13 @@ class CoordinatorLogs:
         if coordinator is not None:
             coordinator.partition_online(log)
 
+    def retry_loads(self) -> None:
+        """Load logs again that could not be read because too many files were open."""
+        for coordinator in self._coordinators.values():
+            for log in coordinator.shards.take_postponed():
+                if log.is_online:
+                    coordinator.partition_online(log)
+
     def log_lost(self, log: PartitionLog) -> None:
         """Close the partition of a log that is offline, or whose last records did not sync."""
         coordinator = self._coordinators.get(log.topic)

@@ -1,5 +1,7 @@
 """Partitions that are loaded while the broker serves: a slice in each turn of the loop."""
 
+import errno
+
 import pytest
 
 from odradek.coordinator.runtime.sliced_replay import BYTES_PER_READ, RECORDS_PER_SLICE
@@ -101,6 +103,28 @@ def test_a_partition_whose_file_cannot_be_read_is_not_served(
     find(groups)
     groups.advance(0)
     assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("code", "again"), [(errno.EMFILE, ErrorCode.NONE), (errno.EIO, ErrorCode.NOT_COORDINATOR)]
+)
+def test_a_partition_is_loaded_again_if_its_file_could_not_be_opened_for_now(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch, code: int, again: ErrorCode
+) -> None:
+    def fail(offset: int) -> None:
+        raise OSError(code, f"no bytes at {offset}")
+
+    shards = groups.coordinator.shards
+    with monkeypatch.context() as failing:
+        failing.setattr(groups.logs[0], "batches", fail)
+        find(groups)
+        groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+    for log in shards.take_postponed():
+        groups.coordinator.partition_online(log)
+    groups.advance(0)
+    assert error_of(groups) is again
+    assert shards.take_postponed() == []
 
 
 def test_a_partition_that_cannot_be_read_to_its_end_is_not_served(

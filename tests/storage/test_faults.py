@@ -234,6 +234,19 @@ def test_a_disk_error_while_retention_looks_is_a_storage_error(scratch: Path) ->
         delete_old_segments(log, NOW_MS + 10)
 
 
+def test_an_error_while_a_coordinator_reads_its_log_is_reported(scratch: Path) -> None:
+    """Its directory goes offline, as after any other read that fails."""
+    files = FaultyFiles()
+    log = LogBox(scratch, files=files).open()
+    put(log, b"0")
+    reported: list[OSError] = []
+    log.on_disk_error = lambda _, error: reported.append(error)
+    files.fail(lambda kind, path: kind == "read" and path.suffix == ".log")
+    with pytest.raises(OSError, match="Input/output") as caught:
+        list(log.batches(0))
+    assert reported == [caught.value]
+
+
 def test_records_after_a_batch_that_is_cut_are_not_skipped(scratch: Path) -> None:
     """A damaged length: the reader gets an error and does not continue in the next segment."""
     box = LogBox(scratch, segment_bytes=2 * BATCH_BYTES + 10)
