@@ -144,7 +144,7 @@ class CoordinatorShards(Generic[S]):
             self._logger.error("%s-%d is out of service: %s", self.topic, log.partition, error)
             self.unavailable(log.partition)
             if isinstance(error, OSError) and is_transient(error):
-                self._postponed.append(log)
+                self.postpone(log)
             return
         journal = Journal(
             log,
@@ -168,8 +168,13 @@ class CoordinatorShards(Generic[S]):
         self._loads.pop(partition, None)
         return None if isinstance(shard, ErrorCode) else shard
 
+    def postpone(self, log: PartitionLog) -> None:
+        """Have a log loaded later, after a transient error of the disk."""
+        if log not in self._postponed:
+            self._postponed.append(log)
+
     def take_postponed(self) -> list[PartitionLog]:
-        """Return the logs whose load found too many files open; each only once."""
+        """Return the logs that are to be loaded again."""
         postponed, self._postponed = self._postponed, []
         return postponed
 

@@ -209,7 +209,7 @@ async def test_a_topic_created_again_while_its_directory_was_broken_does_not_sto
     async with broker_in_loop(directories, FaultyFiles()) as healed:
         assert {log.directory.parent for log in logs_of(healed)} == {directories[0]}
         assert [log.log_end_offset for log in logs_of(healed)] == [1] * PARTITIONS
-    assert len(list(directories[1].glob("t-*-stray"))) == PARTITIONS / 2  # noqa: ASYNC240
+    assert len(list(directories[1].glob("t-*-stray"))) == PARTITIONS / 2
 
 
 async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
