@@ -42,6 +42,7 @@ from .life import (
     MayGo,
     MayLack,
     Place,
+    Sent,
     Stored,
     open_broker,
     stop,
@@ -174,8 +175,9 @@ async def _committed_offset(broker: Broker) -> int | None:
 def _compared(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[str]:
     yield from _topic_faults(state, told)
     lacks, may_go = _lacks(told), _may_go(told)
+    all_sent = _sent(state, ledger)
     for place, found in state.items():
-        sent = ledger.sent.get(place, {})
+        sent = all_sent.get(place, {})
         for offset, (key, value) in found.records.items():
             known = sent.get(offset)
             if known is None or (known.key, known.value) != (key, value):
@@ -194,7 +196,19 @@ def _compared(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[
             if any(offset > each.offset and key == of for offset, (of, _) in found.records.items()):
                 continue
         yield f"{each.place}: the acknowledged record at offset {each.offset} is missing"
-    yield from _transaction_faults(state, ledger, told)
+    yield from _transaction_faults(state, ledger, all_sent, told)
+
+
+def _sent(state: State, ledger: Ledger) -> dict[Place, dict[int, Sent]]:
+    """All records by offset; those without an acknowledgement at the first where they are found."""
+    sent = {place: dict(records) for place, records in ledger.sent.items()}
+    for place, found in state.items():
+        by_offset = sent.setdefault(place, {})
+        tried = {(each.key, each.value): each for each in ledger.tried.get(place, ())}
+        for offset, record in found.records.items():
+            if record in tried:
+                by_offset.setdefault(offset, tried.pop(record))
+    return sent
 
 
 def _topic_faults(state: State, told: Sequence[object]) -> Iterator[str]:
@@ -214,12 +228,17 @@ def _lacks(told: Sequence[object]) -> dict[Place, MayLack]:
     return {each.place: each for each in told if isinstance(each, MayLack)}
 
 
-def _transaction_faults(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[str]:
+def _transaction_faults(
+    state: State,
+    ledger: Ledger,
+    all_sent: Mapping[Place, Mapping[int, Sent]],
+    told: Sequence[object],
+) -> Iterator[str]:
     ended = {each.number: each.is_committed for each in told if isinstance(each, Ended)}
     for number, transaction in ledger.transactions.items():
         read = {
             (place, offset): offset in state[place].visible
-            for place, records in ledger.sent.items()
+            for place, records in all_sent.items()
             if place in state
             for offset, sent in records.items()
             if sent.transaction == number and offset in state[place].records
