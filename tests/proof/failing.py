@@ -7,13 +7,12 @@ those that may want a block can find none. All others, and whatever follows, wor
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from odradek.protocol.compression import Buffer
 from odradek.storage.files import FileLock, OpenFile
 
 from .journal import JournalledFiles, Lost
@@ -141,9 +140,7 @@ class FailingFiles(JournalledFiles):
         code = CODES[self._fault]
         raise OSError(code, os.strerror(code), str(_path(*args)))
 
-    def _write_a_part(
-        self, name: str, file: OpenFile, data: Buffer | Sequence[Buffer], position: int
-    ) -> int:
+    def _write_a_part(self, name: str, file: OpenFile, data: Any, position: int) -> int:
         content = bytes(data) if name == "pwrite" else b"".join(data)
         part = content[: (len(content) + 1) // 2]
         JournalledFiles.pwrite(self, file, part, position)

@@ -10,7 +10,7 @@ broker does by itself. A step ends with RefusedError if the broker answers with 
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
@@ -208,8 +208,7 @@ def step(
 ) -> Callable[Concatenate["Life", P], Coroutine[Any, Any, None]]:
     """A method of a life that is one of its steps."""
 
-    @wraps(method)
-    async def taken(life: "Life", *args: P.args, **kwargs: P.kwargs) -> None:
+    async def taken(life: "Life", /, *args: P.args, **kwargs: P.kwargs) -> None:
         await life.take(partial(method, life, *args, **kwargs))
 
     return taken
