@@ -1,8 +1,9 @@
-"""What must hold of a broker that starts on a directory which a power cut has left.
+"""What must hold of a broker that starts on what a power cut, or an error of the disk, has left.
 
 - It starts, and each topic that was created or not deleted is there.
 - Each acknowledged record is there, unless it may lack (retention, a newer one of its key).
-- Nothing is there that was never written, and each record is at its own offset.
+- Nothing is there that was never written, and each record is at its own offset. A record without
+  an acknowledgement may be there, once.
 - Of a transaction, all records are read or none. One that was said to be committed is read, one
   that was said to be aborted is not.
 - A group's offset is the last that was acknowledged, or one that was sent after it.
