@@ -140,21 +140,21 @@ class CoordinatorShards(Generic[S]):
                 yield None
                 if self._loads.get(log.partition) is not load:
                     return
+            journal = Journal(
+                log,
+                state,
+                self._codec,
+                compression=self._compression,
+                start_offset=log.log_end_offset,
+                append_errors=APPEND_ERRORS,
+                join=self._join,
+            )
         except (CorruptJournalError, OSError) as error:
             self._logger.error("%s-%d is out of service: %s", self.topic, log.partition, error)
             self.unavailable(log.partition)
             if isinstance(error, OSError) and is_transient(error):
                 self.postpone(log)
             return
-        journal = Journal(
-            log,
-            state,
-            self._codec,
-            compression=self._compression,
-            start_offset=log.log_end_offset,
-            append_errors=APPEND_ERRORS,
-            join=self._join,
-        )
         del self._loads[log.partition]
         shard = self._shards[log.partition] = Shard(state, journal)
         yield shard

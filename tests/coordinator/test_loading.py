@@ -1,6 +1,7 @@
 """Partitions that are loaded while the broker serves: a slice in each turn of the loop."""
 
 import errno
+from collections.abc import Iterator
 
 import pytest
 
@@ -125,6 +126,23 @@ def test_a_partition_is_loaded_again_if_its_file_could_not_be_opened_for_now(
     groups.advance(0)
     assert error_of(groups) is again
     assert shards.take_postponed() == []
+
+
+def test_a_partition_is_not_served_if_only_its_last_read_fails(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = groups.logs[0]
+    read = log.batches
+
+    def fail(offset: int) -> Iterator[memoryview]:
+        if offset == log.log_end_offset:
+            raise OSError(5, f"no bytes at {offset}")
+        return read(offset)
+
+    monkeypatch.setattr(log, "batches", fail)
+    find(groups)
+    groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_partition_that_cannot_be_read_to_its_end_is_not_served(
