@@ -28,7 +28,12 @@ from odradek.broker.shares.originals import OriginalsReader
 from odradek.broker.shares.queue_appends import QueueAppends
 from odradek.broker.shares.queue_topics import QueueTopics
 from odradek.broker.startup.preflight import Preflight
-from odradek.broker.startup.startup import cordoned_ids, open_metadata, register_broker
+from odradek.broker.startup.startup import (
+    cordoned_ids,
+    metadata_on_disk,
+    open_metadata,
+    register_broker,
+)
 from odradek.broker.telemetry.client_series import ClientSeries
 from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
@@ -102,7 +107,8 @@ class Broker(BrokerNode):
         )
         super().__init__(config, loop, clock, log_manager, [ports, *worker_ports])
         kraft_log = open_metadata(config, log_manager, files, now_ms(), preflight.reading)
-        self._create_controller(kraft_log)
+        with metadata_on_disk(config.metadata_directory.absolute()):
+            self._create_controller(kraft_log)
         # Other processes know no files but the system's own. Some tests have others.
         self._load(kraft_log.metadata, logins, large_may_wait=type(files) is Files)
         registered = log_manager.data_directories

@@ -107,6 +107,8 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
          broker.metadata_log.snapshots.clean),
         ("removing expired delegation tokens",
          broker.config.delegation_token_expiry_check_interval_ms, 0, broker.remove_expired_tokens),
+        ("loading what coordinators could not read", CHECK_SPACE_EVERY_MS, 0,
+         broker.coordinators.logs.retry_loads),
         ("forgetting clients of telemetry", EXPIRE_TELEMETRY_EVERY_MS, 0,
          broker.telemetry.remove_expired),
     ]  # fmt: skip

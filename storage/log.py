@@ -610,12 +610,16 @@ class PartitionLog:
     def batches(self, start_offset: int) -> Iterator[memoryview]:
         """Every whole batch from the one that holds `start_offset` on, with its CRC verified.
 
-        Raises CorruptRecordError, OSError.
+        Raises CorruptRecordError, OSError. As in `read`, `on_disk_error` gets an OSError, too.
         """
         first = max(self.segments.floor_index(start_offset), 0)
-        for segment in list(self.segments)[first:]:
-            for _, data in segment.batches(max(start_offset, segment.base_offset)):
-                yield data
+        try:
+            for segment in list(self.segments)[first:]:
+                for _, data in segment.batches(max(start_offset, segment.base_offset)):
+                    yield data
+        except OSError as error:
+            self.failed("read", error)
+            raise
 
     # --- offsets by time and epoch
 

@@ -17,6 +17,7 @@ The broker uses only this class; its parts are in directories/.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -273,14 +274,17 @@ class LogManager:
         now_ms: int,
         may_wait: Callable[[FoundLog], bool] = lambda _: False,
         assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
+        is_known: Callable[[TopicPartition, bytes | None], bool] = lambda *_: True,
     ) -> None:
         """Open every log of every directory, with recovery if the last stop was not clean.
 
         Large logs for which `may_wait` is true are not opened and are `waiting` afterwards.
-        `assigned`: the id of the directory of a partition in the metadata. Raises DirectoryError
-        if a partition is in two directories, or if no directory is left online.
+        `assigned`: the id of the directory of a partition in the metadata. `is_known`: whether the
+        metadata has a partition in a topic with an id. Raises DirectoryError if a partition is in
+        two directories, or if no directory is left online.
         """
-        found = self._without_copies(self._find_logs(), assigned)
+        found = self._without_strays(self._find_logs(), is_known)
+        found = self._without_copies(found, assigned)
         if self.share.workers:
             found = self._divide_by_process(found)
         at_once, waiting = divide(found, may_wait)
@@ -298,6 +302,34 @@ class LogManager:
         if not self.directories:
             reasons = "; ".join(f"{path}: {why}" for path, why in self.offline.items())
             raise DirectoryError(f"no log directory is left: {reasons}")
+
+    def _without_strays(
+        self,
+        found: Sequence[FoundLog],
+        is_known: Callable[[TopicPartition, bytes | None], bool],
+    ) -> list[FoundLog]:
+        """Put aside those logs of a partition in two directories that are of a former topic.
+
+        A directory was offline while its topic was deleted and created again. Other strays are
+        open when they are put aside, see broker/startup/startup.py.
+        """
+        count = Counter(log.key for log in found)
+        kept = []
+        for log in found:
+            try:
+                if (
+                    count[log.key] == 1
+                    or self.share.process
+                    or is_known(log.key, self.topic_id_in(log.path))
+                ):
+                    kept.append(log)
+                else:
+                    self._remover.put_aside(log)
+            except OSError as error:
+                self.on_directory_error(log.directory, error)
+                if log.directory.is_online:
+                    kept.append(log)
+        return kept
 
     def _without_copies(
         self, found: Sequence[FoundLog], assigned: Callable[[TopicPartition], bytes | None]

@@ -133,6 +133,8 @@ class Segment:
         )
         for kind in FILE_KINDS:
             files.remove(segment.path(kind))
+        # Loaded, because no read may fail after a marker was written.
+        segment._txn_index = TxnIndex(files, segment.path(FileKind.TXN_INDEX), is_new=True)
         try:
             # The log file last, in one step: a segment exists if its log file does, and indexes
             # without one are ignored.

@@ -35,11 +35,11 @@ class TxnIndex:
 
     __slots__ = ("_files", "_loaded", "_written", "path")
 
-    def __init__(self, files: Files, path: Path) -> None:
-        """The file is opened when it is first used."""
+    def __init__(self, files: Files, path: Path, *, is_new: bool = False) -> None:
+        """The file is opened when it is first used. `is_new`: there is none, and no entries."""
         self.path = path
         self._files = files
-        self._loaded: list[AbortedTransaction] | None = None
+        self._loaded: list[AbortedTransaction] | None = [] if is_new else None
         self._written = 0  # how many of the loaded entries are in the file
 
     def entries(self) -> Sequence[AbortedTransaction]:

@@ -2,14 +2,15 @@
 
 The image is taken in one step. Its records are encoded on the event loop a hundred at a time, and a
 disk thread writes and syncs the file. A snapshot may only contain records that are durable, so the
-log is synced first. A failure is logged, and the next due snapshot is the retry.
+log is synced first. After a full disk, the next due snapshot is the retry.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from odradek.broker.disk.cold_reads import ColdReads
@@ -22,6 +23,7 @@ from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.coordinator.runtime.timers import Now
+from odradek.protocol.errors import ApiError
 from odradek.storage.filenames import MetadataSnapshotName
 
 logger = logging.getLogger("odradek.metadata")
@@ -47,11 +49,28 @@ class MetadataSnapshots:
         self._clock = clock
 
     async def write_if_due(self) -> None:
-        """Write a snapshot if one is due. Raises OSError."""
-        timer_ms = self._clock().timer_ms
-        reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, timer_ms))
-        if reason is not None and not self._controller.metadata.in_transaction:
-            await self.write(reason)
+        """Write a snapshot if one is due."""
+        with self._reporting("write a snapshot"):
+            timer_ms = self._clock().timer_ms
+            reason = await self._cold_reads.look_up(partial(self._keeper.due_reason, timer_ms))
+            if reason is not None and not self._controller.metadata.in_transaction:
+                await self.write(reason)
+
+    @contextmanager
+    def _reporting(self, action: str) -> Iterator[None]:
+        """Log errors. An I/O error takes the metadata directory offline, and so ends the broker.
+
+        A snapshot whose name did not sync must not be taken for one: the log before it is deleted.
+        """
+        log = self._controller.log
+        try:
+            yield
+        except OSError as error:
+            if log.is_online:
+                log.failed(action, error)
+        except ApiError as error:
+            if log.is_online:
+                logger.error("could not %s: %s", action, error.message)
 
     async def write(self, reason: str) -> MetadataSnapshotName:
         """Write a snapshot of the metadata as it is now. Raises OSError."""
@@ -77,7 +96,8 @@ class MetadataSnapshots:
         return name
 
     async def clean(self) -> None:
-        """Delete old snapshots and the log before the kept ones. Raises OSError, ApiError."""
-        now_ms = self._clock().wall_ms
-        await self._cold_reads.look_up(partial(self._keeper.load_headers, now_ms))
-        self._keeper.clean(now_ms)
+        """Delete old snapshots and the log before the kept ones."""
+        with self._reporting("delete old snapshots"):
+            now_ms = self._clock().wall_ms
+            await self._cold_reads.look_up(partial(self._keeper.load_headers, now_ms))
+            self._keeper.clean(now_ms)

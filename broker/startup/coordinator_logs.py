@@ -82,11 +82,27 @@ class CoordinatorLogs:
         if coordinator is not None:
             coordinator.partition_online(log)
 
+    def retry_loads(self) -> None:
+        """Load the logs again for which space or descriptors were lacking.
+
+        What such a log could not sync is synced, as after an unclean stop.
+        """
+        for coordinator in self._coordinators.values():
+            for log in coordinator.shards.take_postponed():
+                if log.is_online:
+                    log.sync_recovered()
+                    coordinator.partition_online(log)
+
     def log_lost(self, log: PartitionLog) -> None:
-        """Close the partition of a log that is offline, or whose last records did not sync."""
+        """Close the partition of a log that is offline, or whose last records did not sync.
+
+        A log that is online after a failed sync lacked space or descriptors: it comes back.
+        """
         coordinator = self._coordinators.get(log.topic)
         if coordinator is not None:
             coordinator.partition_offline(log.partition)
+            if log.is_online:
+                coordinator.shards.postpone(log)
 
     def close(self) -> None:
         """Close all coordinators: the broker stops."""

@@ -34,6 +34,7 @@ from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
+from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     DirectoryState,
@@ -73,7 +74,7 @@ class Preflight:
         self._metadata_directory = config.metadata_directory.absolute()
 
     def check(self, meta_properties: Mapping[Path, MetaProperties | None]) -> None:
-        """Check the locked directories. Raises RefusedToStartError.
+        """Check the locked directories. Raises RefusedToStartError, DirectoryError.
 
         `meta_properties` has the content of each directory's meta.properties, by the directory's
         path. It is None for an empty directory.
@@ -84,7 +85,7 @@ class Preflight:
         if self._metadata_directory not in meta_properties:
             return  # it is offline, and startup says why
         properties = meta_properties[self._metadata_directory]
-        if properties is None or not is_formatted(self._files, self._metadata_directory):
+        if properties is None or not self._is_formatted():
             self._check_no_partitions(meta_properties)
             return
         log_directory = metadata_log_directory(self._metadata_directory)
@@ -97,6 +98,15 @@ class Preflight:
             raise RefusedToStartError(f"{log_directory}: {error}") from error
         if self.reading is not None and not self.reading.metadata.is_bootstrapped:
             self._check_no_partitions(meta_properties)
+
+    def _is_formatted(self) -> bool:
+        try:
+            return is_formatted(self._files, self._metadata_directory)
+        except OSError as error:
+            # Never taken for an empty one, in which a new cluster begins.
+            raise DirectoryError(
+                f"the metadata directory {self._metadata_directory} cannot be used: {error}"
+            ) from error
 
     def _check_no_partitions(self, data_directories: Iterable[Path]) -> None:
         """Refuse to begin a cluster beside partitions of one whose metadata log is missing."""
@@ -114,12 +124,19 @@ class Preflight:
     def _check_metadata_log_location(self, data_directories: Iterable[Path]) -> None:
         for path in data_directories:
             log_directory = metadata_log_directory(path)
-            if path != self._metadata_directory and self._files.is_directory(log_directory):
+            if path != self._metadata_directory and self._is_directory(log_directory):
                 raise RefusedToStartError(
                     f"the metadata log is in {log_directory}, not in the configured metadata "
                     f"directory {self._metadata_directory} (metadata.log.dir, or else the first of "
                     "log.dirs)"
                 )
+
+    def _is_directory(self, path: Path) -> bool:
+        try:
+            return self._files.is_directory(path)
+        except OSError as error:
+            logger.warning("%s cannot be read: %s", path, error)
+            return False
 
     def _read(self, log_directory: Path, properties: MetaProperties) -> MetadataReading:
         this_member = QuorumMember(
@@ -141,10 +158,10 @@ def partitions_in(files: Files, data_directory: Path) -> list[str]:
     """The names of the partitions' directories in a data directory, without strays and deleted."""
     try:
         names = files.list_directory(data_directory)
+        return sorted(name for name in names if _is_partition(files, data_directory / name))
     except OSError as error:
         logger.warning("%s cannot be read: %s", data_directory, error)
         return []
-    return sorted(name for name in names if _is_partition(files, data_directory / name))
 
 
 def _is_partition(files: Files, path: Path) -> bool:

@@ -87,7 +87,7 @@ def open_metadata(
         directory_id=online[path].directory_id,
         endpoint=controller_endpoint(config),
     )
-    with _metadata_on_disk(path):
+    with metadata_on_disk(path):
         if not is_formatted(files, path):
             format_metadata(files, path, this_member, now_ms)
         log_config = metadata_log_config(config)
@@ -109,7 +109,7 @@ def open_metadata(
 
 
 @contextmanager
-def _metadata_on_disk(path: Path) -> Iterator[None]:
+def metadata_on_disk(path: Path) -> Iterator[None]:
     """Raise DirectoryError if the disk fails or is full: the broker cannot start without it.
 
     Later, a full disk only refuses what has to be written.
@@ -185,7 +185,13 @@ def load_logs(
         known = known_partition(config, metadata, *key)
         return None if known is None else known.directory_id
 
-    log_manager.load_logs(config_of, now_ms=now_ms, may_wait=may_wait, assigned=assigned)
+    log_manager.load_logs(
+        config_of,
+        now_ms=now_ms,
+        may_wait=may_wait,
+        assigned=assigned,
+        is_known=lambda key, topic_id: is_known(metadata, *key, topic_id),
+    )
     strays = [
         log.key for log in log_manager.logs() if not is_known(metadata, *log.key, log.topic_id)
     ]
@@ -300,7 +306,7 @@ def register_broker(
 
     `directories` are those that are online. Raises DirectoryError.
     """
-    with _metadata_on_disk(config.metadata_directory.absolute()):
+    with metadata_on_disk(config.metadata_directory.absolute()):
         controller.register_broker(
             incarnation_id=random_uuid(),
             endpoints=endpoints,

@@ -23,6 +23,7 @@ from msgspec import Struct
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.directories.disk_errors import is_transient
 from odradek.storage.log import PartitionLog
 
 from .journal import CorruptJournalError, Join, Journal, not_joined
@@ -87,6 +88,7 @@ class CoordinatorShards(Generic[S]):
         self._join = join
         self._shards: list[Shard[S] | ErrorCode] = []
         self._loads: dict[int, object] = {}  # what is being loaded, by partition
+        self._postponed: list[PartitionLog] = []
         self._partition_of = _cached_partition_of(1)
 
     @property
@@ -138,19 +140,21 @@ class CoordinatorShards(Generic[S]):
                 yield None
                 if self._loads.get(log.partition) is not load:
                     return
+            journal = Journal(
+                log,
+                state,
+                self._codec,
+                compression=self._compression,
+                start_offset=log.log_end_offset,
+                append_errors=APPEND_ERRORS,
+                join=self._join,
+            )
         except (CorruptJournalError, OSError) as error:
             self._logger.error("%s-%d is out of service: %s", self.topic, log.partition, error)
             self.unavailable(log.partition)
+            if isinstance(error, OSError) and is_transient(error):
+                self.postpone(log)
             return
-        journal = Journal(
-            log,
-            state,
-            self._codec,
-            compression=self._compression,
-            start_offset=log.log_end_offset,
-            append_errors=APPEND_ERRORS,
-            join=self._join,
-        )
         del self._loads[log.partition]
         shard = self._shards[log.partition] = Shard(state, journal)
         yield shard
@@ -164,10 +168,21 @@ class CoordinatorShards(Generic[S]):
         self._loads.pop(partition, None)
         return None if isinstance(shard, ErrorCode) else shard
 
+    def postpone(self, log: PartitionLog) -> None:
+        """Have a log loaded later, after a transient error of the disk."""
+        if log not in self._postponed:
+            self._postponed.append(log)
+
+    def take_postponed(self) -> list[PartitionLog]:
+        """Return the logs that are to be loaded again."""
+        postponed, self._postponed = self._postponed, []
+        return postponed
+
     def close(self) -> None:
         """Remove all shards and stop all loads."""
         self._shards.clear()
         self._loads.clear()
+        self._postponed.clear()
 
     def is_served(self, key: str) -> bool:
         """Whether the key's partition is served or loading."""

@@ -6,6 +6,7 @@
 After the rename a log of the same name can be created. Kafka: LogManager.asyncDelete.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,8 @@ from odradek.storage.topic_partition import TopicPartition
 from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
+
+_logger = logging.getLogger(__name__)
 
 
 class _Rename(NamedTuple):
@@ -127,6 +130,13 @@ class LogRemover:
                 home, source, log = taken
                 renames.append(_Rename(home, source, _new_path(home, key, state), state, log))
         return LogRemoval(self._files, renames, self, delay_ms)
+
+    def put_aside(self, found: FoundLog) -> None:
+        """Rename the directory of a log that is not in the table to `-stray`. Raises OSError."""
+        target = _new_path(found.directory, found.key, DirectoryState.STRAY)
+        _logger.warning("%s belongs to no topic: it is renamed to %s", found.path, target.name)
+        self._files.rename(found.path, target)
+        self.strays.append(target)
 
     def record_result(self, rename: _Rename, error: OSError | None, delay_ms: int) -> None:
         """Record that a directory was renamed, or the error."""

@@ -1,5 +1,9 @@
 """Partitions that are loaded while the broker serves: a slice in each turn of the loop."""
 
+import errno
+from collections.abc import Iterator
+from itertools import count
+
 import pytest
 
 from odradek.coordinator.runtime.sliced_replay import BYTES_PER_READ, RECORDS_PER_SLICE
@@ -98,6 +102,45 @@ def test_a_partition_whose_file_cannot_be_read_is_not_served(
         raise OSError(5, f"no bytes at {offset}")
 
     monkeypatch.setattr(groups.logs[0], "batches", fail)
+    find(groups)
+    groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("code", "again"), [(errno.EMFILE, ErrorCode.NONE), (errno.EIO, ErrorCode.NOT_COORDINATOR)]
+)
+def test_a_partition_is_loaded_again_if_its_file_could_not_be_opened_for_now(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch, code: int, again: ErrorCode
+) -> None:
+    def fail(offset: int) -> None:
+        raise OSError(code, f"no bytes at {offset}")
+
+    shards = groups.coordinator.shards
+    with monkeypatch.context() as failing:
+        failing.setattr(groups.logs[0], "batches", fail)
+        find(groups)
+        groups.advance(0)
+    assert error_of(groups) is ErrorCode.NOT_COORDINATOR
+    for log in shards.take_postponed():
+        groups.coordinator.partition_online(log)
+    groups.advance(0)
+    assert error_of(groups) is again
+    assert shards.take_postponed() == []
+
+
+def test_a_partition_is_not_served_if_only_its_last_read_fails(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = groups.logs[0]
+    read, ends = log.batches, count()
+
+    def fail(offset: int) -> Iterator[memoryview]:
+        if offset == log.log_end_offset and next(ends):
+            raise OSError(5, f"no bytes at {offset}")
+        return read(offset)
+
+    monkeypatch.setattr(log, "batches", fail)
     find(groups)
     groups.advance(0)
     assert error_of(groups) is ErrorCode.NOT_COORDINATOR

@@ -1,7 +1,8 @@
-"""Proof of docs/guarantees.md: what power cuts could leave, and lives that a seed decides.
+"""Proof of docs/guarantees.md: power cuts, calls to the disk that fail, and lives that a seed decides.
 
 life        a broker works; `JournalledFiles` records what it does to its disk -> journal
 images      a journal, cut anywhere -> directories that a power cut could leave there
+failing     a disk on which the n-th call fails; life_over_errors: what may follow then
 claims      a broker starts on such a directory -> what is promised holds, or what does not
 
 simulated_loop      time and disk threads as a seed says

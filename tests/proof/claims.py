@@ -1,8 +1,9 @@
-"""What must hold of a broker that starts on a directory which a power cut has left.
+"""What must hold of a broker that starts on what a power cut, or an error of the disk, has left.
 
 - It starts, and each topic that was created or not deleted is there.
 - Each acknowledged record is there, unless it may lack (retention, a newer one of its key).
-- Nothing is there that was never written, and each record is at its own offset.
+- Nothing is there that was never written, and each record is at its own offset. A record without
+  an acknowledgement may be there, once.
 - Of a transaction, all records are read or none. One that was said to be committed is read, one
   that was said to be aborted is not.
 - A group's offset is the last that was acknowledged, or one that was sent after it.
@@ -42,6 +43,7 @@ from .life import (
     MayGo,
     MayLack,
     Place,
+    Sent,
     Stored,
     open_broker,
     stop,
@@ -174,8 +176,9 @@ async def committed_offset(broker: Broker) -> int | None:
 def _compared(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[str]:
     yield from _topic_faults(state, told)
     lacks, may_go = _lacks(told), _may_go(told)
+    all_sent = _sent(state, ledger)
     for place, found in state.items():
-        sent = ledger.sent.get(place, {})
+        sent = all_sent.get(place, {})
         for offset, (key, value) in found.records.items():
             known = sent.get(offset)
             if known is None or (known.key, known.value) != (key, value):
@@ -194,7 +197,19 @@ def _compared(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[
             if any(offset > each.offset and key == of for offset, (of, _) in found.records.items()):
                 continue
         yield f"{each.place}: the acknowledged record at offset {each.offset} is missing"
-    yield from _transaction_faults(state, ledger, told)
+    yield from _transaction_faults(state, ledger, all_sent, told)
+
+
+def _sent(state: State, ledger: Ledger) -> dict[Place, dict[int, Sent]]:
+    """All records by offset; those without an acknowledgement at the first where they are found."""
+    sent = {place: dict(records) for place, records in ledger.sent.items()}
+    for place, found in state.items():
+        by_offset = sent.setdefault(place, {})
+        tried = {(each.key, each.value): each for each in ledger.tried.get(place, ())}
+        for offset, record in found.records.items():
+            if record in tried:
+                by_offset.setdefault(offset, tried.pop(record))
+    return sent
 
 
 def _topic_faults(state: State, told: Sequence[object]) -> Iterator[str]:
@@ -214,12 +229,17 @@ def _lacks(told: Sequence[object]) -> dict[Place, MayLack]:
     return {each.place: each for each in told if isinstance(each, MayLack)}
 
 
-def _transaction_faults(state: State, ledger: Ledger, told: Sequence[object]) -> Iterator[str]:
+def _transaction_faults(
+    state: State,
+    ledger: Ledger,
+    all_sent: Mapping[Place, Mapping[int, Sent]],
+    told: Sequence[object],
+) -> Iterator[str]:
     ended = {each.number: each.is_committed for each in told if isinstance(each, Ended)}
     for number, transaction in ledger.transactions.items():
         read = {
             (place, offset): offset in state[place].visible
-            for place, records in ledger.sent.items()
+            for place, records in all_sent.items()
             if place in state
             for offset, sent in records.items()
             if sent.transaction == number and offset in state[place].records

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from .journal import ROOT, Entry, Mark, Name, Names, Resize, Sync, SyncNames, Write
+from .journal import ROOT, Entry, Lost, Mark, Name, Names, Resize, Sync, SyncNames, Write
 
 SECTORS = (512, 4096)
 # Of a large write so many places are enough.
@@ -83,6 +83,10 @@ class _File:
         self.before = self.now
         self.now = self.now.changed(entry)
 
+    def lose(self, *, keeps_size: bool) -> None:
+        """Forget what is not synced."""
+        self.now = self.without_bytes if keeps_size else self.synced
+
     @property
     def without_bytes(self) -> Content:
         """Its length, but none of the bytes that were appended."""
@@ -116,6 +120,18 @@ def images(journal: Sequence[Entry], first: int = 0) -> Iterator[Image]:
                 yield Image(at + 1, what, tree, promises)
 
 
+def last_image(journal: Sequence[Entry]) -> Image:
+    """Make what is there after the whole journal."""
+    disk = _Disk()
+    promises = 0
+    for entry in journal:
+        if isinstance(entry, Mark):
+            promises += 1
+        else:
+            disk.apply(entry)
+    return Image(len(journal), "all", disk.tree(_now, all_names=True), promises)
+
+
 class _Disk:
     """What is on a disk, and what was synced."""
 
@@ -133,6 +149,8 @@ class _Disk:
                     self._rename(change)
             case Sync(file):
                 self._files[file].synced = self._files[file].now
+            case Lost(file, keeps_size):
+                self._files[file].lose(keeps_size=keeps_size)
             case SyncNames(directory):
                 self._directories[directory].synced = dict(self._directories[directory].now)
             case Write(file) | Resize(file):
@@ -154,10 +172,10 @@ class _Disk:
         for names in (True, False):
             with_names = "all names" if names else "synced names"
             for what, content in self._contents(last):
-                yield f"{with_names}, {what}", self._tree(content, names)
+                yield f"{with_names}, {what}", self.tree(content, names)
         for number, directory in self._directories.items():
             if directory.now != directory.synced:
-                yield f"names but those of directory {number}", self._tree(_now, True, number)
+                yield f"names but those of directory {number}", self.tree(_now, True, number)
 
     def _contents(self, last: Entry) -> Iterator[tuple[str, Choice]]:
         yield "all content", _now
@@ -179,7 +197,7 @@ class _Disk:
                     _choose(last.file, _of(file.now.changed(last._replace(data=data))), _now),
                 )
 
-    def _tree(self, content: Choice, all_names: bool, synced_one: int | None = None) -> Tree:
+    def tree(self, content: Choice, all_names: bool, synced_one: int | None = None) -> Tree:
         tree: Tree = {}
 
         def add(number: int, prefix: str) -> None:

@@ -51,6 +51,16 @@ class Sync(NamedTuple):
     file: int
 
 
+class Lost(NamedTuple):
+    """What was written to a file since it was synced is not on the disk, and never will be.
+
+    `keeps_size`: its size is, and the bytes are zeros.
+    """
+
+    file: int
+    keeps_size: bool
+
+
 class SyncNames(NamedTuple):
     """All before this that was done to the names in a directory is on the disk."""
 
@@ -63,7 +73,7 @@ class Mark(NamedTuple):
     what: object
 
 
-Entry = Write | Resize | Names | Sync | SyncNames | Mark
+Entry = Write | Resize | Names | Sync | Lost | SyncNames | Mark
 
 
 class JournalledFiles(Files):
@@ -161,7 +171,7 @@ class JournalledFiles(Files):
         number = self._of_path[source]
         removed = self._unnamed(source)
         if is_directory:
-            below = [path for path in self._of_path if source in path.parents]
+            below = [path for path in list(self._of_path) if source in path.parents]
             for path in below:
                 self._of_path[target / path.relative_to(source)] = self._of_path.pop(path)
         self._of_path[target] = number
@@ -183,7 +193,7 @@ class JournalledFiles(Files):
         is_there = directory.exists()
         super().remove_tree(directory)
         if is_there:
-            below = [path for path in self._of_path if path.is_relative_to(directory)]
+            below = [path for path in list(self._of_path) if path.is_relative_to(directory)]
             for path in sorted(below, key=lambda each: len(each.parts), reverse=True):
                 self._add(Names((self._unnamed(path),)))
 

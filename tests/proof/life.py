@@ -2,14 +2,17 @@
 
 Requests are sent one after the other. The broker syncs before it
 answers (`log.flush.interval.messages=1`), but for the topic "loose".
+
+A life has acts, from a start to a clean stop; an act has steps: what a client wants, or what the
+broker does by itself. A step ends with RefusedError if the broker answers with an error.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import start_broker
@@ -47,12 +50,13 @@ from tests.support.broker_process import free_ports
 from tests.support.dirty_logs import clean
 from tests.support.log_box import NOW_MS, batch_of
 
-from .journal import JournalledFiles
+from .journal import JournalledFiles, Mark
 
 FIRST, SECOND = "first", "second"  # the data directories
 PRODUCE_VERSION = 12  # the broker adds partitions to a transaction
 GROUP = "readers"
 PARTITIONS = 2
+ATTEMPTS = 1000  # while the end of the transaction before is written
 SMALL = {
     "internal.segment.bytes": "1000",
     "segment.index.bytes": "240",
@@ -147,11 +151,27 @@ class Transaction(NamedTuple):
 
 
 class Ledger:
-    """What clients of a life know when it is over."""
+    """What clients of a life know when it is over. `tried`: records without an acknowledgement."""
 
     def __init__(self) -> None:
         self.sent: defaultdict[Place, dict[int, Sent]] = defaultdict(dict)
+        self.tried: defaultdict[Place, set[Sent]] = defaultdict(set)
         self.transactions: dict[int, Transaction] = {}
+        self.values = 0
+
+
+class RefusedError(Exception):
+    """The broker has answered with an error. `needs`: the partitions that the step needs."""
+
+    def __init__(self, what: str, code: int, needs: Sequence[tuple[str, int]] = ()) -> None:
+        super().__init__(f"{what}: {ErrorCode(code).name}")
+        self.needs = needs
+
+
+def accepted(code: int, what: str, needs: Sequence[tuple[str, int]] = ()) -> None:
+    """Raise RefusedError if the code is one of an error."""
+    if code != ErrorCode.NONE:
+        raise RefusedError(what, code, needs)
 
 
 def config_of(root: Path, port: int = 9092) -> BrokerConfig:
@@ -161,6 +181,7 @@ def config_of(root: Path, port: int = 9092) -> BrokerConfig:
             "log.dirs": f"{root / FIRST},{root / SECOND}",
             "log.flush.interval.messages": "1",
             "log.retention.ms": "-1",
+            "log.cleaner.enable": "false",  # its process has other files
             "node.id": "1",
             **SMALL_LOGS,
         }
@@ -179,14 +200,27 @@ async def stop(broker: Broker) -> None:
     await broker.close()
 
 
-class Life:
-    """One life of a broker, from its first start on an empty directory."""
+P = ParamSpec("P")
 
-    def __init__(self, root: Path) -> None:
+
+def step(
+    method: Callable[Concatenate["Life", P], Awaitable[None]],
+) -> Callable[Concatenate["Life", P], Coroutine[Any, Any, None]]:
+    """A method of a life that is one of its steps."""
+
+    async def taken(life: "Life", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        await life.take(partial(method, life, *args, **kwargs))
+
+    return taken
+
+
+class Life:
+    """A life of a broker, from its first start on an empty directory, or one act of it."""
+
+    def __init__(self, root: Path, files: JournalledFiles | None = None) -> None:
         self.root = root
-        self.files = JournalledFiles(root)
+        self.files = files or JournalledFiles(root)
         self.ledger = Ledger()
-        self._numbers = count()
         (self._port,) = free_ports(1)
         self._served: BrokerInLoop | None = None
 
@@ -199,11 +233,36 @@ class Life:
         assert self._served is not None
         return self._served
 
+    @property
+    def told(self) -> list[object]:
+        """What the broker has told others."""
+        return [each.what for each in self.files.journal if isinstance(each, Mark)]
+
     async def run(self) -> None:
-        """Everything once, some of it twice, with two clean stops."""
+        """Everything once, some of it twice, with two clean stops between."""
+        for act in ACTS:
+            await self.play(act)
+
+    async def play(self, act: "Act") -> None:
+        """One act: a start, its steps, and a clean stop."""
         await self.start()
+        await act(self)
+        await self.stop()
+
+    async def start(self) -> None:
+        running = await start_broker(config_of(self.root, self._port), files=self.files)
+        self._served = BrokerInLoop(running, self._port)
+
+    async def stop(self) -> None:
+        await self._running.stop()
+
+    async def take(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Take one step."""
+        await step()
+
+    async def first_act(self) -> None:
         for topic in (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC):
-            await self.broker.admin.topics.ensure_internal_topic(topic)
+            await self.make_internal(topic)
         for topic in TOPICS:
             await self.create(topic)
         for _ in range(4):
@@ -217,7 +276,8 @@ class Life:
         await self.transaction(commits=False)
         await self.apply_retention("short")
         await self.clean("cleaned")
-        await self.restart()
+
+    async def second_act(self) -> None:
         await self.transaction(commits=True)
         await self.commit_offset("kept", 5)
         await self.delete("gone")
@@ -232,47 +292,60 @@ class Life:
         await self.clean("cleaned")
         await self.transaction(commits=None)
         await self.commit_offset("kept", 8)
-        await self.restart()
+
+    async def third_act(self) -> None:
         await self.produce("kept", 0)
         await self.transaction(commits=False)
-        await self._running.stop()
 
     # -- what clients do ---------------------------------------------------------------------------
 
+    @step
+    async def make_internal(self, topic: str) -> None:
+        await self.broker.admin.topics.ensure_internal_topic(topic)
+
+    @step
     async def create(self, topic: str) -> None:
         new = NewTopic(name=topic, partition_count=PARTITIONS, configs=SMALL | TOPICS[topic])
-        made = await self.broker.admin.topics.create([new])
-        assert not isinstance(made[topic], ApiError), made
+        made = (await self.broker.admin.topics.create([new]))[topic]
+        if isinstance(made, ApiError):
+            raise made
         self.files.mark(Made(topic, self._id(topic)))
 
+    @step
     async def delete(self, topic: str) -> None:
         for partition in range(PARTITIONS):
             self.files.mark(MayGo(self._place(topic, partition)))
-        await self.broker.admin.topics.delete([TopicRef(topic)])
+        (deleted,) = await self.broker.admin.topics.delete([TopicRef(topic)])
+        if deleted.error is not None:
+            raise deleted.error
         self.files.mark(Made(topic, None))
         remove_paths(self.files, self.broker.log_manager.deletions.take_due())
 
+    @step
     async def produce(
-        self,
-        topic: str,
-        *partitions: int,
-        times: int = 1,
-        keys: Sequence[bytes] = (b"k",),
-        transaction: int | None = None,
+        self, topic: str, *partitions: int, times: int = 1, keys: Sequence[bytes] = (b"k",)
     ) -> None:
         for key in keys:
             for _ in range(times):
-                await self._produce(topic, partitions, key, transaction)
+                await self._produce(topic, partitions, key)
 
     async def _produce(
-        self, topic: str, partitions: Sequence[int], key: bytes, transaction: int | None
+        self,
+        topic: str,
+        partitions: Sequence[int],
+        key: bytes = b"k",
+        transaction: int | None = None,
     ) -> None:
-        value = b"%s %06d" % (topic.encode(), next(self._numbers))
+        self.ledger.values += 1
+        value = b"%s %06d" % (topic.encode(), self.ledger.values)
         fields: dict[str, Any] = {}
         if transaction is not None:
             fields["producer"] = (*self.ledger.transactions[transaction].producer, 0)
             fields["is_transactional"] = True
         batch = batch_of(value, key=key, **fields)
+        sent = Sent(key, value, transaction)
+        for index in partitions:
+            self.ledger.tried[self._place(topic, index)].add(sent)
         data = [ProducePartitionData(index=index, records=batch) for index in partitions]
         request = ProduceRequest(
             transactional_id=None if transaction is None else "shop",
@@ -281,27 +354,39 @@ class Life:
             topic_data=[ProduceTopicData(name=topic, partition_data=data)],
         )
         answer = await self._running.ask(request, ProduceResponse, PRODUCE_VERSION)
-        for each in answer.responses[0].partition_responses:
-            assert each.error_code == ErrorCode.NONE, (topic, each)
-            place = self._place(topic, each.index)
-            self.ledger.sent[place][each.base_offset] = Sent(key, value, transaction)
-            if topic != "loose":
-                self.files.mark(Stored(place, each.base_offset))
+        answers = answer.responses[0].partition_responses
+        for each in answers:
+            if each.error_code == ErrorCode.NONE:
+                place = self._place(topic, each.index)
+                self.ledger.tried[place].remove(sent)
+                self.ledger.sent[place][each.base_offset] = sent
+                if topic != "loose":
+                    self.files.mark(Stored(place, each.base_offset))
+        for each in answers:
+            needs = [(topic, each.index)]
+            if transaction is not None:
+                needs.append((TRANSACTION_STATE_TOPIC, 0))
+            accepted(each.error_code, f"produce to {topic}-{each.index}", needs)
 
+    @step
     async def transaction(self, *, commits: bool | None) -> None:
         """Write to two partitions and an end: a commit, an abort, or none."""
+        needs = [("kept", 0), ("kept", 1), (TRANSACTION_STATE_TOPIC, 0)]
         request = InitProducerIdRequest(transactional_id="shop", transaction_timeout_ms=60_000)
         answer = await self._running.ask(request, InitProducerIdResponse, 4)
-        while answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
+        for _ in range(ATTEMPTS):
+            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                break
             await asyncio.sleep(0.001)
             answer = await self._running.ask(request, InitProducerIdResponse, 4)
-        assert answer.error_code == ErrorCode.NONE
+        accepted(answer.error_code, "InitProducerId", needs)
         number = len(self.ledger.transactions)
         producer = (answer.producer_id, answer.producer_epoch)
-        self.ledger.transactions[number] = Transaction(producer, commits)
-        await self.produce("kept", 0, 1, transaction=number)
+        self.ledger.transactions[number] = Transaction(producer, None)
+        await self._produce("kept", (0, 1), transaction=number)
         if commits is None:
             return
+        self.ledger.transactions[number] = Transaction(producer, commits)
         end = EndTxnRequest(
             transactional_id="shop",
             producer_id=producer[0],
@@ -309,9 +394,10 @@ class Life:
             committed=commits,
         )
         ended = await self._running.ask(end, EndTxnResponse, 5)
-        assert ended.error_code == ErrorCode.NONE
+        accepted(ended.error_code, "EndTxn", needs)
         self.files.mark(Ended(number, commits))
 
+    @step
     async def commit_offset(self, topic: str, offset: int) -> None:
         place = self._place(topic, 0)
         partition = OffsetCommitRequestPartition(
@@ -322,11 +408,13 @@ class Life:
             topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
         )
         answer = await self._running.ask(request, OffsetCommitResponse, 9)
-        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        code = answer.topics[0].partitions[0].error_code
+        accepted(code, "OffsetCommit", [(CONSUMER_OFFSETS_TOPIC, 0)])
         self.files.mark(Committed(place, offset))
 
     # -- what the broker does by itself ------------------------------------------------------------
 
+    @step
     async def apply_retention(self, topic: str) -> None:
         log = self._log(topic, 0)
         self.files.mark(MayLack(self._place(topic, 0), log.log_end_offset))
@@ -334,6 +422,7 @@ class Life:
         remove_paths(self.files, self.broker.log_manager.deletions.take_due())
         self.broker.log_manager.write_log_starts()
 
+    @step
     async def clean(self, topic: str) -> None:
         log = self._log(topic, 0)
         place = self._place(topic, 0)
@@ -341,6 +430,7 @@ class Life:
         clean(log, NOW_MS, checkpoint=0, files=self.files)
         remove_paths(self.files, self.broker.log_manager.deletions.take_due())
 
+    @step
     async def move(self, topic: str, partition: int) -> None:
         """Move a partition to the other directory, and wait until it is there."""
         before = self._log(topic, partition).directory.parent
@@ -350,25 +440,28 @@ class Life:
             dirs=[AlterReplicaLogDir(path=str(other), topics=topics)]
         )
         answer = await self._running.ask(request, AlterReplicaLogDirsResponse, 2)
-        assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
-        await until(lambda: self._log(topic, partition).directory.parent == other)
-
-    async def restart(self) -> None:
-        """A clean stop, and a start."""
-        await self._running.stop()
-        await self.start()
-
-    async def start(self) -> None:
-        running = await start_broker(config_of(self.root, self._port), files=self.files)
-        self._served = BrokerInLoop(running, self._port)
+        code = answer.results[0].partitions[0].error_code
+        accepted(code, "AlterReplicaLogDirs")
+        moves = self.broker.log_manager.futures
+        await until(lambda: (topic, partition) not in moves)
+        if self._log(topic, partition).directory.parent != other:
+            raise RefusedError("the move is given up", ErrorCode.KAFKA_STORAGE_ERROR, [])
 
     # -- names -------------------------------------------------------------------------------------
 
     def _id(self, topic: str) -> bytes:
-        return self.broker.metadata.topics[topic].id
+        known = self.broker.metadata.topics.get(topic)
+        if known is None:
+            raise RefusedError(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [(topic, 0)])
+        return known.id
 
     def _place(self, topic: str, partition: int) -> Place:
         return Place(topic, self._id(topic), partition)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
+        self._id(topic)
         return self.broker.log_manager.get(topic, partition)
+
+
+Act = Callable[[Life], Awaitable[None]]
+ACTS: tuple[Act, ...] = (Life.first_act, Life.second_act, Life.third_act)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.proof.claims import faults, recover
 from tests.proof.images import Image, images
-from tests.proof.journal import JournalledFiles, Mark
+from tests.proof.journal import JournalledFiles
 from tests.proof.life import Ledger, Life
 from tests.support.lengths import SEED, by_length
 
@@ -60,7 +60,7 @@ async def lived(scratch: Path) -> tuple[Life, list[object]]:
     root.mkdir()
     life = Life(root)
     await life.run()
-    return life, [each.what for each in life.files.journal if isinstance(each, Mark)]
+    return life, life.told
 
 
 async def test_what_was_promised_before_a_power_cut_is_kept(scratch: Path) -> None:

@@ -186,6 +186,22 @@ def test_after_a_roll_that_failed_half_way_the_log_is_appended_to(scratch: Path)
     assert values_from(log) == [b"0", b"1", b"2"]
 
 
+def test_no_read_fails_after_the_marker_of_an_abort_was_written(scratch: Path) -> None:
+    """It would be written twice, and the aborted records be read as committed."""
+    files = FaultyFiles()
+    box = LogBox(scratch, files=files, segment_bytes=BATCH_BYTES + 10)
+    log = box.open()
+    batch = batch_of(b"t", producer=(OPEN_PRODUCER, 0, 0), is_transactional=True)
+    log.append(batch, now_ms=NOW_MS, transaction_verified=True)
+    files.fail(lambda kind, path: kind == "read" and path.suffix == ".txnindex")
+    end_transaction(log, OPEN_PRODUCER, 0, commit=False)
+    files.heal()
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert [each.first_offset for segment in log.segments for each in segment.aborted()] == [0]
+    log.close(NOW_MS)
+    assert [len(segment.aborted()) for segment in box.open().segments] == [0, 1]
+
+
 def test_a_deletion_that_fails_half_way_leaves_a_segment_that_can_be_read(scratch: Path) -> None:
     files = FaultyFiles()
     box = LogBox(scratch, files=files, segment_bytes=BATCH_BYTES, index_interval_bytes=0)
@@ -232,6 +248,19 @@ def test_a_disk_error_while_retention_looks_is_a_storage_error(scratch: Path) ->
     files.fail(lambda kind, path: kind == "read" and path.suffix in (".log", ".timeindex"))
     with pytest.raises(ApiError):
         delete_old_segments(log, NOW_MS + 10)
+
+
+def test_an_error_while_a_coordinator_reads_its_log_is_reported(scratch: Path) -> None:
+    """Its directory goes offline, as after any other read that fails."""
+    files = FaultyFiles()
+    log = LogBox(scratch, files=files).open()
+    put(log, b"0")
+    reported: list[OSError] = []
+    log.on_disk_error = lambda _, error: reported.append(error)
+    files.fail(lambda kind, path: kind == "read" and path.suffix == ".log")
+    with pytest.raises(OSError, match="Input/output") as caught:
+        list(log.batches(0))
+    assert reported == [caught.value]
 
 
 def test_records_after_a_batch_that_is_cut_are_not_skipped(scratch: Path) -> None:

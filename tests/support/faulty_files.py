@@ -82,6 +82,16 @@ class FaultyFiles(Files):
             self._operation("read", path)
         return super().read(path)
 
+    def exists(self, path: Path) -> bool:
+        if self._wanted("read", path):
+            self._operation("read", path)
+        return super().exists(path)
+
+    def list_directory(self, directory: Path) -> list[str]:
+        if self._wanted("read", directory):
+            self._operation("read", directory)
+        return super().list_directory(directory)
+
     def _writev(self, file: OpenFile, buffers: Sequence[Buffer], position: int) -> int:
         data = b"".join(buffers)
         half = data[: len(data) // 2]

@@ -190,6 +190,28 @@ async def test_a_start_with_a_broken_directory_serves_the_others(tmp_path: Path)
         assert all(log.log_end_offset == 1 for log in logs_of(healed))
 
 
+async def test_a_topic_created_again_while_its_directory_was_broken_does_not_stop_the_next_start(
+    tmp_path: Path,
+) -> None:
+    """Apache Kafka renames the logs of the former topic to -stray, too."""
+    directories = [tmp_path / "a", tmp_path / "b"]
+    topic = NewTopic(name="t", partition_count=PARTITIONS)
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        await before.broker.admin.topics.create([topic])
+        await before.produce("t", batch_of(b"old"), range(PARTITIONS))
+    disk = FaultyFiles()
+    disk.fail(below(directories[1]))
+    async with broker_in_loop(directories, disk) as served:
+        await served.broker.admin.topics.delete([TopicRef("t")])
+        await served.broker.admin.topics.create([topic])
+        await served.produce("t", batch_of(b"new"), range(PARTITIONS))
+        disk.heal()
+    async with broker_in_loop(directories, FaultyFiles()) as healed:
+        assert {log.directory.parent for log in logs_of(healed)} == {directories[0]}
+        assert [log.log_end_offset for log in logs_of(healed)] == [1] * PARTITIONS
+    assert len(list(directories[1].glob("t-*-stray"))) == PARTITIONS / 2
+
+
 async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
     tmp_path: Path,
 ) -> None:

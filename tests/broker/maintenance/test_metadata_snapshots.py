@@ -1,6 +1,7 @@
 """The broker writes snapshots of its metadata while it goes on, as its configuration says."""
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,15 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.storage.files import Files
+from tests.support.faulty_files import FaultyFiles
 
 EAGER = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 
 
-def opened(data: Path, settings: dict[str, str]) -> Broker:
+def opened(data: Path, settings: dict[str, str], files: Files | None = None) -> Broker:
     texts = {"log.dirs": str(data), "listeners": "PLAINTEXT://localhost:9092", **settings}
     loop = asyncio.get_running_loop()
-    return Broker(BrokerConfig.from_texts(texts), loop, {"PLAINTEXT": 9092})
+    return Broker(BrokerConfig.from_texts(texts), loop, {"PLAINTEXT": 9092}, files=files)
 
 
 async def test_a_snapshot_tells_what_was_there_when_it_was_begun(tmp_path: Path) -> None:
@@ -58,6 +60,25 @@ async def test_old_snapshots_go_by_the_configuration(tmp_path: Path) -> None:
     again = opened(tmp_path, {})
     assert list(again.metadata.topics) == ["a", "b"]
     await again.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_fatal"), [(errno.EIO, True), (errno.ENOSPC, False), (errno.EMFILE, False)]
+)
+async def test_an_error_of_the_disk_ends_the_broker_and_a_full_disk_does_not(
+    tmp_path: Path, *, code: int, is_fatal: bool
+) -> None:
+    """The name of a snapshot that did not sync may be lost, and the log before it is deleted."""
+    files = FaultyFiles()
+    broker = opened(tmp_path, EAGER, files)
+    await broker.admin.topics.create([NewTopic(name="a")])
+    files.fail(lambda kind, path: kind == "write" and ".checkpoint" in path.name, error=code)
+    await broker.metadata_log.snapshots.write_if_due()
+    files.heal()
+    await asyncio.sleep(0)
+    assert broker.controller.log.is_online is not is_fatal
+    assert broker.directory_failures.fatal.done() is is_fatal
+    await broker.close()
 
 
 @pytest.mark.parametrize(

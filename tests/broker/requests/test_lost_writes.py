@@ -4,6 +4,7 @@ Only groups stored in the failed directory are affected.
 """
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from itertools import count
 from pathlib import Path
@@ -98,6 +99,24 @@ class Rig:
         """Make every further fsync in the directory fail."""
         self._files.fail(below(self._failing, "fsync"))
 
+    def lack_space(self) -> None:
+        """Refuse what is written before an fsync, for lack of space."""
+
+        def wanted(kind: str, path: Path) -> bool:
+            return kind == "pwrite" and path.suffix == ".index"
+
+        self._files.fail(wanted, error=errno.ENOSPC)
+
+    def heal(self) -> None:
+        self._files.heal()
+
+    async def retry_loads(self) -> None:
+        """Load what could not be loaded, as the broker does each second."""
+        coordinators = self._served.broker.coordinators
+        coordinators.logs.retry_loads()
+        shards = coordinators.groups.shards
+        await until(lambda: len(list(shards.serving())) == PARTITIONS)
+
     async def ask(self, request: Any, response: Any, version: int) -> Any:
         return await self._served.ask(request, response, version)
 
@@ -186,6 +205,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         "log_flush_interval_messages": "1",
         "offsets_topic_num_partitions": str(PARTITIONS),
         "group_initial_rebalance_delay_ms": "0",
+        "log_index_interval_bytes": "0",
     }
     directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as served:
@@ -282,6 +302,18 @@ async def test_from_then_on_the_group_has_no_coordinator(rig: Rig) -> None:
     listed = await rig.ask(ListGroupsRequest(), ListGroupsResponse, 5)
     assert listed.error_code == ErrorCode.NONE
     assert [group.group_id for group in listed.groups] == [rig.well]
+
+
+async def test_a_group_comes_back_if_there_was_no_space_to_sync_what_it_wrote(rig: Rig) -> None:
+    """No fsync has failed: its log is online, and its records are in it."""
+    assert await rig.commit(rig.hurt) == ErrorCode.NONE
+    rig.lack_space()
+    assert await rig.commit(rig.hurt) == NOT_COORDINATOR
+    assert await rig.found(rig.hurt) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    rig.heal()
+    await rig.retry_loads()
+    assert await rig.found(rig.hurt) == ErrorCode.NONE
+    assert await rig.commit(rig.hurt) == ErrorCode.NONE
 
 
 async def test_a_parked_client_is_answered(rig: Rig) -> None:

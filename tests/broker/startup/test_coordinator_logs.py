@@ -17,8 +17,10 @@ class Recorder:
     """A coordinator that only remembers what it was notified of."""
 
     def __init__(self, topic: str) -> None:
-        self.shards: Any = SimpleNamespace(topic=topic)
         self.events: list[object] = []
+        self.shards: Any = SimpleNamespace(
+            topic=topic, postpone=lambda log: self.events.append(("postponed", log.partition))
+        )
 
     def open_topic(self, logs: Iterable[Any], partition_count: int) -> None:
         self.events.append(("open", [log.partition for log in logs], partition_count))
@@ -86,7 +88,7 @@ def test_only_the_coordinator_of_its_topic_is_notified_of_a_log(rig: Rig) -> Non
         rig.logs.log_lost(rig.log(name, 0))
         rig.logs.topic_deleted(rig.topics[name])
     assert rig.letters.events == []
-    assert rig.numbers.events == [("online", 1), ("offline", 0), "close"]
+    assert rig.numbers.events == [("online", 1), ("offline", 0), ("postponed", 0), "close"]
 
 
 def test_partitions_that_a_topic_gets_later_are_opened_if_they_are_online(rig: Rig) -> None:

@@ -297,3 +297,20 @@ async def test_a_disk_that_fails_while_the_broker_starts_is_named_and_nothing_is
         broker = open_broker(config_of(shutil.copytree(failed, tmp_path / f"healed-{number}")))
         assert list(broker.metadata.topics) == ["orders"]
         await broker.close()
+
+
+async def test_a_metadata_directory_that_cannot_be_listed_is_refused_in_one_line(
+    data: Path, tmp_path: Path
+) -> None:
+    files = FaultyFiles()
+    files.fail(lambda kind, path: kind == "read" and path.name == METADATA, at=1000)
+    broker = open_broker(config_of(data), files)
+    lists = [path for kind, path in files.seen if kind == "read"]
+    await broker.close()
+    assert lists
+    for at in range(len(lists)):
+        copy = tmp_path / f"at-{at}"  # one that could not start holds its locks
+        shutil.copytree(data, copy)
+        files.fail(lambda kind, path: kind == "read" and path.name == METADATA, at=at)
+        with pytest.raises(DirectoryError, match="Input/output error"):
+            open_broker(config_of(copy), files)
