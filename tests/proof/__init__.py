@@ -1,4 +1,4 @@
-"""Proof of docs/guarantees.md: power cuts, calls to the disk that fail, and lives that a seed decides.
+"""Proof of docs/guarantees.md: power cuts, calls to the disk that fail, and simulated lives.
 
 life        a broker works; `JournalledFiles` records what it does to its disk -> journal
 images      a journal, cut anywhere -> directories that a power cut could leave there

@@ -10,7 +10,7 @@ from unittest import mock
 from msgspec.structs import replace
 
 from odradek.broker.disk.log_sync import LogSyncs
-from odradek.broker.maintenance.metadata_log import MetadataLog
+from odradek.broker.disk.progress import SyncWithWorkers
 from odradek.coordinator.consumer_groups.ownership import FREE, Ownership
 from odradek.coordinator.transactions.marker_writer import MarkerWriter
 from odradek.protocol.compression import Buffer
@@ -58,7 +58,8 @@ _truncate = JournalledFiles.truncate
 
 
 def _truncate_short(files: JournalledFiles, file: OpenFile, size: int) -> None:
-    _truncate(files, file, max(size - 1, 0) if file.path.suffix == ".log" else size)
+    # The last byte of a batch is 0, as the one that takes its place.
+    _truncate(files, file, max(size - 2, 0) if file.path.suffix == ".log" else size)
 
 
 _reload = ProducerStates.truncate_and_reload
@@ -97,12 +98,12 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     ),
     "a Produce is answered before its fsync": (Change(LogSyncs, "take_due", _done_at_once),),
     "a change of the metadata is answered before its fsync": (
-        Change(MetadataLog, "sync", _nothing_later),
+        Change(SyncWithWorkers, "sync", _nothing_later),
     ),
     "an fsync covers what was written while it ran": (
         Change(PartitionLog, "mark_flushed", _mark_all_flushed),
     ),
-    "a log is cut one byte too early": (Change(JournalledFiles, "truncate", _truncate_short),),
+    "a log is cut two bytes too early": (Change(JournalledFiles, "truncate", _truncate_short),),
     "a batch that is sent again is refused": (Change(ProducerStates, "find_duplicate", _nothing),),
     "a batch that is sent again is stored again": (
         Change(ProducerStates, "find_duplicate", _nothing),
