@@ -16,7 +16,7 @@ from tests.support.lengths import LONG, SEED, by_length
 
 logger = logging.getLogger(__name__)
 
-SEEDS = by_length(12, 10_000)
+SEEDS = by_length(8, 10_000)
 SHOWN = 20
 PLANTED_SEEDS = 100
 ONE = ["a batch that is sent again is stored again"]  # in a short run
