@@ -15,6 +15,7 @@ from pathlib import Path
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DirectoryError
+from tests.support.broker_in_loop import until
 
 from .failing import FailingFiles
 from .life import FIRST, Act, Ledger, Life, RefusedError
@@ -71,6 +72,7 @@ class LifeOverErrors(Life):
         if has_failed:
             await self.broker.disk_space.check_directories()  # as each second
             self.broker.coordinators.logs.retry_loads()
+            await until(lambda: not self.broker.log_manager.waiting())
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
                 await step()
