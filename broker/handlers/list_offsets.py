@@ -141,8 +141,6 @@ def each_once(
         return ((item.partition_index, item) for item in context.sliced(partitions))
     indexes = [item.partition_index for item in context.sliced(partitions)]
     repeated = repetitions(context.sliced(indexes))
-    if not repeated:
-        return zip(context.sliced(indexes), partitions, strict=True)
     first = Seen[int]()
     return (
         (index, None if index in repeated else item)

@@ -16,12 +16,9 @@ class Seen(Generic[T]):
         self._latest: set[T] = set()
         self._full: list[set[T]] = []
 
-    def __contains__(self, item: T) -> bool:
-        return item in self._latest or any(item in items for items in self._full)
-
     def add(self, item: T) -> bool:
         """Add an item. Returns whether it occurs for the first time."""
-        if item in self._latest or (self._full and item in self):
+        if item in self._latest or (self._full and any(item in items for items in self._full)):
             return False
         if len(self._latest) >= SET_SIZE:
             self._full.append(self._latest)
