@@ -85,7 +85,7 @@ async def _open_with_workers(
         loop = asyncio.get_running_loop()
         worker_ports = [each.ports for each in sockets]
         broker = Broker(config, loop, ports, worker_ports=worker_ports)
-        workers = WorkerPool(broker, sockets, _dispatcher(broker, HANDLERS))
+        workers = WorkerPool(broker, sockets, dispatcher_of(broker, HANDLERS))
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
@@ -186,7 +186,8 @@ class RunningBroker:
         logger.info("stopped")
 
 
-def _dispatcher(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
+def dispatcher_of(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
+    """Create what serves the requests of a broker."""
     return Dispatcher(
         broker, handlers, SingleBatches(), lost_writes=LostWrites(broker.coordinators)
     )
@@ -199,7 +200,7 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports."""
-    server = Server(broker, bound, _dispatcher(broker, handlers))
+    server = Server(broker, bound, dispatcher_of(broker, handlers))
     if http is None or broker.traffic is None:
         return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.

@@ -121,15 +121,28 @@ def images(journal: Sequence[Entry], first: int = 0) -> Iterator[Image]:
 
 
 def last_image(journal: Sequence[Entry]) -> Image:
-    """Make what is there after the whole journal."""
-    disk = _Disk()
-    promises = 0
+    """Make what is there after the whole journal: what a kill leaves."""
+    disk, promises = _after(journal)
+    return Image(len(journal), "all", disk.tree(_now, all_names=True), promises)
+
+
+def some_image(journal: Sequence[Entry], chosen_by: random.Random) -> Image:
+    """Make one of the images of the whole journal: what a power cut leaves."""
+    disk, promises = _after(journal)
+    last = next(entry for entry in reversed(journal) if not isinstance(entry, Mark))
+    what, tree = chosen_by.choice(list(disk.trees(last)))
+    return Image(len(journal), what, tree, promises)
+
+
+def _after(journal: Sequence[Entry]) -> tuple["_Disk", int]:
+    """Return the disk after the whole journal, and how many marks there were."""
+    disk, promises = _Disk(), 0
     for entry in journal:
         if isinstance(entry, Mark):
             promises += 1
         else:
             disk.apply(entry)
-    return Image(len(journal), "all", disk.tree(_now, all_names=True), promises)
+    return disk, promises
 
 
 class _Disk:
@@ -242,22 +255,3 @@ def _torn(write: Write, before: Content) -> Iterator[tuple[str, bytes]]:
             cut = place - start
             yield f"{cut} bytes", write.data[:cut] + old[cut:]
             yield f"all but {cut} bytes", old[:cut] + write.data[cut:]
-
-
-def left_by_a_kill(journal: Sequence[Entry]) -> Image:
-    """What is there when the process ends: the system keeps all that it did."""
-    return next(_last_images(journal))
-
-
-def left_by_a_cut(journal: Sequence[Entry], chosen_by: random.Random) -> Image:
-    """What a power cut could leave, chosen at random."""
-    return chosen_by.choice(list(_last_images(journal)))
-
-
-def _last_images(journal: Sequence[Entry]) -> Iterator[Image]:
-    disk = _Disk()
-    entries = [entry for entry in journal if not isinstance(entry, Mark)]
-    for entry in entries:
-        disk.apply(entry)
-    for what, tree in disk.trees(entries[-1]):
-        yield Image(len(journal), what, tree, promises=0)

@@ -9,7 +9,7 @@ broker does by itself. A step ends with RefusedError if the broker answers with 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec
@@ -34,18 +34,13 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.protocol.messages.produce import (
-    ProducePartitionData,
-    ProduceRequest,
-    ProduceResponse,
-    ProduceTopicData,
-)
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.storage.deletions import remove_paths
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from tests.support.broker_in_loop import BrokerInLoop, until
+from tests.support.broker_in_loop import BrokerInLoop, produce_to, until
 from tests.support.broker_process import free_ports
 from tests.support.dirty_logs import clean
 from tests.support.log_box import NOW_MS, batch_of
@@ -174,7 +169,7 @@ def accepted(code: int, what: str, needs: Sequence[tuple[str, int]] = ()) -> Non
         raise RefusedError(what, code, needs)
 
 
-def config_of(root: Path, port: int = 9092) -> BrokerConfig:
+def config_of(root: Path, port: int = 9092, more: Mapping[str, str] | None = None) -> BrokerConfig:
     return BrokerConfig.from_texts(
         {
             "listeners": f"PLAINTEXT://127.0.0.1:{port}",
@@ -184,6 +179,7 @@ def config_of(root: Path, port: int = 9092) -> BrokerConfig:
             "log.cleaner.enable": "false",  # its process has other files
             "node.id": "1",
             **SMALL_LOGS,
+            **(more or {}),
         }
     )
 
@@ -346,13 +342,8 @@ class Life:
         sent = Sent(key, value, transaction)
         for index in partitions:
             self.ledger.tried[self._place(topic, index)].add(sent)
-        data = [ProducePartitionData(index=index, records=batch) for index in partitions]
-        request = ProduceRequest(
-            transactional_id=None if transaction is None else "shop",
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[ProduceTopicData(name=topic, partition_data=data)],
-        )
+        transactional_id = None if transaction is None else "shop"
+        request = produce_to(topic, batch, partitions, transactional_id=transactional_id)
         answer = await self._running.ask(request, ProduceResponse, PRODUCE_VERSION)
         answers = answer.responses[0].partition_responses
         for each in answers:

@@ -42,15 +42,13 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from odradek.protocol.messages.produce import (
-    ProducePartitionData,
     ProducePartitionResponse,
-    ProduceRequest,
     ProduceResponse,
-    ProduceTopicData,
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.record import read_records
 from odradek.storage.slices import RecordsSlice
+from tests.support.broker_in_loop import produce_to
 from tests.support.log_box import batch_of, split
 
 from .life import GROUP, SMALL
@@ -82,7 +80,7 @@ async def producer(world: World, name: str) -> None:
         world.known.sent[value] = Sent(place, name, number)
         sequence = sequences[place.partition]
         identity = made.producer_id, made.producer_epoch, sequence
-        request = _produce(place, batch_of(value, producer=identity))
+        request = produce_to(TOPIC, batch_of(value, producer=identity), [place.partition])
         answer, code = await client.insist(
             request, ProduceResponse, 12, lambda it: _result_of(it).error_code
         )
@@ -120,10 +118,10 @@ async def _one_transaction(
             place = Place(TOPIC, world.random.randrange(PARTITIONS))
             value = b"%s %06d-%d" % (client.name.encode(), number, index)
             world.known.sent[value] = Sent(place, client.name, number * 10 + index)
-            transaction.values[value] = place
+            transaction.values.append(value)
             producer = *identity, sequences[place.partition]
             batch = batch_of(value, producer=producer, is_transactional=True)
-            request = _produce(place, batch, client.name)
+            request = produce_to(TOPIC, batch, [place.partition], transactional_id=client.name)
             answer = await client.ask(request, ProduceResponse, 12)
             if _result_of(answer).error_code:
                 return None
@@ -345,16 +343,6 @@ def _partitions(
         ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in by_topic.items()
     ]
-
-
-def _produce(place: Place, batch: bytes, transactional_id: str | None = None) -> ProduceRequest:
-    data = [ProducePartitionData(index=place.partition, records=batch)]
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[ProduceTopicData(name=place.topic, partition_data=data)],
-    )
 
 
 def _result_of(answer: ProduceResponse) -> ProducePartitionResponse:

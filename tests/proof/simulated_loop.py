@@ -76,7 +76,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nothing: no other thread calls this loop."""
 
-    def call_at(
+    def call_at(  # type: ignore[override]  # its types, without the names of all arguments
         self,
         when: float,
         callback: Callable[..., object],

@@ -8,19 +8,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
+from odradek.broker.lifecycle.running import dispatcher_of
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
-from odradek.broker.producing.single_batch import SingleBatches
-from odradek.broker.requests.dispatch import Dispatcher, SlicedAnswer
-from odradek.broker.requests.lost_writes import LostWrites
+from odradek.broker.requests.dispatch import SlicedAnswer
 from odradek.broker.security.session import Session
-from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message
 from tests.support.wire import request_frame
 
-from .images import Image, left_by_a_cut, left_by_a_kill
+from .images import Image, last_image, some_image
 from .journal import JournalledFiles
-from .life import FIRST, SECOND, SMALL_LOGS
+from .life import config_of, stop
 from .simulated_loop import SimulatedLoop
 
 Response = TypeVar("Response", bound=Message)
@@ -33,6 +31,17 @@ CUT_PERCENT = 3  # of the requests: the connection ends before or after they are
 KILLS = 0.3  # the others are power cuts
 CLOCK_JUMP_MS = 3_600_000
 SESSION_MS = 6_000
+
+SETTINGS = {
+    "log.message.timestamp.after.max.ms": "9223372036854775807",  # the clock jumps
+    "log.initial.task.delay.ms": "1000",
+    "log.flush.offset.checkpoint.interval.ms": "2000",
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
 
 # What a client tries again after, with a new connection or without.
 RETRIED: Container[ErrorCode] = frozenset(
@@ -63,7 +72,7 @@ class Transaction:
     """`end` is None while none was asked for; `is_told` if the broker has confirmed it."""
 
     def __init__(self) -> None:
-        self.values: dict[bytes, Place] = {}
+        self.values: list[bytes] = []
         self.end: bool | None = None
         self.is_told = False
 
@@ -105,7 +114,8 @@ class World:
         self.is_over = False
         self._scratch = scratch
         scratch.mkdir(exist_ok=True)
-        self._lives = 0
+        self.life = 0
+        """The number of this life of the broker."""
         self._clock_ms = START_MS
         self._broker: Broker | None = None
 
@@ -116,11 +126,6 @@ class World:
         assert self._broker is not None
         return self._broker
 
-    @property
-    def life(self) -> int:
-        """The number of this life of the broker."""
-        return self._lives
-
     def now_ms(self) -> int:
         """The wall clock, which jumps."""
         return self._clock_ms + self.timer_ms()
@@ -130,8 +135,8 @@ class World:
 
     def begin(self, left: Image | None) -> None:
         """Start a broker on what the one before has left."""
-        self._lives += 1
-        root = self._scratch / f"life{self._lives}"
+        self.life += 1
+        root = self._scratch / f"life{self.life}"
         if left is None:
             root.mkdir()
         else:
@@ -139,19 +144,16 @@ class World:
         self.files = JournalledFiles(root)
         self._clock_ms += self.random.choice((0, 0, CLOCK_JUMP_MS, -CLOCK_JUMP_MS))
         self._broker = Broker(
-            _config(root),
+            config_of(root, more=SETTINGS),
             self.loop,
             {"PLAINTEXT": 9092},
             now_ms=self.now_ms,
             timer_ms=self.timer_ms,
             files=self.files,
         )
-        lost_writes = LostWrites(self.broker.coordinators)
-        self.dispatcher = Dispatcher(
-            self.broker, HANDLERS, SingleBatches(), lost_writes=lost_writes
-        )
+        self.dispatcher = dispatcher_of(self.broker, HANDLERS)
         self._periodic_tasks = PeriodicTasks(periodic_tasks_of(self.broker))
-        self.note(f"life {self._lives} began")
+        self.note(f"life {self.life} began")
 
     async def end(self) -> Image:
         """Kill the broker, or cut its power, after one of the next things that it does to its disk.
@@ -172,8 +174,8 @@ class World:
         self.files.on_entry = count
         journal = self.files.journal[: await crashed]
         is_kill = self.random.random() < KILLS
-        left = left_by_a_kill(journal) if is_kill else left_by_a_cut(journal, self.random)
-        self.note(f"life {self._lives} ended: {'killed' if is_kill else left.what}")
+        left = last_image(journal) if is_kill else some_image(journal, self.random)
+        self.note(f"life {self.life} ended: {'killed' if is_kill else left.what}")
         await self._close(old)  # on files that nobody looks at any more
         return left
 
@@ -183,8 +185,7 @@ class World:
 
     async def _close(self, broker: Broker) -> None:
         await self._periodic_tasks.close()
-        broker.answer_parked_requests()
-        await broker.close()
+        await stop(broker)
 
     # -- what clients use --------------------------------------------------------------------------
 
@@ -209,7 +210,6 @@ class Client:
     def __init__(self, world: World, name: str) -> None:
         self.name = name
         self._world = world
-        self._life = -1
         self._session: Session | None = None
 
     async def ask(self, request: Message, response: type[Response], version: int) -> Response:
@@ -290,24 +290,3 @@ def _decoded(answer: Any, response: type[Response], version: int) -> Response:
 
 def _shown(message: Message) -> str:
     return repr(message)[:300]
-
-
-def _config(root: Path) -> BrokerConfig:
-    return BrokerConfig.from_texts(
-        {
-            "listeners": "PLAINTEXT://127.0.0.1:9092",
-            "log.dirs": f"{root / FIRST},{root / SECOND}",
-            "log.flush.interval.messages": "1",
-            "log.retention.ms": "-1",
-            "log.message.timestamp.after.max.ms": "9223372036854775807",  # the clock jumps
-            "log.initial.task.delay.ms": "1000",
-            "log.flush.offset.checkpoint.interval.ms": "2000",
-            "group.consumer.min.session.timeout.ms": str(SESSION_MS),
-            "group.consumer.session.timeout.ms": str(SESSION_MS),
-            "group.consumer.min.heartbeat.interval.ms": "500",
-            "group.consumer.heartbeat.interval.ms": "500",
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-            "node.id": "1",
-            **SMALL_LOGS,
-        }
-    )

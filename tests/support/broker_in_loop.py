@@ -85,12 +85,19 @@ class BrokerInLoop:
 
 
 def produce_to(
-    topic: str, batch: bytes, partitions: Sequence[int] = (0,), *, acks: int = -1
+    topic: str,
+    batch: bytes,
+    partitions: Sequence[int] = (0,),
+    *,
+    acks: int = -1,
+    transactional_id: str | None = None,
 ) -> ProduceRequest:
     """The batch for each of the partitions."""
     data = [ProducePartitionData(index=index, records=batch) for index in partitions]
     topics = [ProduceTopicData(name=topic, partition_data=data)]
-    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics)
+    return ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=10_000, topic_data=topics
+    )
 
 
 async def until(condition: Callable[[], object]) -> None:
