@@ -10,6 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
 	[ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 2000000 ] && echo TMPDIR=/dev/shm)
 
+# Spark gives a new Python process ten seconds to import pyspark. A busy machine may take longer.
+RERUN_ON_BUSY = --reruns 2 --only-rerun 'Python worker failed to connect back'
+
 ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
 	tests/conformance/test_spark_sink.py tests/conformance/test_spark_reads_kafkas_files.py
 
@@ -47,7 +50,7 @@ check: $(VENV)/.dev
 	$(MEMORY) $(BIN)/pytest -q -n 2 -m "not slow and not java"
 
 test: check
-	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 -m "slow or java"
+	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 $(RERUN_ON_BUSY) -m "slow or java"
 
 # Of the tests after `check`: how long each file takes, by which they begin in `make test`.
 durations: $(VENV)/.dev
@@ -58,12 +61,12 @@ answers: $(VENV)/.dev
 	ODRADEK_RECORD_ANSWERS=yes $(BIN)/pytest -q -ra -m recorded
 
 long: $(VENV)/.dev
-	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra
+	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra $(RERUN_ON_BUSY)
 
 spark-%:
 	$(MAKE) VENV=.venv-$@ .venv-$@/.dev
 	.venv-$@/bin/pip install --quiet --disable-pip-version-check 'pyspark[sql,connect]==$*.*'
-	.venv-$@/bin/pytest -q -ra -n 2 --dist loadfile $(ON_SPARK)
+	.venv-$@/bin/pytest -q -ra -n 2 --dist loadfile $(RERUN_ON_BUSY) $(ON_SPARK)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
