@@ -268,8 +268,8 @@ class Broker(BrokerNode):
             self.clock.timer_ms,
             self.coordinators.transactions,
             self.log_syncs,
-            self.coordinators.logs.log_lost,
         )
+        self.log_syncs.on_lost = self.coordinators.logs.log_lost
         self.partition_transactions = PartitionTransactions(verifier, self.coordinators.markers)
         self.coordinators.logs.load()
 

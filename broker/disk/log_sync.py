@@ -94,8 +94,10 @@ class LogSyncs:
     A log calls `flush_due` when flush.messages is reached, and its fsync starts. `due` holds the
     fsyncs started by the request that is being served: its response waits for them. A coordinator's
     write may also be the result of a timer, or release the response of another, parked request. So
-    `coordinators` holds all running fsyncs of internal topics, with their logs. `on_synced` is
-    called with the seconds that each sync took.
+    `coordinators` holds all running fsyncs of internal topics, with their logs. `lost_count` is how
+    many of them have failed: a request that notes it at its begin knows later whether one has ended
+    meanwhile. `on_lost` is called with the log of each. `on_synced` is called with the seconds that
+    each sync took.
     """
 
     def __init__(
@@ -103,6 +105,8 @@ class LogSyncs:
     ) -> None:
         self.due: Due = {}
         self.coordinators: dict[Sync, PartitionLog] = {}
+        self.lost_count = 0
+        self.on_lost: Callable[[PartitionLog], object] | None = None
         self._log_manager = log_manager
         self._disk = disk
         self._timer_ms = timer_ms
@@ -141,9 +145,13 @@ class LogSyncs:
         return due
 
     def _synced(self, log: PartitionLog, sync: Sync) -> None:
-        _retrieve_exception(sync)
-        self.coordinators.pop(sync, None)
+        error = _retrieve_exception(sync)
+        is_coordinators = self.coordinators.pop(sync, None) is not None
         self._forget_if_idle(log)
+        if error is not None and is_coordinators:
+            self.lost_count += 1
+            if self.on_lost is not None:
+                self.on_lost(log)
 
     def _forget_if_idle(self, log: PartitionLog) -> None:
         if log in self._syncs and self._syncs[log].is_idle:
@@ -221,7 +229,6 @@ def _check_online(log: PartitionLog) -> None:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
 
-def _retrieve_exception(sync: Sync) -> None:
+def _retrieve_exception(sync: Sync) -> BaseException | None:
     """Keep asyncio from logging a failure that nothing awaits (acks=0); it is handled already."""
-    if not sync.cancelled():
-        sync.exception()
+    return None if sync.cancelled() else sync.exception()

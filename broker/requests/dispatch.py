@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import struct
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import UnionType
 from typing import Any, get_args
@@ -50,7 +50,6 @@ from odradek.protocol.headers import (
     read_request_header,
 )
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
-from odradek.storage.log import PartitionLog
 
 from .context import Context, NodeContext, ServedVersions
 from .error_responses import handle_or_refuse
@@ -123,7 +122,8 @@ class Answer:
 
     `pending` is set while the response is still to come. `awaits_coordinator` says that the
     response may reveal what a coordinator has written, see Dispatcher.wait_for_coordinators;
-    `retry` then gives the response to send if that write is lost. `meter` is set if there are
+    `retry` then gives the response to send if that write is lost: if more fsyncs have failed than
+    `lost_before`, which LogSyncs had counted when the request began. `meter` is set if there are
     quotas; it has the throttle time once the response is known, which is None for acks=0.
     """
 
@@ -132,6 +132,7 @@ class Answer:
         "_flexible_header",
         "_version",
         "awaits_coordinator",
+        "lost_before",
         "meter",
         "pending",
         "response",
@@ -142,6 +143,7 @@ class Answer:
         self.pending: Awaitable[Any] | None = None
         self.response: Any = None
         self.awaits_coordinator = False
+        self.lost_before = 0
         self.retry: Retry | None = None
         self.meter: RequestMeter | MeteredElsewhere | None = None
         self._correlation_id = correlation_id
@@ -292,6 +294,7 @@ class Dispatcher:
         Raises NotSmallError if the handler does: then the request is to be served in slices.
         """
         self._log_syncs.due.clear()  # a timer started them; this request need not wait
+        lost_before = self._log_syncs.lost_count
         meter = (
             self._meter(session, client_id, route, frame_bytes) if self._quotas.is_active else None
         )
@@ -330,6 +333,7 @@ class Dispatcher:
             result = self._metered(answer, meter, request, result)
             if result is None:
                 return answer
+        answer.lost_before = lost_before
         self._fill(answer, route, context, request, result)
         return answer
 
@@ -426,7 +430,7 @@ class Dispatcher:
             if self._log_syncs.due:
                 due = self._log_syncs.take_due()
                 self._set_retry(answer, route, context, request)
-                answer.pending = self._when_synced(answer, {due[log]: log for log in due})
+                answer.pending = self._when_synced(answer, due.values())
             return
         answer.pending = result
         answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
@@ -487,27 +491,26 @@ class Dispatcher:
         """Return the fsyncs that a response must wait for after it had to wait, or None.
 
         The response may reveal what a coordinator has just written for another request, to a log
-        that has reached its flush.messages. It is sent once that write is synced.
+        that has reached its flush.messages. It is sent once that write is synced. An fsync may also
+        have failed while the response was made.
         """
-        syncs = self._log_syncs.coordinators
-        if not syncs or not answer.awaits_coordinator:
+        syncs, lost = self._log_syncs.coordinators, self._log_syncs.lost_count
+        if not answer.awaits_coordinator or (not syncs and lost == answer.lost_before):
             return None
         answer.awaits_coordinator = False
-        return self._when_synced(answer, dict(syncs))
+        return self._when_synced(answer, syncs)
 
-    async def _when_synced(self, answer: Answer, syncs: Mapping[Sync, PartitionLog]) -> Message:
-        """Return the response when the logs are synced. If a sync failed, handle the request again.
+    async def _when_synced(self, answer: Answer, syncs: Iterable[Sync]) -> Message:
+        """Return the response when the syncs have ended. If any failed, handle the request again.
 
-        A coordinator whose records could not be synced loses its log.
+        A coordinator whose records could not be synced has lost its log (LogSyncs.on_lost).
         """
-        await asyncio.wait(syncs)
-        lost = [log for sync, log in syncs.items() if sync.exception() is not None]
+        running = list(syncs)
+        if running:
+            await asyncio.wait(running)
         response: Message = answer.response
-        if lost and self._lost_writes is not None:
-            for log in lost:
-                self._lost_writes.log_lost(log)
-            if answer.retry is not None:
-                response = await answer.retry(response)
+        if answer.retry is not None and self._log_syncs.lost_count != answer.lost_before:
+            response = await answer.retry(response)
         return response
 
     def _route(self, api_key: int, version: int) -> Route:

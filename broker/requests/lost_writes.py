@@ -19,7 +19,6 @@ from odradek.broker.coordinators import Coordinators
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.schema import Message
-from odradek.storage.log import PartitionLog
 
 from .context import NodeContext
 from .error_responses import handle_or_refuse
@@ -32,10 +31,6 @@ class LostWrites:
 
     def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
-
-    def log_lost(self, log: PartitionLog) -> None:
-        """Close the coordinator of a log whose last records did not sync."""
-        self._coordinators.logs.log_lost(log)
 
     async def retry(
         self, handle: Callable[[C, Any], Any], context: C, request: Message, response: Message

@@ -22,7 +22,7 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
-from odradek.broker.disk.log_sync import LogSyncs, Sync
+from odradek.broker.disk.log_sync import LogSyncs
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
@@ -62,7 +62,7 @@ class UnsyncedTransactionError(Exception):
     `wait` returns when that has succeeded or failed.
     """
 
-    def __init__(self, reason: str, wait: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, reason: str, wait: Callable[[], Awaitable[object]]) -> None:
         super().__init__(reason)
         self.wait = wait
 
@@ -137,13 +137,10 @@ class CoordinatorVerifier(TransactionVerifier):
         timer_ms: Callable[[], int],
         coordinator: TransactionCoordinator,
         log_syncs: LogSyncs,
-        log_lost: Callable[[PartitionLog], object],
     ) -> None:
-        """`log_lost` is called with a log of the coordinator that did not sync."""
         super().__init__(config, timer_ms)
         self._coordinator = coordinator
         self._log_syncs = log_syncs
-        self._log_lost = log_lost
 
     def add_or_verify(
         self,
@@ -189,12 +186,4 @@ class CoordinatorVerifier(TransactionVerifier):
         sync = self._log_syncs.running(log)
         if sync is None:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"a sync of {log.name} failed")
-        return UnsyncedTransactionError(
-            f"{log.name} is not synced", partial(self._synced, log, sync)
-        )
-
-    async def _synced(self, log: PartitionLog, sync: Sync) -> None:
-        """Wait for the fsync. If it fails, the coordinator loses its log."""
-        await asyncio.wait([sync])
-        if sync.exception() is not None:
-            self._log_lost(log)
+        return UnsyncedTransactionError(f"{log.name} is not synced", partial(asyncio.wait, [sync]))

@@ -151,7 +151,7 @@ def request_classes() -> Mapping[ApiKey, type[Message]]:
 def _dispatcher() -> tuple[Dispatcher, list[Any]]:
     served: list[Any] = []
     handlers = {key: _recorder(request, served) for key, request in request_classes().items()}
-    syncs = SimpleNamespace(due={}, coordinators=())
+    syncs = SimpleNamespace(due={}, coordinators=(), lost_count=0)
     broker: Any = SimpleNamespace(
         clock=Clock(lambda: 0),
         log_syncs=syncs,

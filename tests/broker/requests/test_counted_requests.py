@@ -35,7 +35,7 @@ class Rig:
             traffic=Traffic(Topics()),
             clock=Clock(lambda: self._now_ms),
             quotas=SimpleNamespace(is_active=False),
-            log_syncs=SimpleNamespace(due={}),
+            log_syncs=SimpleNamespace(due={}, lost_count=0),
         )
         self._dispatcher = Dispatcher(
             broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches(), lost_writes=None

@@ -5,15 +5,19 @@ Only groups stored in the failed directory are affected.
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odradek.broker.handlers import HANDLERS, join_group
+from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -198,8 +202,8 @@ class Rig:
         return code
 
 
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+@asynccontextmanager
+async def broken_rig(tmp_path: Path) -> AsyncIterator[Rig]:
     files = FaultyFiles()
     settings = {
         "log_flush_interval_messages": "1",
@@ -215,6 +219,12 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         files.heal()
 
 
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with broken_rig(tmp_path) as rig:
+        yield rig
+
+
 async def test_a_commit(rig: Rig) -> None:
     rig.fail()
     assert await rig.commit(rig.hurt) == NOT_COORDINATOR
@@ -228,6 +238,27 @@ async def test_a_join(rig: Rig, version: int) -> None:
     assert reply.error_code == NOT_COORDINATOR
     if version >= 4:  # older ones wait for more members, and then the response may have the new id
         assert reply.member_id == ""
+
+
+async def test_a_join_whose_answer_is_ready_after_the_sync_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync of a quick disk may end before the answer that it concerns is sent."""
+
+    def handle_late(context: RequestContext, request: JoinGroupRequest) -> Any:
+        async def answer() -> JoinGroupResponse:
+            response = await joined
+            await until(lambda: not context.broker.log_syncs.coordinators)
+            assert isinstance(response, JoinGroupResponse)
+            return response
+
+        joined = join_group.handle(context, request)
+        return answer() if isinstance(joined, Awaitable) else joined
+
+    monkeypatch.setitem(HANDLERS, ApiKey.JOIN_GROUP, handle_late)
+    async with broken_rig(tmp_path) as rig:
+        rig.fail()
+        assert (await rig.join(rig.hurt, version=2)).error_code == NOT_COORDINATOR
 
 
 async def test_a_sync(rig: Rig) -> None:

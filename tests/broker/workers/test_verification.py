@@ -43,7 +43,7 @@ async def test_every_question_is_answered(error: Exception, code: ErrorCode) -> 
         add_partitions_to_txn_retry_backoff_max_ms=0, add_partitions_to_txn_retry_backoff_ms=0
     )
     coordinator, unused = cast(Any, Coordinator(error)), cast(Any, None)
-    verifier = CoordinatorVerifier(unused, unused, coordinator, unused, unused)
+    verifier = CoordinatorVerifier(unused, unused, coordinator, unused)
     broker = SimpleNamespace(
         loop=asyncio.get_running_loop(),
         config=config,
