@@ -11,13 +11,12 @@ handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
 
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
-
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
+from odradek.protocol.schema import replace
 from odradek.storage.topic_partition import TopicPartition
 
 from .cluster_metadata import ClusterMetadata
@@ -119,12 +118,12 @@ def leader_lost(
     )
     if not metadata.features.level(ELR_VERSION):
         forgotten: list[int] | None = [] if partition.eligible_leader_replicas else None
-        return msgspec.structs.replace(change, eligible_leader_replicas=forgotten)  # type: ignore[type-var] # schema.py hides the base
+        return replace(change, eligible_leader_replicas=forgotten)
     isr = [node for node in partition.isr if node != node_id]
     eligible = [node for node in partition.eligible_leader_replicas if node not in isr]
     eligible += [node for node in partition.isr if node not in (*isr, *eligible)]
     same = tuple(eligible) == partition.eligible_leader_replicas
-    return msgspec.structs.replace(  # type: ignore[type-var] # schema.py hides the base
+    return replace(
         change,
         isr=None if tuple(isr) == partition.isr else isr,
         eligible_leader_replicas=None if same else eligible,
@@ -138,4 +137,4 @@ def placed_in(
     """Return the change with a new directory of the node's replica."""
     directories = list(partition.directories)
     directories[partition.replicas.index(node_id)] = directory_id
-    return msgspec.structs.replace(change, directories=directories)  # type: ignore[type-var] # schema.py hides the base
+    return replace(change, directories=directories)
