@@ -34,12 +34,12 @@ from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.broker.security.session import Session
+from odradek.broker.turns.message_parts import parts_of
 from odradek.broker.turns.slices import (
     Result,
     SliceRunner,
     Slices,
     TooManyItemsError,
-    parts_of,
 )
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.api_keys import ApiKey
@@ -447,9 +447,9 @@ class Dispatcher:
             try:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
-                refused = RawToken(b"")
-                refused.pending = self._broker.security.logins.delayed(session, None)
-                return refused
+                answer = RawToken(b"")
+                answer.pending = self._broker.security.logins.delayed(session, None)
+                return answer
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
         if not guard.admits(session, api_key):
             raise RefusedRequestError
