@@ -202,7 +202,7 @@ class _Acquisition:
             for most_records in (limit, throttled_limit):
                 if most_records is not None and most_records > count:
                     end = min(end, first + most_records - count - 1)
-            taken = batch.take(first, end)
+            taken = batch.separate(first, end)
             taken.acquire(self._call.member_id, self._call.locked_until_ms)
             acquired.append(Acquired(first, end, taken.delivery_count))
             count += end - first + 1
@@ -248,7 +248,7 @@ class _Acquisition:
             batch = Batch(first, last, InFlight(RecordState.AVAILABLE, 0))
             partition.batches.put(batch)
             end = min(last, first + self._left - 1)
-            batch.take(first, end).acquire(call.member_id, call.locked_until_ms)
+            batch.separate(first, end).acquire(call.member_id, call.locked_until_ms)
             if end < last:
                 partition.may_have_available = True
             return [Acquired(first, end, 1)]
