@@ -103,9 +103,9 @@ _SERVED_AT_ONCE = frozenset(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
-# A request of so many bytes that cannot be decoded is refused at once.
+# A request of at most this many bytes that cannot be decoded is refused at once.
 _SHORT_BYTES = 1024
-# So many items are decoded in one slice.
+# At most this many items are decoded in one slice.
 _ITEMS_OF_A_SLICE = 500
 # A larger response is not sent: most clients would refuse it.
 MAX_RESPONSE_BYTES = 100 * 1024 * 1024

@@ -51,7 +51,7 @@ logger = logging.getLogger("odradek.shares")
 # the end of more locks.
 MAX_AT_ONCE = 64
 MAX_LED_AT_ONCE = 1024
-# So many share-partitions are looked at, and closed, in one turn.
+# At most this many share-partitions are looked at, and closed, in one turn.
 CLOSED_AT_ONCE = 256
 
 

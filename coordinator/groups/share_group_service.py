@@ -67,7 +67,7 @@ from .modern_group_commits import commit, commit_fencing
 logger = logging.getLogger("odradek.groups")
 
 NO_START_OFFSET = -1
-# So many states are created in one turn of the loop: each takes 60 us.
+# At most this many states are created in one turn of the loop: each takes 60 us.
 STATES_PER_TURN = 20
 
 # Topic id and partition.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .in_flight import Batch, InFlight, RecordState
 from .share_partition import Limits, SharePartition
 
-# A record batch of so many records is acquired as a whole, also if fewer may be in flight.
+# A record batch of this many records is acquired as a whole, also if fewer may be in flight.
 WHOLE_BATCH_RECORDS = 2_000
 # From this many deliveries on, a record is delivered with fewer others.
 LEAST_THROTTLE_COUNT = 2
