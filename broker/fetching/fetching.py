@@ -1,4 +1,4 @@
-"""What all Fetch requests share, and other reads of records with them."""
+"""What all Fetch requests share: sessions, waiters, cold reads, conversion for old clients."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ and its partitions have no leader from then on. With KIP-966 (eligible leader re
 becomes empty, and its former members stay eligible. Without it the ISR stays as it was. When the
 directory is back at a later start, the broker registers it again and leads the partitions.
 
+In a PartitionChangeRecord a field that is None does not change.
+
 In Kafka brokers report both by heartbeats: ReplicationControlManager's handleDirectoriesOffline and
 handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
 """
@@ -66,6 +68,7 @@ def directories_offline(
         log_dirs=[directory for directory in registration.log_dirs if directory not in lost],
     )
     records.append(JournalRecord(change_of_broker, VERSION_WITH_LOG_DIRS))
+    # Not atomic: there may be a record for each partition. A start decides about all of them again.
     return Outcome(reply=leaderless, records=tuple(records), atomic=False)
 
 
