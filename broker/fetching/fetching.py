@@ -16,7 +16,7 @@ from .fetch_waiters import FetchWaiters
 
 
 class Fetching:
-    """The sessions, those who wait, and how records are read that are not at hand."""
+    """The sessions, the Fetch requests that wait, and reads that the event loop does not make."""
 
     def __init__(
         self,
