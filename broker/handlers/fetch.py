@@ -669,7 +669,7 @@ def describe(
         diverging_epoch=diverging_epoch,
         aborted_transactions=None
         if aborted is None
-        else [aborted_transaction(one) for one in aborted],
+        else [aborted_transaction(transaction) for transaction in aborted],
         records=records,
     )
 

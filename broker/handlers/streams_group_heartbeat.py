@@ -137,9 +137,9 @@ def with_detail(
 ) -> StreamsGroupHeartbeatResponse:
     """Add a text to the status that says that internal topics are missing."""
     status = [
-        replace(one, status_detail=f"{one.status_detail}; {text}")
-        if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
-        else one
-        for one in response.status or ()
+        replace(entry, status_detail=f"{entry.status_detail}; {text}")
+        if entry.status_code == StatusCode.MISSING_INTERNAL_TOPICS
+        else entry
+        for entry in response.status or ()
     ]
     return replace(response, status=status)

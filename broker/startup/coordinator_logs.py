@@ -42,7 +42,7 @@ class CoordinatorLogs:
     def __init__(
         self, coordinators: Iterable[Coordinator], log_manager: LogManager, topics: Topics
     ) -> None:
-        self._coordinators = {one.shards.topic: one for one in coordinators}
+        self._coordinators = {coordinator.shards.topic: coordinator for coordinator in coordinators}
         self._log_manager = log_manager
         self._topics = topics
 

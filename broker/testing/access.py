@@ -1,4 +1,4 @@
-"""Adds users to the broker of a test, and removes users, ACLs, quotas and tokens."""
+"""Adds users to the broker of a test, and removes users, ACLs and delegation tokens."""
 
 from __future__ import annotations
 

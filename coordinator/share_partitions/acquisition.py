@@ -287,14 +287,14 @@ class _Acquisition:
 def united(acquired: Sequence[Acquired]) -> list[Acquired]:
     """Unite neighbours with equal delivery counts."""
     result: list[Acquired] = []
-    for one in acquired:
+    for run in acquired:
         before = result[-1] if result else None
         if (
             before is not None
-            and before.last_offset + 1 == one.first_offset
-            and before.delivery_count == one.delivery_count
+            and before.last_offset + 1 == run.first_offset
+            and before.delivery_count == run.delivery_count
         ):
-            result[-1] = before._replace(last_offset=one.last_offset)
+            result[-1] = before._replace(last_offset=run.last_offset)
         else:
-            result.append(one)
+            result.append(run)
     return result

@@ -194,8 +194,8 @@ def acknowledge(
     return changes
 
 
-def _renews(one: Acknowledgement) -> bool:
-    return set(one.types) == {AcknowledgeType.RENEW}
+def _renews(acknowledgement: Acknowledgement) -> bool:
+    return set(acknowledgement.types) == {AcknowledgeType.RENEW}
 
 
 def _batches_of(partition: SharePartition, wanted: Acknowledgement) -> list[Batch]:
