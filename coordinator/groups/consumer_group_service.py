@@ -269,12 +269,12 @@ class ConsumerGroupService:
         now: Now,
         step: Step,
     ) -> Outcome[DraftResult[None]]:
-        found = self._find(key)
+        group, current = self._find(key) or (None, None)
         is_renewed = deadline == SESSION and key in self.deadlines.sessions
         # The member may have changed while the decision waited.
-        if is_renewed or found is None or found[1] is not member:
+        if is_renewed or group is None or current is not member:
             return Outcome(reply=DraftResult(key.group_id, None))
-        return self.services.departures.remove(found[0], [member], now, None, step)
+        return self.services.departures.remove(group, [member], now, None, step)
 
     async def _wait_for_fencing(
         self, deadline: str, key: MemberKey, member: ConsumerMember, pending: Awaitable[None]
@@ -300,10 +300,10 @@ class ConsumerGroupService:
     def _member_now(self, key: MemberKey) -> ConsumerMember | None:
         """The member of this key; None if there is none, or its shard is not served any more."""
         try:
-            found = self._find(key)
+            _, member = self._find(key) or (None, None)
         except ApiError:
             return None
-        return None if found is None else found[1]
+        return member
 
 
 def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:
