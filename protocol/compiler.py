@@ -32,7 +32,7 @@ from .writer_source import WriterSource
 READ_ERRORS = (IndexError, struct.error, ValueError)
 WRITE_ERRORS = (EncodeError, struct.error, TypeError, ValueError, AttributeError)
 
-# A small message has at most so many items in its arrays: reading it takes a few hundred
+# A small message has at most this many items in its arrays: reading it takes a few hundred
 # microseconds at most.
 MAX_SMALL_ITEMS = 64
 
@@ -94,7 +94,7 @@ class Codec:
     def decode_small(
         self, data: memoryview, position: int, max_items: int = MAX_SMALL_ITEMS
     ) -> tuple[Any, int]:
-        """Read a valid message with at most so many items in its arrays, as `decode`.
+        """Read a valid message with at most this many items in its arrays, as `decode`.
 
         Raises NotSmallError for any other.
         """

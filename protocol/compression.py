@@ -51,7 +51,7 @@ _ZSTD_PIECE_BYTES = 512
 # A decompressor keeps the largest window it has used. This size covers all usual levels.
 _ZSTD_MAX_CACHED_WINDOW_BYTES = 8 << 20
 _thread_state = threading.local()
-# So many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes
+# This many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes
 # 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in LZ4.
 GZIP_PART_BYTES = 256
 _LZ4_PART_BYTES = 8 << 10
@@ -115,7 +115,7 @@ def _too_many(codec: str, max_parts: int) -> DecompressionError:
 
 
 def _check_parts(codec: str, view: memoryview, part_bytes: int, max_parts: int) -> None:
-    """Raise StreamTooLargeError if a stream has more than `max_parts` parts of so many bytes."""
+    """Raise StreamTooLargeError if a stream has more than `max_parts` parts of `part_bytes`."""
     if len(view) > max_parts * part_bytes:
         raise _too_many(codec, max_parts)
 

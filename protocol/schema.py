@@ -30,6 +30,7 @@ from typing import (
     ClassVar,
     NamedTuple,
     Self,
+    TypeVar,
     dataclass_transform,
 )
 
@@ -222,8 +223,14 @@ if TYPE_CHECKING:
     class Struct(metaclass=StructMeta):
         """A part of a message."""
 
+    _S = TypeVar("_S", bound=Struct)
+
+    def replace(struct: _S, /, **changes: Any) -> _S:
+        """Return a copy with other values of some fields. (It is `msgspec.structs.replace`.)"""
+
 else:
     Struct = _base_of(msgspec.Struct)
+    replace = msgspec.structs.replace
 
 
 class Message(Struct):

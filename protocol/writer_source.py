@@ -94,7 +94,7 @@ class WriterSource(Source):
             return 0
         codes, values, conditions = "", [], []
         # Tagged fields last: a comparison with a default costs more than a test for None.
-        for field, tag in sorted(present, key=lambda each: each[1] is not None):
+        for field, tag in sorted(present, key=lambda item: item[1] is not None):
             held = local(path, field)
             if tag is not None:
                 conditions.append(f"not ({self._differs(field, held)})")

@@ -148,9 +148,12 @@ class PartitionLog:
         self.leader_epoch = loaded.epochs.latest.epoch if loaded.epochs.latest else 0
         self._noted_epoch = NO_EPOCH  # the last one that an append has assigned in `epochs`
         self.is_prepared = loaded.segments.active.is_appendable  # an append does not read from disk
+        # Called when records become readable, and when the log is deleted or goes offline.
         self.on_append: set[Callable[[PartitionLog], None]] = set()
+        # Called after a new active segment is created. The old one is to be synced.
         self.on_roll: set[Callable[[PartitionLog], None]] = set()
         self.on_disk_error: Callable[[PartitionLog, OSError], None] | None = None
+        # Called when the log is to be synced (flush.messages). None: the caller calls `flush`.
         self.on_flush_due: Callable[[PartitionLog], None] | None = None
         self._files = source.files
         self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)

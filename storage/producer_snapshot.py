@@ -49,7 +49,7 @@ class SnapshotEncoder:
         """Encode the rest in parts; several callers may share the work."""
         early = self._encoded_early
         for part in self._left:
-            encoded = b"".join([early.get(one) or _encode(one) for one in part])
+            encoded = b"".join([early.get(entry) or _encode(entry) for entry in part])
             self._crc = crc32c(encoded, self._crc)
             self._encoded.append(encoded)
             yield

@@ -1,4 +1,4 @@
-"""Transactional writes that wait for the transaction coordinator's word.
+"""Transactional writes that wait for an answer of the transaction coordinator.
 
 A batch may begin a transaction in a log only if the coordinator knows that the transaction has this
 partition: otherwise no marker would ever end it there, and read_committed consumers would wait for

@@ -62,7 +62,7 @@ REASONS = {
         broker/workers/worker_process.py: _write_marker
         coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance
-        coordinator/groups/consumer_group_service.py: _resolve
+        coordinator/groups/regex_resolution.py: _start
         coordinator/consumer_groups/downgrade.py: _classic_group
         coordinator/consumer_groups/rebalance.py: update_target
         coordinator/groups/group_admin.py: _delete

@@ -1,4 +1,4 @@
-"""What changes topics, quotas and configurations, as one part of the broker."""
+"""Groups the objects of a broker that change topics, quotas and configurations."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What every room of the broker may use, and what knows none of them.
+"""What every room of the broker may use. Nothing here imports another room.
 
 background_tasks    tasks that run to their end
 clock               the wall clock, and the clock of deadlines

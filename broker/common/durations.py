@@ -16,7 +16,7 @@ class Durations:
         self.sum_s = 0.0
 
     def add(self, seconds: float, times: int = 1) -> None:
-        """Count a duration, which occurred so many times."""
+        """Count a duration that occurred `times` times."""
         self.counts[bisect_left(BOUNDS_S, seconds)] += times
         self.sum_s += seconds * times
 

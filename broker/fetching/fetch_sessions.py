@@ -121,11 +121,12 @@ class FetchPlan:
         error: ErrorCode = ErrorCode.NONE,
         remember: Callable[[dict[PartitionKey, FetchPartitionData]], int] | None = None,
     ) -> None:
+        """`remember` makes a new session of the answers, and returns its id."""
         self.wanted = wanted
         self.error = error
         # Topics that the client may not read, named as in `wanted`.
         self.refused_topics: Collection[str | bytes] = ()
-        self.is_of_follower = False
+        self.is_of_follower = False  # the handler sets it for a Fetch of a replica
         # The names of its topics by id, also of those that were deleted since the session began.
         self.names: Mapping[bytes, str] = session.names if session else {}
         self._session = session
@@ -187,6 +188,7 @@ class FetchSessions:
         partition_count: Callable[[], int],
         find_topic_name: Callable[[bytes], str | None],
     ) -> None:
+        """`new_id` returns an id at random. `find_topic_name` returns the name of a topic id."""
         self._max_sessions = max_sessions
         self._new_id = new_id
         self._partition_count = partition_count

@@ -1,4 +1,4 @@
-"""What all Fetch requests share, and other reads of records with them."""
+"""What all Fetch requests share: sessions, waiters, cold reads, conversion for old clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .fetch_waiters import FetchWaiters
 
 
 class Fetching:
-    """The sessions, those who wait, and how records are read that are not at hand."""
+    """The sessions, the Fetch requests that wait, and reads that the event loop does not make."""
 
     def __init__(
         self,

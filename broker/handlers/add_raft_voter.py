@@ -12,7 +12,7 @@ from odradek.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaf
 
 def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     controller = context.broker.controller
-    # Unlike the other requests for the controller, this one has the common message in Kafka.
+    # Not `context.check_cluster`: here Kafka's message does not name the request and the operation.
     context.check(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     check_cluster(request.cluster_id, context.broker.log_manager.cluster_id)
     raise refuse_to_add(

@@ -25,38 +25,39 @@ async def handle(
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in context.sliced(request.topics))
     # A name that occurs twice gets another error, whether or not the client may alter the topic.
-    refused: dict[str, ApiError | None] = {
+    # The controller finds that error.
+    results: dict[str, ApiError | None] = {  # None: the topic has the new partitions
         name: refusal(ResourceType.TOPIC)
         for name in context.sliced(times)
         if times[name] == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
-    wanted: list[MorePartitions] = []
+    additions: list[MorePartitions] = []
     for topic in context.sliced(request.topics):
-        if topic.name not in refused:
+        if topic.name not in results:
             try:
-                wanted.append(to_more_partitions(context, topic))
+                additions.append(to_more_partitions(context, topic))
             except ApiError as error:
-                refused[topic.name] = error.with_traceback(None)
-    results: dict[str, ApiError | None]
+                results[topic.name] = error.with_traceback(None)
+    of_additions: dict[str, ApiError | None]
     try:
-        results = await context.broker.admin.topics.create_partitions(
-            wanted, validate_only=request.validate_only, permits=context.permits
+        of_additions = await context.broker.admin.topics.create_partitions(
+            additions, validate_only=request.validate_only, permits=context.permits
         )
     except ApiError as error:
-        results = {topic.name: error.with_traceback(None) for topic in context.sliced(wanted)}
-    refused.update(context.sliced(iter(results.items())))
+        of_additions = {item.name: error.with_traceback(None) for item in context.sliced(additions)}
+    results.update(context.sliced(iter(of_additions.items())))
     answers = [
         answer(name, result)
         for is_repeated in (True, False)
-        for name, result in context.sliced(iter(refused.items()))
+        for name, result in context.sliced(iter(results.items()))
         if (times[name] > 1) is is_repeated
     ]
-    free(context.step, wanted, results, refused, times)
+    free(context.step, additions, of_additions, results, times)
     return CreatePartitionsResponse(results=answers)
 
 
 def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
-    """Raises INVALID_REPLICA_ASSIGNMENT."""
+    """The topic's addition for the controller. Raises ApiError INVALID_REPLICA_ASSIGNMENT."""
     assignments = None
     if topic.assignments is not None:
         existing = context.broker.metadata.topics.get(topic.name)

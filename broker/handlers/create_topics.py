@@ -36,7 +36,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         if times[name] == 1 and name != CLUSTER_METADATA_TOPIC
     ]
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
-    refused = {
+    errors = {
         name: NOT_AUTHORIZED
         for name in context.sliced(once)
         if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
@@ -50,11 +50,11 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     }
     wanted: list[NewTopic] = []
     for topic in context.sliced(request.topics):
-        if topic.name not in refused:
+        if topic.name not in errors:
             try:
                 wanted.append(to_new_topic(context, topic))
             except ApiError as error:
-                refused[topic.name] = error.with_traceback(None)
+                errors[topic.name] = error.with_traceback(None)
     results: dict[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.admin.topics.create(
@@ -67,13 +67,13 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         answer(context, new_topics[name], results[name], is_describable=name in describable)
         for name in context.sliced(results)
     ]
-    created += [failed(name, refused[name]) for name in context.sliced(refused)]
-    free(context.step, wanted, new_topics, results, refused)
+    created += [failed(name, errors[name]) for name in context.sliced(errors)]
+    free(context.step, wanted, new_topics, results, errors)
     return CreateTopicsResponse(topics=created)
 
 
 def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
-    """Raises INVALID_REPLICA_ASSIGNMENT."""
+    """The topic for the controller. Raises ApiError INVALID_REPLICA_ASSIGNMENT."""
     stored = context.broker.nodes.stored
     return NewTopic(
         name=topic.name,

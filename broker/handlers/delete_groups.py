@@ -29,9 +29,9 @@ def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroup
     context.broker.coordinators.groups_deleted(
         {result.group_id for result in context.sliced(deleted) if not result.error_code}
     )
-    refused = [
+    unauthorized = [
         DeleteGroupsResult(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for group_id, is_allowed in context.sliced(iter(may_delete.items()))
         if not is_allowed
     ]
-    return DeleteGroupsResponse(results=[*deleted, *refused])
+    return DeleteGroupsResponse(results=[*deleted, *unauthorized])

@@ -29,11 +29,12 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     results: list[TopicDeletionResult]
     try:
         check_enabled(context)
-        refused = refused_topics(context, wanted)
+        unauthorized = unauthorized_topics(context, wanted)
         results = await context.broker.admin.topics.delete(
-            [ref for ref in context.sliced(wanted) if ref not in refused], permits=context.permits
+            [ref for ref in context.sliced(wanted) if ref not in unauthorized],
+            permits=context.permits,
         )
-        results += refused.values()
+        results += unauthorized.values()
     except ApiError as error:
         results = [
             TopicDeletionResult(
@@ -55,7 +56,7 @@ def check_enabled(context: RequestContext) -> None:
     raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
 
 
-def refused_topics(
+def unauthorized_topics(
     context: RequestContext, wanted: Sequence[TopicRef]
 ) -> dict[TopicRef, TopicDeletionResult]:
     """The references that the client is not authorized for, with their results.
@@ -65,7 +66,7 @@ def refused_topics(
     """
     if context.authorize_cluster(AclOperation.DELETE, is_logged=False):
         return {}
-    refused = {}
+    results = {}
     topics = context.broker.metadata.topics
     for ref, times in context.sliced(iter(Counter(context.sliced(wanted)).items())):
         by_name = ref.name is not None
@@ -77,12 +78,12 @@ def refused_topics(
         may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
         # Only a client that may describe a topic learns whether its name exists.
         if (by_name and not is_described) or (topic and not may_delete):
-            refused[ref] = TopicDeletionResult(
+            results[ref] = TopicDeletionResult(
                 name=name if by_name or is_described else None,
                 topic_id=ref.topic_id,
                 error=refusal(ResourceType.TOPIC),
             )
-    return refused
+    return results
 
 
 def answer(deleted: TopicDeletionResult) -> DeleteTopicsResult:

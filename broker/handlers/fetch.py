@@ -17,8 +17,6 @@ from collections.abc import Awaitable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from odradek.broker.common.traffic import Traffic
 from odradek.broker.disk.cold_reads import combine
 from odradek.broker.fetching.down_conversion import (
@@ -46,7 +44,7 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
-from odradek.protocol.schema import Splices, codec_for
+from odradek.protocol.schema import Splices, codec_for, replace
 from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.txn_index import AbortedTransaction
@@ -436,7 +434,7 @@ def within_quota(context: NodeContext, meter: RequestMeter, request: FetchReques
         return request
     max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     largest_bytes = meter.largest_fetch_bytes(max_bytes)
-    return replace(  # type: ignore[type-var] # schema.py hides the base
+    return replace(
         request, max_bytes=largest_bytes, min_bytes=min(request.min_bytes, largest_bytes)
     )
 
@@ -584,7 +582,7 @@ def refuse_replica(
         leader = FetchLeaderIdAndEpoch(
             leader_id=context.broker.nodes.own_id, leader_epoch=log.leader_epoch
         )
-        answer = replace(answer, current_leader=leader)  # type: ignore[type-var] # schema.py hides the base
+        answer = replace(answer, current_leader=leader)
     return answer
 
 
@@ -671,7 +669,7 @@ def describe(
         diverging_epoch=diverging_epoch,
         aborted_transactions=None
         if aborted is None
-        else [aborted_transaction(one) for one in aborted],
+        else [aborted_transaction(transaction) for transaction in aborted],
         records=records,
     )
 

@@ -7,13 +7,12 @@ the leader to skip the assignment (KIP-814)."""
 
 from collections.abc import Awaitable
 
-import msgspec
-
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.caller import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from odradek.protocol.schema import replace
 
 FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
@@ -48,4 +47,4 @@ def without_null_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
     """The response with an empty protocol name instead of null, for old clients."""
     if response.protocol_name is not None:
         return response
-    return msgspec.structs.replace(response, protocol_name="")  # type: ignore[type-var] # schema.py hides the base
+    return replace(response, protocol_name="")

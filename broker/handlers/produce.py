@@ -382,7 +382,8 @@ def refused_topic(
         name=topic.name,
         topic_id=topic.topic_id,
         partition_responses=[
-            partition_with_error(one.index, error) for one in context.sliced(topic.partition_data)
+            partition_with_error(partition.index, error)
+            for partition in context.sliced(topic.partition_data)
         ],
     )
 

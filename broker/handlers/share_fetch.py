@@ -12,8 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 
-from msgspec.structs import replace
-
 from odradek.broker.fetching.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -47,6 +45,7 @@ from odradek.protocol.messages.share_fetch import (
     ShareFetchResponse,
     ShareFetchTopicResponse,
 )
+from odradek.protocol.schema import replace
 from odradek.storage.log import RecordsSlice
 
 RECORD_LIMIT = 1
@@ -287,7 +286,7 @@ class Fetch:
         for place, error in self._context.sliced(iter(self._acknowledged.items())):
             answer = answers.get(place) or answered_partition(place[1], b"", [])
             if error is not None:
-                answer = replace(  # type: ignore[type-var] # schema.py hides the base
+                answer = replace(
                     answer,
                     acknowledge_error_code=error.code,
                     acknowledge_error_message=error.message,

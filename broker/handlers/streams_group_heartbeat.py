@@ -8,8 +8,6 @@ v1 asks for a readable topology, which is not kept here (KIP-1331)."""
 
 from collections.abc import Awaitable, Iterator, Mapping
 
-from msgspec.structs import replace
-
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.caller import Caller
@@ -23,6 +21,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
     StreamsGroupHeartbeatTopology,
 )
+from odradek.protocol.schema import replace
 from odradek.storage.topic_names import is_internal, why_illegal
 
 DEFAULT_REPLICATION_FACTOR = -1
@@ -138,9 +137,9 @@ def with_detail(
 ) -> StreamsGroupHeartbeatResponse:
     """Add a text to the status that says that internal topics are missing."""
     status = [
-        replace(one, status_detail=f"{one.status_detail}; {text}")  # type: ignore[type-var] # schema.py hides the base
-        if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
-        else one
-        for one in response.status or ()
+        replace(entry, status_detail=f"{entry.status_detail}; {text}")
+        if entry.status_code == StatusCode.MISSING_INTERNAL_TOPICS
+        else entry
+        for entry in response.status or ()
     ]
-    return replace(response, status=status)  # type: ignore[type-var] # schema.py hides the base
+    return replace(response, status=status)

@@ -65,7 +65,7 @@ def answer(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffse
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
     except ApiError as error:
-        return respond(context, refused(context, topics, error))
+        return respond(context, with_error(context, topics, error))
     has_ids = context.api_version >= FIRST_VERSION_BY_ID
     committed = commit_existing(context, topics, partial(commit, context, request), has_ids=has_ids)
     return respond(context, committed)
@@ -85,7 +85,7 @@ def commit(
             request, topics, context.api_version, context.step, partial(verify, context, request)
         )
     except ApiError as error:
-        return refused(context, topics, error)
+        return with_error(context, topics, error)
 
 
 def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
@@ -133,7 +133,7 @@ def as_committed(
     )
 
 
-def refused(
+def with_error(
     context: RequestContext, topics: list[OffsetCommitRequestTopic], error: ApiError
 ) -> list[OffsetCommitResponseTopic]:
     code = known_code(context, error.code)

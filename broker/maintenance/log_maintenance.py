@@ -1,4 +1,4 @@
-"""What works on the logs beside requests, as one part of the broker."""
+"""Groups the objects that work on logs in the background: recovery, cleaning, moves."""
 
 from dataclasses import dataclass
 

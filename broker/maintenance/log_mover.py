@@ -62,7 +62,8 @@ class LogMover:
     ) -> None:
         """`assign` records in the metadata that a replica is in a directory.
 
-        `assigned` returns when that is on the disk, and raises ApiError.
+        `assigned` returns when that is on the disk, and raises ApiError. `in_background` runs what
+        nobody waits for.
         """
         self._moves = moves
         self._manager = moves.manager

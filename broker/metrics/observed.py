@@ -1,4 +1,4 @@
-"""What the metrics are read from."""
+"""The objects of a process from which the metrics read their values."""
 
 from __future__ import annotations
 

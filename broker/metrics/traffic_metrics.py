@@ -53,7 +53,7 @@ def _software(observed: Observed) -> Iterator[Sample]:
 
 def _connections(observed: Observed) -> Iterator[Sample]:
     counts = Counter({item.name: 0 for item in observed.broker.config.open_listeners})
-    counts.update(one.session.listener.name for one in observed.server.connections)
+    counts.update(connection.session.listener.name for connection in observed.server.connections)
     for name, count in counts.items():
         yield (name,), count
 

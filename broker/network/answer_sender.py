@@ -44,9 +44,9 @@ ANSWERS_BYTES = 64 * 1024
 FILE_CHUNK_BYTES = 1024 * 1024
 # How long checked pages count as cached.
 CHECKED_MS = 100
-# Slices of at most so many bytes in all are copied into the answer: one system call sends them.
+# Slices of at most this many bytes in all are copied into the answer: one system call sends them.
 COPIED_BYTES = 32 * 1024
-# So many slices of an answer are made pieces at once.
+# At most this many slices of an answer are made pieces at once.
 PIECED_SLICES = 64
 
 

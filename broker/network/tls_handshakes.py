@@ -37,7 +37,7 @@ THREADS = max(1, min(3, (os.cpu_count() or 1) // 2))
 HANDSHAKE_S = 10.0
 CHECK_EVERY_S = 1.0
 MAX_UNFINISHED = 500
-# In each second so many failures are logged; the others are counted.
+# In each second this many failures are logged; the others are counted.
 # Unfinished handshakes may use this part of the file descriptors at most.
 DESCRIPTORS_SHARE = 4
 PEEKED_BYTES = 16

@@ -30,7 +30,7 @@ FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
 def verify_all(context: NodeContext, request: ProduceRequest) -> Verified | ApiError:
     """As `verify`, for a whole request. Returns the error that refuses all of it."""
-    sent = ((each, data) for each in request.topic_data for data in each.partition_data)
+    sent = ((topic, data) for topic in request.topic_data for data in topic.partition_data)
     try:
         return verify(context, request.transactional_id or "", sent)
     except ApiError as error:
@@ -47,11 +47,11 @@ def verify(
     Raises ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING. A client
     may send a transactional id that it does not use; then it needs no access to it.
     """
-    transactional = [each for each in partitions if is_transactional(each[1])]
+    transactional = [(topic, data) for topic, data in partitions if is_transactional(data)]
     if not transactional:
         return {}
     context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    batches = [batch_to_verify(context, *each) for each in transactional]
+    batches = [batch_to_verify(context, topic, data) for topic, data in transactional]
     support = Support.of(
         context.api_version,
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,

@@ -27,7 +27,7 @@ from .accepted_produce import FIRST_FLEXIBLE_VERSION, SingleAnswer
 from .produced_batches import FIRST_VERSION_BY_ID
 
 TARGETS_KEPT = 4096
-# When so many are kept, one of so many new targets replaces the oldest.
+# When this many are kept, one of this many new targets replaces the oldest.
 REPLACED_EVERY = 64
 LONGEST_CLIENT_ID = 255  # in bytes
 _LONGEST_NAME = 0x7F - 1  # in bytes: its length takes one byte

@@ -1,4 +1,4 @@
-"""What clients have used of the limits that they have.
+"""The rate at which each client uses what a limit is set for.
 
 What an inactive client has used is forgotten, because clients choose their own client ids. There
 may be a million, so they are not all checked at once: each new one has a few others checked.

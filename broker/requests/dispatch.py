@@ -34,12 +34,12 @@ from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.broker.security.session import Session
+from odradek.broker.turns.message_parts import parts_of
 from odradek.broker.turns.slices import (
     Result,
     SliceRunner,
     Slices,
     TooManyItemsError,
-    parts_of,
 )
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.api_keys import ApiKey
@@ -102,9 +102,9 @@ _SERVED_AT_ONCE = frozenset(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
     }
 )
-# A request of so many bytes that cannot be decoded is refused at once.
+# A request of at most this many bytes that cannot be decoded is refused at once.
 _SHORT_BYTES = 1024
-# So many items are decoded in one slice.
+# At most this many items are decoded in one slice.
 _ITEMS_OF_A_SLICE = 500
 # A larger response is not sent: most clients would refuse it.
 MAX_RESPONSE_BYTES = 100 * 1024 * 1024
@@ -451,9 +451,9 @@ class Dispatcher:
             try:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
-                refused = RawToken(b"")
-                refused.pending = self._broker.security.logins.delayed(session, None)
-                return refused
+                answer = RawToken(b"")
+                answer.pending = self._broker.security.logins.delayed(session, None)
+                return answer
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
         if not guard.admits(session, api_key):
             raise RefusedRequestError

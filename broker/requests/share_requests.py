@@ -142,8 +142,8 @@ def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_r
     """Raise ApiError INVALID_REQUEST unless they are in order, and of known types."""
     allowed = ALL_TYPES if may_renew else TYPES_WITHOUT_RENEWAL
     before = -1
-    for one in acknowledgements:
-        first, last, types = one
+    for acknowledgement in acknowledgements:
+        first, last, types = acknowledgement
         if first > last or first < before:
             raise invalid_request(f"{first} to {last} does not follow {before}")
         if not types or (len(types) > 1 and last - first != len(types) - 1):

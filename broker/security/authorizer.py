@@ -31,7 +31,7 @@ from .principal import Principal
 CLUSTER_NAME = "kafka-cluster"
 # The principal of an entry for everyone.
 EVERYONE = "User:*"
-# Clients choose names freely. When so many decisions are cached, all are forgotten. Decisions on
+# Clients choose names freely. When this many decisions are cached, all are forgotten. Decisions on
 # longer names, which no topic has, are not cached.
 MAX_CACHED_DECISIONS = 10_000
 MAX_CACHED_NAME = 249

@@ -50,7 +50,7 @@ def bit_field(operations: Iterable[AclOperation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-# The operations that a resource of each type supports.
+# The operations in the bit fields of responses. Those of other types have no such field.
 SUPPORTED_OPERATIONS = {
     ResourceType.TOPIC: (
         AclOperation.READ,

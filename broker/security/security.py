@@ -1,4 +1,4 @@
-"""Who a client is, and what it may do: all parts of the broker that say so."""
+"""Groups the objects that decide who a client is and what it may do."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ This is done after the request that gave them up, in slices, and in order within
 A range of records is archived as a whole, when all of it has been written. If the broker is killed
 before, all of it is written when the share-partition is opened again. A broker that is stopped
 waits for the batch that is being written, and archives the part of the range that has been.
+(A DeadLetters is such a range of offsets; its records are read from the log when they are written.)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .led_partition import LedPartition
 
 logger = logging.getLogger("odradek.shares")
 
-# So many ranges of records change their state in one turn.
+# At most this many ranges of records change their state in one turn.
 ARCHIVED_AT_ONCE = 500
 # Between the attempts to archive records where one has shown a fault in odradek.
 FIRST_DELAY_S = 1.0
@@ -43,7 +44,10 @@ class Archiving:
         on_complete: Callable[[LedPartition], None],
         is_open: Callable[[LedPartition], bool],
     ) -> None:
-        """`archive` archives records; `on_complete` is called when no more wait."""
+        """`archive` archives records; `on_complete` is called when no more wait.
+
+        `is_open`: whether a share-partition is not closed. Nothing more is written of one that is.
+        """
         self.queues = queues
         self._slices = slices
         self._archive = archive
@@ -99,7 +103,7 @@ class Archiving:
         source = Source(led.key.group_id, led.key.partition, led.log)
         writer = QueueWriter(self.queues, source, partial(self._pause, led))
         waiting = self._waiting[led]
-        count = 0  # of the first records in `waiting`, which are done with
+        count = 0  # so many of the first records in `waiting` are written, and not archived yet
         try:
             while waiting and self._goes_on(led):
                 first = waiting[0]._replace(first_offset=waiting[0].first_offset + count)
@@ -124,7 +128,7 @@ class Archiving:
             return await writer.write(letters, step)
         except Exception:  # a fault in odradek: without this the records would wait for ever
             logger.exception("records are not written to a dead-letter queue, and are archived")
-            return sum(each.record_count for each in letters)
+            return sum(letter.record_count for letter in letters)
 
     async def _archive_all(
         self, led: LedPartition, letters: Sequence[DeadLetters], step: Step

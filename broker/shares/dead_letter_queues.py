@@ -50,7 +50,7 @@ PASSING = frozenset(
     }
 )
 
-# Waits for so many seconds. Returns whether there is to be another attempt.
+# Waits for this many seconds. Returns whether there is to be another attempt.
 Pause = Callable[[float], Awaitable[bool]]
 
 

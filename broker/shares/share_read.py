@@ -133,11 +133,11 @@ class ShareRead:
         Those that this attempt has opened come after the others, and one at a time: Kafka answers
         with what has been opened, while the states of others are still being read.
         """
-        new = [one for one in led if one in self._opened]
+        new = [item for item in led if item in self._opened]
         if new and len(led) > 1:
-            yield [one for one in led if one not in self._opened]
-            for one in new:
-                yield [one]
+            yield [item for item in led if item not in self._opened]
+            for item in new:
+                yield [item]
         yield led
 
     def open_all(self) -> list[LedPartition]:
@@ -167,9 +167,12 @@ class ShareRead:
     def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
         """Read every share-partition of which something can be acquired."""
         offsets = (
-            (one, one.partition.offset_to_fetch(one.limits())) for one in stepping(led, self.step)
+            (share_partition, share_partition.partition.offset_to_fetch(share_partition.limits()))
+            for share_partition in stepping(led, self.step)
         )
-        ready = [(one, offset) for one, offset in offsets if offset is not None]
+        ready = [
+            (share_partition, offset) for share_partition, offset in offsets if offset is not None
+        ]
         if not ready:
             return []
         reads = []
@@ -199,7 +202,7 @@ class ShareRead:
             read = led.log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
         except ApiError as error:
             return _Read(place, led, offset, None, (), error.with_traceback(None))
-        aborted = [AbortedFrom(one.producer_id, one.first_offset) for one in read.aborted]
+        aborted = [AbortedFrom(ended.producer_id, ended.first_offset) for ended in read.aborted]
         return _Read(place, led, offset, read.records, aborted, None)
 
     def _with_headers(self, reads: Sequence[_Read]) -> list[_Read]:
@@ -251,7 +254,7 @@ class ShareRead:
             if read.error is not None and not acquired:
                 answers[read.place] = self._with_error(read, read.error)
                 continue
-            left -= sum(one.record_count for one in acquired)
+            left -= sum(run.record_count for run in acquired)
             answers[read.place] = answered_partition(read.place[1], records, acquired)
         return answers
 
@@ -310,11 +313,11 @@ def answered_partition(
         records=records,
         acquired_records=[
             ShareFetchAcquiredRecords(
-                first_offset=one.first_offset,
-                last_offset=one.last_offset,
-                delivery_count=one.delivery_count,
+                first_offset=run.first_offset,
+                last_offset=run.last_offset,
+                delivery_count=run.delivery_count,
             )
-            for one in acquired
+            for run in acquired
         ],
     )
 

@@ -51,7 +51,7 @@ logger = logging.getLogger("odradek.shares")
 # the end of more locks.
 MAX_AT_ONCE = 64
 MAX_LED_AT_ONCE = 1024
-# So many share-partitions are looked at, and closed, in one turn.
+# At most this many share-partitions are looked at, and closed, in one turn.
 CLOSED_AT_ONCE = 256
 
 
@@ -72,6 +72,7 @@ class Shares:
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError.
 
+        `after_arrivals` calls its argument when the requests that have arrived are served.
         `queues` need `slices`.
         """
         self.sessions = ShareSessions(configs.broker.max_share_sessions)
@@ -85,7 +86,7 @@ class Shares:
         self._unreleased: dict[SessionKey, list[Place]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._led: dict[SharePartitionKey, LedPartition] = {}
-        self._ends_at: Now | None = None  # the moment at which so many locks end
+        self._ends_at: Now | None = None  # the moment at which `_ends_count` locks end
         self._ends_count = 0
         self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)

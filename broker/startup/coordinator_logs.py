@@ -1,4 +1,4 @@
-"""Passes the coming and going of logs to the coordinators whose internal topics they belong to.
+"""Tells the coordinators when logs of their internal topics come online and go offline.
 
 A log may come later than the broker's start (it was still recovered, or its disk was full), and it
 may be lost (its directory failed, or a sync). What it holds is served only while it is online.
@@ -42,7 +42,7 @@ class CoordinatorLogs:
     def __init__(
         self, coordinators: Iterable[Coordinator], log_manager: LogManager, topics: Topics
     ) -> None:
-        self._coordinators = {one.shards.topic: one for one in coordinators}
+        self._coordinators = {coordinator.shards.topic: coordinator for coordinator in coordinators}
         self._log_manager = log_manager
         self._topics = topics
 

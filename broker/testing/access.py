@@ -1,4 +1,4 @@
-"""Users, and everything else that says who may do what, in the broker of a test."""
+"""Adds users to the broker of a test, and removes users, ACLs and delegation tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions in the partitions of a process, as one part of it."""
+"""Groups the two objects by which a process begins and ends transactions in its partitions."""
 
 from dataclasses import dataclass
 

@@ -7,13 +7,14 @@ has. Apache Kafka loses one of its threads to such a request. Here it would stop
   in slices of at most SLICE_S; what takes longer between two steps is a fault.
 - A slice ends in `Slices.step`. The decoder and the encoder call it for each item of an array, and
   a handler for each entry that it serves (RequestContext.sliced). Nothing else ends a slice, so all
-  that is done for one entry is done in one turn: decide, append and replay are not interrupted.
+  that is done for one entry is done in one turn: nothing comes between a decision, its record in a
+  log, and the change of state by that record.
 - What a handler has looked up before a step may have changed after it. It looks up the state of an
   entry when it serves the entry.
 - A first slice may run as soon as its request arrives, so a request that needs one slice costs
   little more than one that is served at once.
-- LargeTurns gives one slice to each turn of the loop. Any number of such requests together delay
-  others by one slice.
+- LargeTurns lets one slice run in each turn of the loop. Any number of such requests together
+  delay others by one slice.
 
 How a plain function can be interrupted: it runs in a greenlet, a call stack of its own. `step`
 switches back to the stack of the event loop, and the next slice continues inside `step`. So a
@@ -21,9 +22,9 @@ handler is the same code whether its request is small, and served at once, or no
 served at once has no Slices, and pays nothing.
 
 The limits: MAX_ITEMS bounds the objects that a request can make the broker hold. Objects are freed
-in slices too (`parts_of`), because freeing many of them takes as long as making them; a request
-that needed one slice has few. A full garbage collection looks at all objects in one turn, so there
-is none while a request has many.
+in slices too (message_parts.py), because freeing many of them takes as long as making them; a
+request that needed one slice has few. A full garbage collection looks at all objects in one turn,
+so there is none while a request has many.
 
 docs/decisions.md says what was rejected.
 """
@@ -37,7 +38,6 @@ from time import monotonic
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
-from msgspec import Struct
 
 from .full_collections import FullCollections, collect_young
 from .large_turns import LargeTurns
@@ -46,11 +46,10 @@ SLICE_S = 0.00025
 # A request with more items in its arrays is refused. The largest requests of clients name each
 # partition of a broker.
 MAX_ITEMS = 100_000
-# A request that takes so many slices without waiting may hold many objects.
+# A request that takes this many slices without waiting may hold many objects.
 LONG_SLICES = 20
-# So many stacks are kept for the next requests.
+# At most this many stacks are kept for the next requests.
 _IDLE_STACKS = 16
-_FREED_AT_ONCE = 256
 
 T = TypeVar("T")
 
@@ -60,9 +59,11 @@ class TooManyItemsError(Exception):
 
 
 class Surroundings(NamedTuple):
-    """What belongs to the request that runs: `enter` sets it up, `leave` takes it away.
+    """Saves what the broker keeps about the request that runs, while other requests run.
 
-    `leave` returns what the next `enter` gets. The first gets None.
+    `leave` is called at the end of a slice. It returns that state, and takes it away. `enter` puts
+    it back when the next slice begins; for the first slice it gets None. A node's state is the
+    fsyncs that the response waits for, and the attempt to read without the disk (node.py).
     """
 
     enter: Callable[[Any], None]
@@ -73,6 +74,7 @@ class Slices:
     """The slices of one request, seen from inside."""
 
     def __init__(self, surroundings: Surroundings) -> None:
+        # Called when a slice begins and ends: a meter of quotas measures the time in between.
         self.on_begin: Callable[[], object] | None = None
         self.on_end: Callable[[], object] | None = None
         self._surroundings = surroundings
@@ -355,37 +357,3 @@ def _outcome(stack: _Stack) -> tuple[bool, Any]:
         return False, stack.result()
     except StopIteration as end:
         return True, end.value
-
-
-Parts = list[list[Any]]
-
-
-def parts_of(message: Struct, slices: Slices) -> Parts:
-    """Return lists of bounded length with the items of all arrays in a message.
-
-    A caller that drops the message and then calls `steps.free` frees the items in slices.
-    """
-    parts: Parts = []
-    _collect(message, parts, slices)
-    return parts
-
-
-def _collect(struct: Struct, parts: Parts, slices: Slices) -> None:
-    for name in struct.__struct_fields__:
-        held = getattr(struct, name)
-        if isinstance(held, Struct):
-            _collect(held, parts, slices)
-        if held.__class__ is not list or not held:
-            continue
-        if isinstance(held[0], Struct) and _has_lists(held[0]):
-            for item in slices.of(held):
-                _collect(item, parts, slices)
-        for start in range(0, len(held), _FREED_AT_ONCE):
-            parts.append(held[start : start + _FREED_AT_ONCE])
-            slices.step()
-
-
-def _has_lists(struct: Struct) -> bool:
-    return any(
-        isinstance(getattr(struct, name), (list, Struct)) for name in struct.__struct_fields__
-    )

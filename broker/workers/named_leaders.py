@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from odradek.broker.requests.context import Context, NodeContext
 from odradek.broker.requests.route import HandlerOf, N
 from odradek.coordinator.metadata.topics import Topic
@@ -27,8 +25,8 @@ from odradek.protocol.messages.produce import (
     ProduceLeaderIdAndEpoch,
     ProduceResponse,
 )
+from odradek.protocol.schema import replace
 
-Part = TypeVar("Part")
 Response = TypeVar("Response", ProduceResponse, FetchResponse)
 
 FIRST_PRODUCE_VERSION = 10
@@ -78,7 +76,7 @@ def _name_in_produce(context: NodeContext, response: ProduceResponse) -> Produce
                 leader_id, epoch = _leader(context, topic, partition.index)
                 leaders.add(leader_id)
                 leader = ProduceLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                partitions[position] = _replace(partition, current_leader=leader)
+                partitions[position] = replace(partition, current_leader=leader)
     return _with_endpoints(context, response, leaders)
 
 
@@ -92,7 +90,7 @@ def _name_in_fetch(context: NodeContext, response: FetchResponse) -> FetchRespon
                 leader_id, epoch = _leader(context, topic, partition.partition_index)
                 leaders.add(leader_id)
                 leader = FetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                partitions[position] = _replace(partition, current_leader=leader)
+                partitions[position] = replace(partition, current_leader=leader)
     return _with_endpoints(context, response, leaders)
 
 
@@ -119,8 +117,4 @@ def _with_endpoints(context: NodeContext, response: Response, leaders: set[int])
         for node in context.nodes()
         if node.id in leaders
     ]
-    return _replace(response, node_endpoints=endpoints)
-
-
-def _replace(part: Part, **fields: object) -> Part:
-    return replace(part, **fields)  # type: ignore[type-var] # schema.py hides the base
+    return replace(response, node_endpoints=endpoints)

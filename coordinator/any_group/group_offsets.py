@@ -73,7 +73,10 @@ class GroupOffsets:
     def pending_of(self, place: Place) -> list[CommittedOffset]:
         """The offsets that open transactions have for a partition."""
         topic, partition = place
-        return [self._pending[one].topics[topic][partition] for one in self._writers_of(place)]
+        return [
+            self._pending[producer_id].topics[topic][partition]
+            for producer_id in self._writers_of(place)
+        ]
 
     def _writers_of(self, place: Place) -> Iterable[int]:
         writers = self._writers.get(place, ())
@@ -156,7 +159,7 @@ class GroupOffsets:
         self._last_record = max(self._last_record, transaction.last_record)
 
     def _remove_writer(self, place: Place, producer_id: int) -> None:
-        left = [one for one in self._writers_of(place) if one != producer_id]
+        left = [writer_id for writer_id in self._writers_of(place) if writer_id != producer_id]
         if not left:
             self._writers.pop(place, None)
         else:

@@ -173,7 +173,7 @@ class Offsets:
                 for key, committed in self._in_topic(group_id, topic):
                     yield key if is_deleted(topic, committed) else None
             for place, pending in self._pending(group_id):
-                deleted_here = any(is_deleted(place[0], one) for one in pending)
+                deleted_here = any(is_deleted(place[0], offset) for offset in pending)
                 yield GroupTopicPartition(group_id, *place) if deleted_here else None
 
     def _pending(self, group_id: str) -> Iterator[tuple[Place, list[CommittedOffset]]]:
@@ -223,7 +223,7 @@ class Offsets:
             for key, committed in self.committed(group_id):
                 yield key if is_missing(committed.topic_id) else None
             for place, pending in self._pending(group_id):
-                missing_here = any(is_missing(one.topic_id) for one in pending)
+                missing_here = any(is_missing(offset.topic_id) for offset in pending)
                 yield GroupTopicPartition(group_id, *place) if missing_here else None
 
 

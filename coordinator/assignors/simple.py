@@ -1,4 +1,4 @@
-"""The simple assignor, the only one of share groups: each partition has as many readers.
+"""The simple assignor, the only one of share groups: all partitions have equally many readers.
 
 With P partitions and M members, each partition gets M / P readers, rounded up, and the loads of the
 members differ by one at most. If all members subscribe to the same topics, all partitions are
@@ -14,7 +14,7 @@ Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAs
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
@@ -34,7 +34,10 @@ class SimpleAssignor:
     def assign(
         self, spec: GroupSpec, topics: TopicsView, step: Step = no_step
     ) -> dict[str, Assignment]:
-        """Return the new target of every member. Raises AssignorError for an unknown topic."""
+        """Return the new target of every member. Raises AssignorError for an unknown topic.
+
+        `step` is called again and again, so that other requests are served meanwhile.
+        """
         members = [spec.members[member_id] for member_id in sorted(spec.members)]
         # Most members have the same subscription.
         distinct = {member.subscribed_topic_ids for member in stepping(members, step)}
@@ -45,7 +48,7 @@ class SimpleAssignor:
         }
         reads: _Reads = {member.member_id: set() for member in members}
         if spec.is_homogeneous:
-            _share(members, [one for some in by_topic.values() for one in some], reads, step)
+            _share(members, list(chain.from_iterable(by_topic.values())), reads, step)
         else:
             for topic_id, partitions in by_topic.items():
                 readers = [m for m in members if topic_id in m.subscribed_topic_ids]
@@ -113,7 +116,7 @@ def _keep(
 def _fill(readers: _Readers, room: Mapping[str, int], sharing: int, step: Step) -> None:
     """Give each partition readers, until it has `sharing` or no member with room is left."""
     left = dict(room)
-    turn = [member_id for member_id, more in left.items() if more]
+    turn = [member_id for member_id, count in left.items() if count]
     for member_ids in stepping(readers.values(), step):
         kept = set(member_ids)
         waiting = (member_id for member_id in turn if member_id not in kept)

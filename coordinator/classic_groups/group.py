@@ -94,12 +94,16 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.roster = ClassicRoster()
         self.subscribed_topics: frozenset[str] | None = None
+        """Those of all members; None if they cannot be known, because it is no consumers' group."""
         self.pending_joins: dict[str, Deadline[tuple[ClassicGroup, str]]] = {}
+        """By member id that a response has given out, and with which no member has joined yet."""
         self.pending_syncs: set[str] = set()
+        """The members from which the present generation lacks a SyncGroup."""
         self.join_deadline: Deadline[ClassicGroup] | None = None
         self.sync_deadline: Deadline[ClassicGroup] | None = None
         # (delay_ms, remaining_ms) while joins of a new group are being collected.
         self.initial_delay_ms: tuple[int, int] | None = None
+        # Whether a member has joined since that delay began: then the group waits once more.
         self.new_member_added = False
         self.rebalance_reason = ""
         self._planned: tuple[GroupMetadataValue, ClassicRoster, int] | None = None

@@ -16,8 +16,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
@@ -25,6 +23,7 @@ from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.schema import replace
 
 from .deadlines import ClassicDeadlines
 from .group import ClassicGroup, ClassicState
@@ -196,7 +195,7 @@ def _answer_joins(
         if member is leader:
             reply(of_leader)
         else:
-            reply(replace(of_others, member_id=member.member_id))  # type: ignore[type-var] # schema.py hides the base
+            reply(replace(of_others, member_id=member.member_id))
         yield
 
 

@@ -6,8 +6,6 @@ for that protocol and its assignment. Kafka: GroupCoordinatorRecordHelpers, Clas
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.consumer_offsets import (
@@ -15,6 +13,7 @@ from odradek.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
 )
+from odradek.protocol.schema import replace
 
 from .group import ClassicGroup
 from .member import ClassicMember
@@ -51,7 +50,7 @@ def replaced_value(
     """Return the journaled generation with a static member's new id; its assignment stays."""
     written = group.journaled
     assert written is not None, "a stable group is journaled"
-    return replace(  # type: ignore[type-var] # schema.py hides the base
+    return replace(
         written,
         leader=successor.member_id if written.leader == old_id else written.leader,
         members=[

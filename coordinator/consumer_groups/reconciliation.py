@@ -141,7 +141,11 @@ def _subscribes_to_nothing(member: ConsumerMember, subscribed: frozenset[bytes])
 
 
 class _Difference:
-    """The partitions that a member keeps, gives up and gets to reach a target."""
+    """The partitions that a member keeps, gives up and gets to reach a target, by topic id.
+
+    Those that it has are with the epochs at which it got them. `waits_for_release`: whether others
+    still own partitions of the target.
+    """
 
     def __init__(self, member: ConsumerMember, inputs: ReconcileInputs) -> None:
         self.kept: dict[bytes, Mapping[int, int]] = {}

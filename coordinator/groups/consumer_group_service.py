@@ -1,21 +1,25 @@
-"""The entry point to the consumer groups: finds the shard, commits decisions, runs background work.
+"""The entry point to the consumer groups: finds the shard, commits decisions, fences members.
 
-    heartbeat -> checks -> the group's shard -> ConsumerHeartbeats decides -> append, replay -> then
+    heartbeat -> checks -> the group's shard -> ConsumerHeartbeats decides -> GroupDecisions appends
+    and replays the records -> deadlines are changed
 
-A request is answered without waiting for other members. Requests of members that use the classic
-protocol come through the group coordinator, which looks up the group. In the background, members
-that miss a deadline are fenced, and regular expressions are resolved a few hundred topic names at a
-time, between requests.
+A request is answered without waiting for other members. Most heartbeats are quiet: they only extend
+the member's session, and nothing is decided. Requests of members that use the classic protocol come
+through the group coordinator, which looks up the group. In the background, members that miss a
+deadline are fenced (removed).
 
-Kafka: GroupCoordinatorService, CoordinatorTimer, CoordinatorExecutor.
+A decision about a large group is made in slices, and waits for another one about the same group
+(group_decisions.py). So what a request or a deadline has looked up before is looked up again in
+`_decide…`. A `step` is what long work calls again and again.
+
+Kafka: GroupCoordinatorService, CoordinatorTimer.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from odradek.coordinator.any_group.caller import Caller, MayDescribe
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.assignors import configured_assignors
 from odradek.coordinator.classic_groups.join import JoinCall
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
@@ -30,9 +34,6 @@ from odradek.coordinator.consumer_groups.leave import Answer, Departures
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.quiet_heartbeat import is_quiet
 from odradek.coordinator.consumer_groups.rebalance import Rebalance
-from odradek.coordinator.consumer_groups.regex_updates import RegexUpdates
-from odradek.coordinator.consumer_groups.subscription_regex import resolve_patterns
-from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.coordinator.consumer_groups.upgrade import Upgrades
 from odradek.coordinator.modern_groups.deadlines import SESSION
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -52,15 +53,12 @@ from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, Leav
 
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit, commit_fencing, log_fencing, log_fencing_failure
-
-logger = logging.getLogger("odradek.groups")
-
-Resolution = Generator[None, None, Mapping[str, ResolvedRegex]]
+from .modern_group_commits import commit_fencing, log_fencing, log_fencing_failure
+from .regex_resolution import RegexResolution
 
 
 class OtherTypeError(Exception):
-    """The group has another type since the request has begun to wait."""
+    """The group has got another type while the request waited."""
 
 
 class ConsumerGroupService:
@@ -83,9 +81,7 @@ class ConsumerGroupService:
         Raises ConfigError for an unknown assignor.
         """
         self._shards = shards
-        self._topics = topics
         self._configs = configs
-        self._loop = loop
         self._clock = decisions.clock
         self._decisions = decisions
         self.deadlines = ConsumerDeadlines(deadlines, self._fence)
@@ -102,7 +98,9 @@ class ConsumerGroupService:
             topics=topics,
             configs=configs,
             deadlines=self.deadlines,
-            regexes=RegexUpdates(topics, configs.broker.regex_refresh_interval_ms, self._resolve),
+            regexes=RegexResolution(
+                shards, topics, configs.broker.regex_refresh_interval_ms, loop, decisions.clock
+            ).updates,
             rebalance=Rebalance(
                 topics=topics,
                 configs=configs,
@@ -186,7 +184,7 @@ class ConsumerGroupService:
     ) -> Outcome[DraftResult[JoinGroupResponse]]:
         group_id = call.request.group_id
         group = shard.state.find_consumer(group_id)
-        if group is None or group.is_empty:  # since the request has begun to wait
+        if group is None or group.is_empty:  # it has changed while the request waited
             text = f"group {group_id} has another type now: the member must join again"
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
         return self._classic_joins.join(group, call, now, step)
@@ -271,11 +269,12 @@ class ConsumerGroupService:
         now: Now,
         step: Step,
     ) -> Outcome[DraftResult[None]]:
-        found = self._find(key)
+        group, current = self._find(key) or (None, None)
         is_renewed = deadline == SESSION and key in self.deadlines.sessions
-        if is_renewed or found is None or found[1] is not member:  # since the decision waits
+        # The member may have changed while the decision waited.
+        if is_renewed or group is None or current is not member:
             return Outcome(reply=DraftResult(key.group_id, None))
-        return self.services.departures.remove(found[0], [member], now, None, step)
+        return self.services.departures.remove(group, [member], now, None, step)
 
     async def _wait_for_fencing(
         self, deadline: str, key: MemberKey, member: ConsumerMember, pending: Awaitable[None]
@@ -285,7 +284,7 @@ class ConsumerGroupService:
         except ApiError as error:
             now = self._clock()
             again_ms = log_fencing_failure(key, error, now)
-            if self._member_now(key) is member:  # each record of it makes another object
+            if self._member_now(key) is member:  # else it has changed: replay makes another object
                 self.deadlines.retry(deadline, key, again_ms)
                 self._decisions.alarm.set(now)
 
@@ -301,49 +300,10 @@ class ConsumerGroupService:
     def _member_now(self, key: MemberKey) -> ConsumerMember | None:
         """The member of this key; None if there is none, or its shard is not served any more."""
         try:
-            found = self._find(key)
+            _, member = self._find(key) or (None, None)
         except ApiError:
             return None
-        return None if found is None else found[1]
-
-    # -- regular expressions -----------------------------------------------------------------------
-
-    def _resolve(self, group_id: str, regexes: frozenset[str], may_describe: MayDescribe) -> None:
-        """Start to resolve a group's expressions against the current topics."""
-        steps = resolve_patterns(
-            regexes,
-            self._topics.sorted_names(),
-            version=self._topics.version,
-            now_ms=self._clock().wall_ms,
-            may_describe=may_describe,
-        )
-        self._loop.call_soon(self._resolve_step, group_id, steps)
-
-    def _resolve_step(self, group_id: str, steps: Resolution) -> None:
-        try:
-            next(steps)
-        except StopIteration as end:
-            self._apply_resolution(group_id, end.value)
-        except BaseException:
-            self.services.regexes.resolution_ended(group_id)
-            raise
-        else:
-            self._loop.call_soon(self._resolve_step, group_id, steps)
-
-    def _apply_resolution(self, group_id: str, found: Mapping[str, ResolvedRegex]) -> None:
-        """Write the resolved topics. After a failed write a later heartbeat resolves them again."""
-        self.services.regexes.resolution_ended(group_id)
-        now = self._clock()
-        try:
-            shard = self._shards.of(group_id)
-            group = shard.state.consumer_group(group_id)
-            commit(shard, self.services.regexes.apply_resolution(group, found, now), now)
-        except ApiError as error:
-            logger.warning(
-                "group %s: resolved expressions could not be written: %s",
-                group_id,
-                error,
-            )
+        return member
 
 
 def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:

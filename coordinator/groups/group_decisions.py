@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 # A decision is made so often if its group changes each time.
 MAX_ATTEMPTS = 10
-# So many records are encoded at once.
+# At most this many records are encoded at once.
 FEW_RECORDS = 20
 
 

@@ -238,7 +238,9 @@ class MemberRequests:
             elif isinstance(group, ShareGroup):
                 self._share.remove(shard, group, member_ids, now)
             else:
-                leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
+                leaving = [
+                    LeaveGroupMemberIdentity(member_id=member_id) for member_id in member_ids
+                ]
                 response = self.leave_group(group_id, leaving)
                 if not isinstance(response, LeaveGroupResponse):
                     return self._decisions.keep(response)

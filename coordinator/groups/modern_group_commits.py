@@ -29,6 +29,8 @@ def commit(
 ) -> R:
     """Write a decision and return its reply. Raises ApiError if nothing was written.
 
+    The group's soft state follows: `changes` tells a decision in slices that it is out of date
+    (group_decisions.py), `topics_checked_offset` spares later heartbeats the check of the topics.
     `prepared`: the decision's batch, if it has been made already.
     """
     result = shard.journal.commit(outcome, now.wall_ms, prepared=prepared)
@@ -45,7 +47,7 @@ def commit(
 def commit_fencing(
     shard: GroupShard, removal: Outcome[DraftResult[Any]], key: MemberKey, deadline: str, now: Now
 ) -> int | None:
-    """Write the removal of a member that missed a deadline (its name).
+    """Write the removal of a member that missed a deadline; `deadline` is its name.
 
     Returns when to try again, in timer time, if the removal could not be written.
     """
@@ -58,7 +60,7 @@ def commit_fencing(
 
 
 def log_fencing(key: MemberKey, deadline: str) -> None:
-    """Log that a member is removed, which has missed a deadline (its name)."""
+    """Log that a member is removed because it missed a deadline; `deadline` is its name."""
     _, group_id, member_id = key
     logger.info(
         "group %s: member %s is removed: its %s deadline has passed", group_id, member_id, deadline

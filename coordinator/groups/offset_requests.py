@@ -304,7 +304,9 @@ def _deletion_answer(
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
-            for one in stepping(topic.partitions, step)
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            for partition in stepping(topic.partitions, step)
         ],
     )

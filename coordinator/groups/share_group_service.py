@@ -67,7 +67,7 @@ from .modern_group_commits import commit, commit_fencing
 logger = logging.getLogger("odradek.groups")
 
 NO_START_OFFSET = -1
-# So many states are created in one turn of the loop: each takes 60 us.
+# At most this many states are created in one turn of the loop: each takes 60 us.
 STATES_PER_TURN = 20
 
 # Topic id and partition.
@@ -254,8 +254,8 @@ class ShareGroupService:
             self._write_states(shard, group, done)
         for topic in results:
             topic.partitions[:] = [
-                _with_error(one, errors.get((topic.topic_id, one.partition_index)))
-                for one in topic.partitions
+                _with_error(partition, errors.get((topic.topic_id, partition.partition_index)))
+                for partition in topic.partitions
             ]
         return results
 
@@ -269,7 +269,9 @@ class ShareGroupService:
         now = self._clock()
         shard = self._shards.of(group_id)
         group = shard.state.share_group(group_id)
-        refused, partitions = commit(shard, begin_deletion(group, wanted, self._topics, now), now)
+        without_offsets, partitions = commit(
+            shard, begin_deletion(group, wanted, self._topics, now), now
+        )
         errors = self._delete_states(group_id, partitions, step)
         deleted = [topic_id for topic_id in partitions if topic_id not in errors]
         failed = [
@@ -282,7 +284,7 @@ class ShareGroupService:
             for topic_id, error in errors.items()
         ]
         if not deleted:
-            return [*refused, *failed]
+            return [*without_offsets, *failed]
         shard = self._shards.of(group_id)
         group = shard.state.share_group(group_id)
         commit(shard, complete_deletion(group, deleted, self._topics, now), now)
@@ -293,7 +295,7 @@ class ShareGroupService:
                 )
                 for topic_id in deleted
             ),
-            *refused,
+            *without_offsets,
             *failed,
         ]
 

@@ -1,6 +1,7 @@
-"""Java's PriorityQueue: which of several equal elements comes first is that queue's choice, too.
+"""A priority queue that returns equal elements in the order in which Java's PriorityQueue does.
 
-heapq moves elements in another way, and would return another of the equal ones.
+Kafka's assignors take members from such a queue, and odradek assigns the same tasks to the same
+members. heapq moves elements in another way, and would return another one of several equal ones.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +11,10 @@ Item = TypeVar("Item")
 
 
 class JavaQueue(Generic[Item]):
-    """A binary heap with the smallest element first. A key may change outside of the queue only.
+    """A binary heap with the smallest element first.
+
+    `key` returns what elements are compared by. An element's key must not change while it is in the
+    queue.
 
     Java: PriorityQueue.add, poll.
     """

@@ -15,6 +15,7 @@ Kafka: AclsImage, AclCache, AclBindingFilter.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -267,7 +268,7 @@ class AclSelection:
     def matches(self, wanted: AclFilter) -> list[Entry]:
         """The entries that match a filter. The list is shared between equal filters."""
         found = [self._find(wanted, *pattern) for pattern in self._patterns(wanted)]
-        return found[0] if len(found) == 1 else [entry for some in found for entry in some]
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found))
 
     def _patterns(self, wanted: AclFilter) -> Iterator[tuple[int | None, str | None]]:
         """The pattern types and names that a filter selects; None selects all."""

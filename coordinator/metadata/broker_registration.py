@@ -8,14 +8,13 @@ at its next start that the shutdown was clean. Kafka: ClusterControlManager.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from odradek.protocol.records.cluster_metadata import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
 )
+from odradek.protocol.schema import replace
 
 from .features import SERVED
 
@@ -90,4 +89,4 @@ def changed_registration(
         changes["log_dirs"] = change.log_dirs
     if change.cordoned_log_dirs is not None:
         changes["cordoned_log_dirs"] = change.cordoned_log_dirs
-    return msgspec.structs.replace(registration, **changes)  # type: ignore[type-var] # schema.py hides the base
+    return replace(registration, **changes)

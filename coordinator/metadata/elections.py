@@ -9,6 +9,9 @@ gets a new leader epoch only after an unclean shutdown: then the end of its log 
 consumers detect that by the epoch (KIP-320). A partition in a directory that is offline has no
 leader, and none can be elected until the directory is back.
 
+The records are not atomic, because there may be one for each partition. A field of a
+PartitionChangeRecord that is None does not change.
+
 Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLeader.
 """
 

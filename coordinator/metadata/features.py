@@ -12,7 +12,6 @@ MetadataVersion.
 from collections.abc import Mapping
 from functools import cache
 
-import msgspec
 from msgspec import Struct
 
 from odradek.coordinator.runtime.outcome import JournalRecord
@@ -24,7 +23,7 @@ from odradek.protocol.records.cluster_metadata import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from odradek.protocol.schema import Message
+from odradek.protocol.schema import Message, replace
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -166,5 +165,5 @@ class Features:
         versions = _RECORD_VERSIONS.get(type(message), ())
         version = next((version for since, version in versions if level >= since), 0)
         absent = _absent_fields(type(message), version)
-        kept = msgspec.structs.replace(message, **absent) if absent else message  # type: ignore[type-var] # schema.py hides the base
+        kept = replace(message, **absent) if absent else message
         return JournalRecord(kept, version)

@@ -5,19 +5,20 @@ and its partitions have no leader from then on. With KIP-966 (eligible leader re
 becomes empty, and its former members stay eligible. Without it the ISR stays as it was. When the
 directory is back at a later start, the broker registers it again and leads the partitions.
 
+In a PartitionChangeRecord a field that is None does not change.
+
 In Kafka brokers report both by heartbeats: ReplicationControlManager's handleDirectoriesOffline and
 handleDirectoriesCordoned, PartitionChangeBuilder, DirectoryId.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
-
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.records.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
+from odradek.protocol.schema import replace
 from odradek.storage.topic_partition import TopicPartition
 
 from .cluster_metadata import ClusterMetadata
@@ -67,6 +68,7 @@ def directories_offline(
         log_dirs=[directory for directory in registration.log_dirs if directory not in lost],
     )
     records.append(JournalRecord(change_of_broker, VERSION_WITH_LOG_DIRS))
+    # Not atomic: there may be a record for each partition. A start decides about all of them again.
     return Outcome(reply=leaderless, records=tuple(records), atomic=False)
 
 
@@ -119,12 +121,12 @@ def leader_lost(
     )
     if not metadata.features.level(ELR_VERSION):
         forgotten: list[int] | None = [] if partition.eligible_leader_replicas else None
-        return msgspec.structs.replace(change, eligible_leader_replicas=forgotten)  # type: ignore[type-var] # schema.py hides the base
+        return replace(change, eligible_leader_replicas=forgotten)
     isr = [node for node in partition.isr if node != node_id]
     eligible = [node for node in partition.eligible_leader_replicas if node not in isr]
     eligible += [node for node in partition.isr if node not in (*isr, *eligible)]
     same = tuple(eligible) == partition.eligible_leader_replicas
-    return msgspec.structs.replace(  # type: ignore[type-var] # schema.py hides the base
+    return replace(
         change,
         isr=None if tuple(isr) == partition.isr else isr,
         eligible_leader_replicas=None if same else eligible,
@@ -138,4 +140,4 @@ def placed_in(
     """Return the change with a new directory of the node's replica."""
     directories = list(partition.directories)
     directories[partition.replicas.index(node_id)] = directory_id
-    return msgspec.structs.replace(change, directories=directories)  # type: ignore[type-var] # schema.py hides the base
+    return replace(change, directories=directories)

@@ -9,7 +9,6 @@ Kafka: DelegationTokenControlManager.
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
@@ -18,6 +17,7 @@ from odradek.protocol.records.cluster_metadata import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
 )
+from odradek.protocol.schema import replace
 
 from .cluster_metadata import ClusterMetadata
 from .token_hmacs import TokenHmacs
@@ -146,7 +146,7 @@ def _check_renewer(token: DelegationTokenRecord, requester: str) -> None:
 
 def _expiring(token: DelegationTokenRecord, at_ms: int) -> Outcome[int]:
     expiration_ms = min(token.max_timestamp, at_ms)
-    renewed = msgspec.structs.replace(token, expiration_timestamp=expiration_ms)  # type: ignore[type-var] # schema.py hides the base
+    renewed = replace(token, expiration_timestamp=expiration_ms)
     return Outcome(reply=expiration_ms, records=(JournalRecord(renewed),))
 
 

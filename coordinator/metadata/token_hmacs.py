@@ -1,7 +1,7 @@
 """The HMACs of delegation tokens: a client shows a token's HMAC to use, renew or expire it.
 
 A token's HMAC is the HMAC-SHA-512 of its id with `delegation.token.secret.key`. It is not stored:
-whoever reads the metadata log without the key has no tokens. Kafka: DelegationTokenManager,
+a reader of the metadata log without the key has no tokens. Kafka: DelegationTokenManager,
 DelegationTokenCache.
 """
 

@@ -1,4 +1,8 @@
-"""The rules for new topics, and the topics created automatically, by the broker's configuration."""
+"""What the broker's configuration says about new topics.
+
+The rules for each of them, and the topics that are created automatically: internal ones when their
+coordinator is needed first, others when a request names one that is missing.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -21,7 +25,11 @@ def topic_rules(
     directories: Sequence[bytes],
     cordoned: Collection[bytes] = (),
 ) -> TopicRules:
-    """Make the rules for new topics; `directories`: the directory.ids of those online."""
+    """Make the rules for new topics.
+
+    `directories`: the directory.ids of those online. `cordoned`: of those that get no new
+    partitions (cordoned.log.dirs).
+    """
 
     def check_configs(overrides: Mapping[str, str]) -> None:
         try:
@@ -94,7 +102,7 @@ def _share_group_state(config: BrokerConfig) -> NewTopic:
     )
 
 
-# The internal topics whose coordinators are served, each with how it is created.
+# How each internal topic is created.
 _INTERNAL_TOPICS: Mapping[str, Callable[[BrokerConfig], NewTopic]] = MappingProxyType(
     {
         CONSUMER_OFFSETS_TOPIC: _consumer_offsets,

@@ -2,6 +2,7 @@
 
 from odradek.protocol.errors import ApiError, ErrorCode
 
+# The rebalance_timeout_ms of a heartbeat that does not change the member's timeout.
 NO_TIMEOUT = -1
 # The characters that Java's String.trim removes.
 BLANKS = "".join(map(chr, range(33)))

@@ -1,4 +1,4 @@
-"""What every coordinator and the metadata have, and what knows none of them.
+"""What every coordinator and the metadata use. Nothing here imports another room.
 
 Reading order:
 

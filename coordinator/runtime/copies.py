@@ -1,4 +1,7 @@
-"""Copies of state that a log's records have built, so that more of them can be tried on it."""
+"""Copies of replayed state: long decisions replay their records into a copy.
+
+The copy takes the place of the state when the records are written (ARCHITECTURE.md, invariant 1).
+"""
 
 from typing import Self
 

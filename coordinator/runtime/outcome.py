@@ -78,8 +78,9 @@ class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
     error when they could not be written. Both change soft state (state that no record holds) and
     answer parked requests; they do not raise.
 
-    Atomic records share one batch, so after a crash all of them are in the log or none. A deletion
-    that can be repeated (expired offsets) sets `atomic=False`; it may have any number of records.
+    Atomic records share one batch, so after a crash all of them are in the log or none. A batch has
+    a largest size. Records that do not need each other (the tombstones of expired offsets, changes
+    of many partitions) set `atomic=False`; there may be any number of them.
     Kafka: CoordinatorResult, ControllerResult.
     """
 

@@ -228,7 +228,7 @@ class ShareHeartbeats:
             self._assignor,
             self._topics,
             previous_id=updated.member_id,
-            topics_of=lambda one: one.subscribed_topics,
+            topics_of=lambda member: member.subscribed_topics,
             is_homogeneous=group.is_homogeneous_if(member, updated),
             assignable=group.state_partitions.assignable(),
         )

@@ -46,7 +46,7 @@ class Altered(NamedTuple):
 class Deletion(NamedTuple):
     """The topics that have no offsets to delete, and the state to delete of the others."""
 
-    refused: list[DeleteShareGroupOffsetsResponseTopic]
+    without_offsets: list[DeleteShareGroupOffsetsResponseTopic]
     partitions: Partitions
 
 
@@ -65,22 +65,25 @@ def alter(
     for topic in wanted:
         topic_id = topics.id_of(topic.topic_name)
         count = 0 if topic_id is None else topics.partition_count(topic_id)
-        known = {one.partition_index: one.start_offset for one in topic.partitions
-                 if one.partition_index < count}  # fmt: skip
+        existing = {
+            partition.partition_index: partition.start_offset
+            for partition in topic.partitions
+            if partition.partition_index < count
+        }
         results.append(
             AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
                 topic_id=topic_id or ZERO_UUID,
                 partitions=[
-                    altered_partition(one.partition_index, is_known=one.partition_index in known)
-                    for one in topic.partitions
+                    altered_partition(index, exists=index in existing)
+                    for index in (partition.partition_index for partition in topic.partitions)
                 ],
             )
         )
         if topic_id is not None:
             since_ms = now.wall_ms
-            initializing[topic_id] = TopicOfState(topic.topic_name, frozenset(known), since_ms)
-            offsets |= {(topic_id, partition): offset for partition, offset in known.items()}
+            initializing[topic_id] = TopicOfState(topic.topic_name, frozenset(existing), since_ms)
+            offsets |= {(topic_id, partition): offset for partition, offset in existing.items()}
     if initializing:
         state = group.state_partitions.with_initializing(initializing)
         draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
@@ -88,13 +91,13 @@ def alter(
     return draft.outcome(Altered(results, initialization))
 
 
-def altered_partition(partition: int, *, is_known: bool) -> AlterShareGroupOffsetsResponsePartition:
+def altered_partition(partition: int, *, exists: bool) -> AlterShareGroupOffsetsResponsePartition:
     """Make the result of a partition, which exists or not."""
-    error = ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return AlterShareGroupOffsetsResponsePartition(
         partition_index=partition,
         error_code=error,
-        error_message=None if is_known else NO_PARTITION_TEXT,
+        error_message=None if exists else NO_PARTITION_TEXT,
     )
 
 
@@ -107,24 +110,26 @@ def begin_deletion(
     """Begin to delete the start offsets of topics. Raises ApiError NON_EMPTY_GROUP."""
     group.check_deletable()
     draft = Draft(group, now, epoch_record)
-    refused: list[DeleteShareGroupOffsetsResponseTopic] = []
+    without_offsets: list[DeleteShareGroupOffsetsResponseTopic] = []
     partitions: dict[bytes, Iterable[int]] = {}
     if not group.has_state_record:
-        return draft.outcome(Deletion(refused, partitions))
+        return draft.outcome(Deletion(without_offsets, partitions))
     state = group.state_partitions
     for topic in wanted:
         topic_id = topics.id_of(topic.topic_name)
         if topic_id is None:
-            refused.append(_not_deleted(topic.topic_name, NO_PARTITION_TEXT))
+            without_offsets.append(_not_deleted(topic.topic_name, NO_PARTITION_TEXT))
         elif topic_id in state.initialized:
             partitions[topic_id] = sorted(state.initialized[topic_id].partitions)
         elif topic_id in state.deleting:  # an earlier deletion was not completed
             partitions[topic_id] = range(topics.partition_count(topic_id))
         else:
-            refused.append(_not_deleted(topic.topic_name, "the group has no offsets in the topic"))
+            without_offsets.append(
+                _not_deleted(topic.topic_name, "the group has no offsets in the topic")
+            )
     state = state.with_deleting(partitions)
     draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
-    return draft.outcome(Deletion(refused, partitions))
+    return draft.outcome(Deletion(without_offsets, partitions))
 
 
 def complete_deletion(

@@ -44,7 +44,7 @@ def aborted_batches(
     fetched: Iterable[FetchedBatch], aborted: Iterable[AbortedFrom]
 ) -> list[FetchedBatch]:
     """The fetched batches that belong to aborted transactions."""
-    waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+    waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     producers: set[int] = set()
     found = []
     for batch in fetched:
@@ -62,15 +62,15 @@ def aborted_batches(
 def _without(acquired: Iterable[Acquired], gone: Sequence[FetchedBatch]) -> Iterator[Acquired]:
     """The acquired ranges without the offsets of some batches. Both are in the order of offsets."""
     place = 0
-    for one in acquired:
-        first = one.first_offset
-        while place < len(gone) and gone[place].base_offset <= one.last_offset:
+    for run in acquired:
+        first = run.first_offset
+        while place < len(gone) and gone[place].base_offset <= run.last_offset:
             batch = gone[place]
             if batch.base_offset > first:
-                yield one._replace(first_offset=first, last_offset=batch.base_offset - 1)
+                yield run._replace(first_offset=first, last_offset=batch.base_offset - 1)
             first = max(first, batch.last_offset + 1)
-            if first > one.last_offset:
+            if first > run.last_offset:
                 break  # the batch may go on in the next range
             place += 1
-        if first <= one.last_offset:
-            yield one._replace(first_offset=first)
+        if first <= run.last_offset:
+            yield run._replace(first_offset=first)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .in_flight import Batch, InFlight, RecordState
 from .share_partition import Limits, SharePartition
 
-# A record batch of so many records is acquired as a whole, also if fewer may be in flight.
+# A record batch of this many records is acquired as a whole, also if fewer may be in flight.
 WHOLE_BATCH_RECORDS = 2_000
 # From this many deliveries on, a record is delivered with fewer others.
 LEAST_THROTTLE_COUNT = 2
@@ -202,7 +202,7 @@ class _Acquisition:
             for most_records in (limit, throttled_limit):
                 if most_records is not None and most_records > count:
                     end = min(end, first + most_records - count - 1)
-            taken = batch.take(first, end)
+            taken = batch.separate(first, end)
             taken.acquire(self._call.member_id, self._call.locked_until_ms)
             acquired.append(Acquired(first, end, taken.delivery_count))
             count += end - first + 1
@@ -248,7 +248,7 @@ class _Acquisition:
             batch = Batch(first, last, InFlight(RecordState.AVAILABLE, 0))
             partition.batches.put(batch)
             end = min(last, first + self._left - 1)
-            batch.take(first, end).acquire(call.member_id, call.locked_until_ms)
+            batch.separate(first, end).acquire(call.member_id, call.locked_until_ms)
             if end < last:
                 partition.may_have_available = True
             return [Acquired(first, end, 1)]
@@ -287,14 +287,14 @@ class _Acquisition:
 def united(acquired: Sequence[Acquired]) -> list[Acquired]:
     """Unite neighbours with equal delivery counts."""
     result: list[Acquired] = []
-    for one in acquired:
+    for run in acquired:
         before = result[-1] if result else None
         if (
             before is not None
-            and before.last_offset + 1 == one.first_offset
-            and before.delivery_count == one.delivery_count
+            and before.last_offset + 1 == run.first_offset
+            and before.delivery_count == run.delivery_count
         ):
-            result[-1] = before._replace(last_offset=one.last_offset)
+            result[-1] = before._replace(last_offset=run.last_offset)
         else:
-            result.append(one)
+            result.append(run)
     return result

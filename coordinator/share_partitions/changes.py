@@ -101,7 +101,7 @@ class Changes:
         cause: Cause = Cause.DELIVERED_TOO_OFTEN,
     ) -> None:
         """Settle records of a batch that are acquired, and share a state, as this state."""
-        self.settle_run(batch, first, last, batch.take(first, last), state, cause)
+        self.settle_run(batch, first, last, batch.separate(first, last), state, cause)
 
     def settle_run(
         self,
@@ -127,7 +127,7 @@ class Changes:
     def renew(self, batch: Batch, first: int, last: int, until_ms: int) -> None:
         """Begin the lock of records again, as `settle`. It is not stored."""
         self._changed[batch.first_offset] = batch
-        self._renewed.append((batch.take(first, last), until_ms))
+        self._renewed.append((batch.separate(first, last), until_ms))
 
     @property
     def is_current(self) -> bool:
@@ -194,8 +194,8 @@ def acknowledge(
     return changes
 
 
-def _renews(one: Acknowledgement) -> bool:
-    return set(one.types) == {AcknowledgeType.RENEW}
+def _renews(acknowledgement: Acknowledgement) -> bool:
+    return set(acknowledgement.types) == {AcknowledgeType.RENEW}
 
 
 def _batches_of(partition: SharePartition, wanted: Acknowledgement) -> list[Batch]:

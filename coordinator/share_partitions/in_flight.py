@@ -10,7 +10,8 @@
                    queue of the group
     ARCHIVED       done, not processed        -> nothing
 
-A log that loses its first records archives those that are available, whatever comes later.
+When records are deleted from the start of the log, those that are AVAILABLE become ARCHIVED at once
+(`archive`). Those that are ACQUIRED stay so until they are settled as usual.
 
 A batch has one state for each run of records that share one. So it costs as much as members have
 told its records apart, and not as many records as its header announces: that number may be in the
@@ -65,13 +66,13 @@ class InFlight:
         self.locked_until_ms = locked_until_ms
 
     def settle(self, state: RecordState) -> None:
-        """Acknowledge, release or archive it: the member loses it."""
+        """Acknowledge, release or archive it. No member has it from then on."""
         self._become(state)
         self.member_id = NO_MEMBER
         self.locked_until_ms = None
 
     def archive(self) -> None:
-        """Archive it whatever its state is: its record has gone."""
+        """Archive it from any state: its record is no longer in the log."""
         self.state = RecordState.ARCHIVED
         self.member_id = NO_MEMBER
         self.locked_until_ms = None
@@ -162,16 +163,22 @@ class Batch:
         if high == low + 1:
             return [(first, last, self._states[low])]
         firsts = [first, *self._firsts[low + 1 : high]]
-        lasts = [each - 1 for each in firsts[1:]] + [last]
+        lasts = [first - 1 for first in firsts[1:]] + [last]
         return list(zip(firsts, lasts, self._states[low:high], strict=True))
 
-    def take(self, first_offset: int, last_offset: int) -> InFlight:
-        """Make a run of its own of records that share a state, and return its state."""
+    def separate(self, first_offset: int, last_offset: int) -> InFlight:
+        """Divide the runs so that these records, which share a state, are a run of their own.
+
+        Returns the state of that run, which may then be changed.
+        """
         self.divide_at(last_offset + 1)
         return self._states[self.divide_at(first_offset)]
 
     def divide_at(self, offset: int) -> int:
-        """Have a run begin at an offset, and return its index. Nothing changes at the ends."""
+        """Divide the run that contains an offset, so that a run begins there. Returns its index.
+
+        Nothing is divided where a run begins already, or outside of the batch.
+        """
         index = bisect_left(self._firsts, offset)
         is_inside = self.first_offset < offset <= self.last_offset
         if is_inside and (index == len(self._firsts) or self._firsts[index] != offset):

@@ -218,9 +218,9 @@ class SharePartition:
         for batch in batches:
             if batch.first_offset > last_offset:
                 break
-            for first, last, each in batch.states_in(first_offset, last_offset):
-                if each.state is state:
-                    batch.take(first, last).archive()
+            for first, last, in_flight in batch.states_in(first_offset, last_offset):
+                if in_flight.state is state:
+                    batch.separate(first, last).archive()
                     count += last - first + 1
             batch.unite_in(first_offset, last_offset)
         return count

@@ -97,7 +97,9 @@ class ShareCoordinator:
     def _on_shard_loaded(self, shard: ShareShard) -> None:
         """Delete the states of topics that were deleted while the shard was not served."""
         topic_ids = {key.topic_id for key in shard.state.states}
-        self._delete_topics(shard, {one for one in topic_ids if self._partition_count(one) < 0})
+        self._delete_topics(
+            shard, {topic_id for topic_id in topic_ids if self._partition_count(topic_id) < 0}
+        )
 
     # -- states ------------------------------------------------------------------------------------
 

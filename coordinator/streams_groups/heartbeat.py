@@ -276,7 +276,9 @@ def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None, step: Ste
             subtopology = topology.subtopologies.get(subtopology_id)
             if subtopology is None:
                 raise invalid_request(f"there is no subtopology {subtopology_id}")
-            wrong = sorted(one for one in partitions if not 0 <= one < subtopology.task_count)
+            wrong = sorted(
+                partition for partition in partitions if not 0 <= partition < subtopology.task_count
+            )
             if wrong:
                 count = subtopology.task_count
                 raise invalid_request(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")

@@ -50,7 +50,7 @@ def respond(
     endpoints = None
     if endpoint_epoch != request.endpoint_information_epoch:
         gone = {member.member_id, group.previous_id(member)}
-        others = (one for one in group.members.values() if one.member_id not in gone)
+        others = (other for other in group.members.values() if other.member_id not in gone)
         endpoints = partitions_by_endpoint([*others, member], topology, partition_count, draft.step)
     active, standby, warmup = _tasks_of(member, draft.step) if has_news else (None, None, None)
     return StreamsGroupHeartbeatResponse(

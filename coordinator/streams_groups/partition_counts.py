@@ -69,7 +69,11 @@ def decide_partition_counts(
     UNKNOWN_SERVER_ERROR.
     """
     subtopologies = list(topology.subtopologies.values())
-    joined = [group for one in stepping(subtopologies, step) for group in _copartitioned(one, step)]
+    joined = [
+        group
+        for subtopology in stepping(subtopologies, step)
+        for group in _copartitioned(subtopology, step)
+    ]
     counts = PartitionCounts(existing)
     infos = list(stepping(_repartition_infos(subtopologies), step))
     counts.decided |= _repartition_topics(subtopologies, infos, existing, step)
@@ -87,7 +91,9 @@ def _invalid(message: str) -> ApiError:
 
 
 def _repartition_infos(subtopologies: Iterable[Subtopology]) -> Iterator[TopicInfo]:
-    return (topic for one in subtopologies for topic in one.repartition_source_topics)
+    return (
+        topic for subtopology in subtopologies for topic in subtopology.repartition_source_topics
+    )
 
 
 # -- repartition topics ----------------------------------------------------------------------------
@@ -130,20 +136,22 @@ def _decide_sinks(
     when it is passed and a topic that its subtopology reads is known. Here only these visits are
     made, in the same order: by the number of the pass, and the place among the sinks.
     """
-    sinks = [sink for one in subtopologies for sink in one.repartition_sink_topics]
+    sinks = [sink for subtopology in subtopologies for sink in subtopology.repartition_sink_topics]
     writers: list[_Writer] = []
     readers: dict[str, list[_Writer]] = {}
     writer_of: list[_Writer] = []  # by place
-    for one in stepping(subtopologies, step):
-        sources = [*map(existing, one.source_topics)]
-        reads = [*names_of(one.repartition_source_topics)]
-        own = one.repartition_sink_topics
+    for subtopology in stepping(subtopologies, step):
+        sources = [*map(existing, subtopology.source_topics)]
+        reads = [*names_of(subtopology.repartition_source_topics)]
+        own = subtopology.repartition_sink_topics
         writer = _Writer(len(writer_of), own, [*map(known.get, reads), *sources])
         writers.append(writer)
         writer_of += [writer] * len(own)
         for name in reads:
             readers.setdefault(name, []).append(writer)
-    visits = [(0, place) for one in writers if one.largest is not None for place in one.sinks]
+    visits = [
+        (0, place) for writer in writers if writer.largest is not None for place in writer.sinks
+    ]
     while visits:
         step()
         number, place = heappop(visits)

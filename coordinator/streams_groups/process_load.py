@@ -23,8 +23,11 @@ class ProcessLoad:
         self.task_counts: dict[str, int] = {}
         """The number of tasks by member id."""
         self.active: dict[str, set[TaskId]] = {}
+        """The active tasks by member id."""
         self.standby: dict[str, set[TaskId]] = {}
+        """The standby tasks by member id."""
         self.tasks: set[TaskId] = set()
+        """All of them, of every member."""
         self._task_count = 0
         self._members_by_load: JavaQueue[str] | None = None
 

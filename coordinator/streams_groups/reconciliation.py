@@ -77,7 +77,10 @@ def _may_still_own(inputs: ReconcileInputs, revoked: OwnedTasks) -> bool:
 
 
 class _Difference:
-    """The tasks of one kind that a member keeps, gives up and gets to reach a target."""
+    """The tasks of one kind that a member keeps, gives up and gets to reach a target.
+
+    They are partitions by subtopology id, each with the epoch at which the member gets or got it.
+    """
 
     def __init__(
         self, has: TaskEpochs, target: TaskSet, inputs: ReconcileInputs, is_taken: IsTaken
@@ -97,8 +100,12 @@ class _Difference:
                 if not is_taken(name, partition)
             ]
             self.waits = self.waits or len(free) < len(new)
-            _put(self.kept, name, {one: at for one, at in owned.items() if one in wanted})
-            _put(self.revoked, name, {one: at for one, at in owned.items() if one not in wanted})
+            _put(self.kept, name, {task: epoch for task, epoch in owned.items() if task in wanted})
+            _put(
+                self.revoked,
+                name,
+                {task: epoch for task, epoch in owned.items() if task not in wanted},
+            )
             _put(self.granted, name, dict.fromkeys(free, inputs.epoch))
 
     def grant_now(self, name: str, partitions: Iterable[int]) -> list[int]:
@@ -110,7 +117,7 @@ class _Difference:
         return moved
 
     def keep(self, name: str, partitions: Iterable[int]) -> None:
-        """Own these tasks still, whatever the target says."""
+        """Let the member own these tasks still, even if they are not in the target."""
         for partition in partitions:
             self.kept.setdefault(name, {})[partition] = 0
 

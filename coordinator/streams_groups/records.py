@@ -225,16 +225,16 @@ def _epochs(tasks: Iterable[CurrentTasks], member_epoch: int) -> TaskEpochs:
     Kafka 4.2 and earlier wrote no epochs; then the member's epoch is used.
     """
     owned: dict[str, Mapping[int, int]] = {}
-    for one in tasks:
-        epochs = one.assignment_epochs
-        if epochs is None or len(epochs) != len(one.partitions):
+    for current in tasks:
+        epochs = current.assignment_epochs
+        if epochs is None or len(epochs) != len(current.partitions):
             if epochs:
                 logger.error(
                     "%d epochs for %d tasks of subtopology %s: epoch %d is used for all",
-                    len(epochs), len(one.partitions), one.subtopology_id, member_epoch,
+                    len(epochs), len(current.partitions), current.subtopology_id, member_epoch,
                 )  # fmt: skip
-            epochs = [member_epoch] * len(one.partitions)
-        owned[one.subtopology_id] = dict(zip(one.partitions, epochs, strict=True))
+            epochs = [member_epoch] * len(current.partitions)
+        owned[current.subtopology_id] = dict(zip(current.partitions, epochs, strict=True))
     return owned
 
 

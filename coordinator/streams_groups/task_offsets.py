@@ -41,13 +41,13 @@ NO_TASK_OFFSETS = TaskOffsets()
 
 def _by_task(reported: Reported, step: Step) -> Offsets:
     found: dict[Task, int] = {}
-    for one in stepping(reported, step):
-        task = (one.subtopology_id, one.partition)
+    for entry in stepping(reported, step):
+        task = (entry.subtopology_id, entry.partition)
         if task in found:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"Task offsets contain a duplicate entry for subtopology {one.subtopology_id} and "
-                f"partition {one.partition}.",
+                f"Task offsets contain a duplicate entry for subtopology {task[0]} and "
+                f"partition {task[1]}.",
             )
-        found[task] = one.offset
+        found[task] = entry.offset
     return found

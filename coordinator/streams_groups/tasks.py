@@ -72,8 +72,8 @@ OWNS_NOTHING = OwnedTasks()
 def task_set(tasks: Iterable[TaskIds], step: Step = no_step) -> TaskSet:
     """Return tasks of a request or a record by subtopology id."""
     found: dict[str, set[int]] = {}
-    for one in stepping(tasks, step):
-        found.setdefault(one.subtopology_id, set()).update(one.partitions)
+    for task in stepping(tasks, step):
+        found.setdefault(task.subtopology_id, set()).update(task.partitions)
     return {
         subtopology_id: frozenset(partitions)
         for subtopology_id, partitions in stepping(found.items(), step)

@@ -94,7 +94,10 @@ def topology_value(
     """Return the record that stores the topology of a request."""
     return StreamsGroupTopologyValue(
         epoch=topology.epoch,
-        subtopologies=[_subtopology(one, step) for one in stepping(topology.subtopologies, step)],
+        subtopologies=[
+            _subtopology(subtopology, step)
+            for subtopology in stepping(topology.subtopologies, step)
+        ],
     )
 
 
@@ -124,8 +127,8 @@ def _topic_infos(topics: Iterable[StreamsGroupHeartbeatTopicInfo], step: Step) -
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
             topic_configs=[
-                TopicConfig(key=one.key, value=one.value)
-                for one in stepping(topic.topic_configs, step)
+                TopicConfig(key=config.key, value=config.value)
+                for config in stepping(topic.topic_configs, step)
             ],
         )
         for topic in stepping(topics, step)

@@ -56,9 +56,9 @@ logger = logging.getLogger("odradek.transactions")
 
 # How many transactions that time out at once are named in the log.
 LOGGED_TIMEOUTS = 10
-# So many transactions are aborted in one turn of the loop: each takes 200 us.
+# At most this many transactions are aborted in one turn of the loop: each takes 200 us.
 ABORTS_PER_TURN = LOGGED_TIMEOUTS
-# So many transactional ids are checked, and removed if they have expired, in one turn of the loop.
+# At most this many transactional ids are checked for expiry in one turn of the loop.
 CHECKS_PER_TURN = 300
 
 

@@ -26,10 +26,11 @@ class CheckpointCache:
         except FileNotFoundError:
             return None
         identity = status.st_ino, status.st_mtime_ns, status.st_size
-        known = self._read.get(path)
-        if known is None or known[0] != identity:
-            known = self._read[path] = identity, self._offsets(path)
-        return known[1]
+        cached_identity, offsets = self._read.get(path, (None, {}))
+        if cached_identity != identity:
+            offsets = self._offsets(path)
+            self._read[path] = identity, offsets
+        return offsets
 
     def _offsets(self, path: Path) -> Mapping[TopicPartition, int]:
         try:

@@ -33,7 +33,7 @@ class CollectedRows:
         self._arriving = self._keep(batches, in_memory_bytes)
 
     def collect(self, up_to_bytes: float = math.inf) -> None:
-        """Wait until so many bytes have arrived, or all."""
+        """Wait until this many bytes have arrived, or all."""
         while self._size_bytes < up_to_bytes and next(self._arriving, None) is not None:
             pass
 

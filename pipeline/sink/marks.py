@@ -37,6 +37,7 @@ Place = tuple[str, int]  # topic and partition
 _TIMEOUT_S = 60.0
 _ATTEMPT_S = 5.0
 _RETRY_EVERY_S = 0.1
+_LOG_ERRORS = 3  # librdkafka logs errors and what is worse
 # The first group of a broker waits until __consumer_offsets has been created.
 _TRANSIENT = frozenset(
     {
@@ -62,6 +63,11 @@ class Mark(NamedTuple):
         return TopicPartition(self.topic, self.partition, self.offset, self.metadata)
 
 
+def _as_mark(committed: TopicPartition) -> Mark:
+    place = committed.topic, committed.partition
+    return Mark(*place, committed.offset, committed.metadata or "")
+
+
 class MarkGroup:
     """A consumer group that holds marks. Methods raise WriteError."""
 
@@ -75,7 +81,7 @@ class MarkGroup:
             "enable.auto.commit": False,
             # A mark whose transaction is being completed cannot be read until its end.
             "isolation.level": "read_committed",
-            "log_level": 3,
+            "log_level": _LOG_ERRORS,
             "error_cb": self._errors,
         }
         self._consumer = Consumer({**client, **settings})
@@ -88,28 +94,30 @@ class MarkGroup:
 
     def read(self, places: Collection[Place]) -> list[Mark]:
         """Return the marks that exist."""
-        wanted = [TopicPartition(*each) for each in places]
-        found: list[TopicPartition] = self._answer(
-            lambda: self._consumer.committed(wanted, _ATTEMPT_S)
+        asked = [TopicPartition(*place) for place in places]
+        offsets: list[TopicPartition] = self._retry(
+            lambda: self._consumer.committed(asked, _ATTEMPT_S)
         )
         marks: list[Mark] = []
-        for each in found:
-            if each.error is not None:
-                raise WriteError(f"group {self.name}: {each.topic}: {reason_of(each.error)}")
-            if each.offset >= 0:
-                marks.append(Mark(each.topic, each.partition, each.offset, each.metadata or ""))
+        for committed in offsets:
+            if committed.error is not None:
+                reason = reason_of(committed.error)
+                raise WriteError(f"group {self.name}: {committed.topic}: {reason}")
+            if committed.offset >= 0:
+                marks.append(_as_mark(committed))
         return marks
 
     def commit(self, marks: Iterable[Mark]) -> None:
         """Commit marks outside a transaction."""
         offsets = [mark.as_offset() for mark in marks]
-        self._answer(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+        self._retry(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
 
     def for_producer(self) -> object:
         """Return what a producer needs in order to commit for this group."""
         return self._consumer.consumer_group_metadata()
 
-    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+    def _retry(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask until there is an answer, while errors may pass. Raises WriteError."""
         began = time.monotonic()
         while True:
             try:
@@ -131,7 +139,10 @@ class MarkGroup:
             time.sleep(_RETRY_EVERY_S)
 
     def _refusal(self) -> KafkaError | None:
-        """Return why the coordinator does not answer: a consumer only polls that error."""
+        """Return why the coordinator does not answer (no rights, for example), if that is known.
+
+        A consumer returns that error from `poll` alone; its other methods time out.
+        """
         message = self._consumer.poll(0)
         error = message.error() if message is not None else None
         return error if error is not None and is_refusal(error) else None
@@ -144,7 +155,7 @@ class GroupReader:
     """
 
     def __init__(self, client: Mapping[str, Any]) -> None:
-        self._admin = AdminClient({**client, "log_level": 3})
+        self._admin = AdminClient({**client, "log_level": _LOG_ERRORS})
 
     def groups(self) -> list[str]:
         """Return the names of all groups that this client may read."""
@@ -154,18 +165,20 @@ class GroupReader:
             errors = [error.args[0] for error in answer.errors]  # of single brokers
             return [group.group_id for group in answer.valid], errors
 
-        return _answer("the groups cannot be listed", ask)
+        return _retry("the groups cannot be listed", ask)
 
     def read(self, groups: Iterable[str], places: Collection[Place]) -> dict[str, list[Mark]]:
         """Return the marks of each group, for any topic.
 
         A mark at one of `places` whose transaction is being completed is awaited.
         """
-        # If all offsets of a group are asked for, Kafka leaves out those that are not yet complete.
-        wanted = [TopicPartition(*place) for place in places]
-        asked = [wanted, None] if wanted else [None]
+        # If all offsets of a group (None) are asked for, Kafka leaves out those that are not yet
+        # complete. So those of the places are awaited first, and then come twice.
+        awaited = [TopicPartition(*place) for place in places]
+        requests = [awaited, None] if awaited else [None]
         return {
-            group: [mark for each in asked for mark in self._marks(group, each)] for group in groups
+            group: [mark for asked in requests for mark in self._marks(group, asked)]
+            for group in groups
         }
 
     def _marks(self, group: str, partitions: list[TopicPartition] | None) -> list[Mark]:
@@ -175,17 +188,17 @@ class GroupReader:
             answers = self._admin.list_consumer_group_offsets(
                 [asked], require_stable=True, request_timeout=_ATTEMPT_S
             )
-            found = answers[group].result().topic_partitions
-            return found, [each.error for each in found if each.error is not None]
+            offsets = answers[group].result().topic_partitions
+            return offsets, [item.error for item in offsets if item.error is not None]
 
         return [
-            Mark(each.topic, each.partition, each.offset, each.metadata or "")
-            for each in _answer(f"group {group}", ask)
-            if each.offset >= 0
+            _as_mark(committed)
+            for committed in _retry(f"group {group}", ask)
+            if committed.offset >= 0
         ]
 
 
-def _answer(what: str, ask: Callable[[], tuple[Answer, list[KafkaError]]]) -> Answer:
+def _retry(what: str, ask: Callable[[], tuple[Answer, list[KafkaError]]]) -> Answer:
     """Ask until there are no errors, if they may pass. Raises WriteError."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
@@ -204,7 +217,7 @@ def delete_groups(client: Mapping[str, Any], groups: Collection[str]) -> None:
     """Delete groups whose marks nobody will read again. If that fails, they expire."""
     if not groups:
         return
-    admin = AdminClient({"log_level": 3, **client})  # kept until the answers are read
+    admin = AdminClient({"log_level": _LOG_ERRORS, **client})  # kept until the answers are read
     answers = admin.delete_consumer_groups(list(groups), request_timeout=_TIMEOUT_S)
     for group, answer in answers.items():
         error = answer.exception(_TIMEOUT_S)

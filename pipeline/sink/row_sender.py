@@ -57,7 +57,7 @@ class RowSender:
         """Return when the producer is connected and the topic is there, which it may be soon.
 
         What librdkafka cannot do yet, it tries again after 0.5 s. Its first answer tells it the
-        broker's name, with which it connects anew. So two answers are awaited. If the client lacks
+        broker's name, with which it connects again. So two answers are awaited. If the client lacks
         a right, the next call says so.
         """
         deadline = time.monotonic() + FIRST_ANSWER_S

@@ -2,9 +2,11 @@
 
 The metadata in a JoinGroup with protocol type "consumer" is a subscription. The assignment in a
 SyncGroup is an assignment. Each follows an int16 version. A reader decodes a newer version as the
-newest that it knows, because newer versions only append fields. The broker needs only the
-subscribed topics: it must not expire the offsets of a topic that is being consumed. The topics are
-the first field in every version.
+newest that it knows, because newer versions only append fields.
+
+For a classic group the broker reads only the subscribed topics, the first field in every version:
+it must not expire the offsets of a topic that is being consumed. When a consumer group has classic
+members, the broker reads their subscriptions and writes their assignments.
 
 Kafka: ConsumerProtocol.
 """
@@ -58,7 +60,7 @@ def decode_versioned(message: type[M], data: bytes, *, highest: int | None = Non
 
 
 def version_for(message: type[Message], data: bytes) -> int:
-    """The version for a message to the member that wrote `data`. Raises DecodeError."""
+    """The version in which to write to the member that wrote `data`. Raises DecodeError."""
     version = _first_version(message, data)
     versions = message.SPEC.versions
     if version < versions.lowest:

@@ -155,12 +155,12 @@ class BatchFilter:
             return spans
         kept = []
         for span in spans:
-            offset, key = base_offset + span[3], span[4]
+            offset, key = base_offset + span[3], span[4]  # quicker than to unpack all six
             if offset > latest:
                 kept.append(span)
             elif key is None:
                 self._stats.invalid_messages += 1
-            elif offset >= find(key) and (span[5] or keep_tombstones):
+            elif offset >= find(key) and (span[5] or keep_tombstones):  # 5: has a value
                 kept.append(span)
         return kept
 

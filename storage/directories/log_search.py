@@ -95,8 +95,8 @@ def _found_logs(
         found.append(
             FoundLog(
                 directory=directory,
-                topic=key[0],
-                partition=key[1],
+                topic=key.topic,
+                partition=key.partition,
                 recovery_point=recovery_points.get(key),
                 log_start_offset=log_starts.get(key),
                 high_watermark=watermarks.get(key),

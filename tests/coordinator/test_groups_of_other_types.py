@@ -3,7 +3,6 @@
 import logging
 from itertools import chain
 
-import msgspec
 import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
@@ -16,7 +15,7 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.consumer_offsets import RECORD_TYPES
 from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
-from odradek.protocol.schema import Message
+from odradek.protocol.schema import Message, replace
 from odradek.storage.log import AppendOrigin
 from tests.support.groups import GROUP, Groups
 from tests.support.messages import sample
@@ -47,7 +46,7 @@ def records_of(*types: int, dead: bool = False, group: str | None = None) -> lis
 
 def key_of(key: type[Message], group: str | None) -> Message:
     made = sample(key, 0)
-    return made if group is None else msgspec.structs.replace(made, group_id=group)  # type: ignore[type-var] # schema.py hides the base
+    return made if group is None else replace(made, group_id=group)
 
 
 def append(groups: Groups, records: list[Record]) -> None:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.groups import group_decisions
@@ -34,7 +33,7 @@ from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCom
 from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.protocol.records.share_group import SHARE_GROUP_TYPES
 from odradek.protocol.records.streams_group import STREAMS_GROUP_TYPES
-from odradek.protocol.schema import Message
+from odradek.protocol.schema import Message, replace
 from odradek.storage.log import AppendOrigin
 from tests.support.both_lives import assert_cleaned_log_agrees, assert_log_agrees
 from tests.support.groups import WALL_AHEAD_MS, subscription
@@ -254,7 +253,7 @@ class GroupsConversation(RuleBasedStateMachine):
         self, types: Mapping[int, tuple[type[Message], type[Message]]]
     ) -> None:
         if self.state.groups.get("s") is None:
-            keys = [replace(sample(key, 0), group_id="s") for key, _ in types.values()]  # type: ignore[type-var] # schema.py hides the base
+            keys = [replace(sample(key, 0), group_id="s") for key, _ in types.values()]
             values = [sample(value, 0) for _, value in types.values()]
             pairs = zip(keys, values, strict=True)
             self.write(*(CODEC.encode(JournalRecord(value, 0, key)) for key, value in pairs))

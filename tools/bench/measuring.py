@@ -19,7 +19,7 @@ from confluent_kafka.admin import NewTopic
 
 from odradek.tools.client.admin import connect, results
 from odradek.tools.client.client_config import client_settings
-from odradek.tools.client.failure import CommandError, refused
+from odradek.tools.client.failure import CommandError, kafka_failure
 
 RECORD_BYTES = 1024
 MB = 1_000_000
@@ -50,7 +50,7 @@ class Failures:
 
 
 def measure(bootstrap: str | None, file: Path | None, seconds: float) -> Figures:
-    """Measure a broker for three times so many seconds. Raises CommandError."""
+    """Measure a broker for three times this many seconds. Raises CommandError."""
     admin = connect(bootstrap, file)
     settings = {**client_settings(bootstrap, file), "log_level": "0"}
     topic = f"odradek-bench-{uuid4()}"
@@ -60,7 +60,7 @@ def measure(bootstrap: str | None, file: Path | None, seconds: float) -> Figures
         consumed = consumed_mb_per_s(settings, topic, seconds)
         latencies_ms = _latencies_ms(settings, topic, seconds)
     except KafkaException as error:
-        raise refused("the broker cannot be measured", error.args[0]) from None
+        raise kafka_failure("the broker cannot be measured", error.args[0]) from None
     finally:
         results("delete topic", admin.delete_topics([topic]))
     cuts = quantiles(latencies_ms, n=100)
@@ -94,7 +94,7 @@ def _flush(producer: Producer, failures: Failures) -> None:
         if time.monotonic() > deadline:
             raise CommandError(f"records are not acknowledged for {LIMIT_S:.0f} s")
     if failures.last is not None:
-        raise refused("the broker cannot be measured", failures.last)
+        raise kafka_failure("the broker cannot be measured", failures.last)
 
 
 def consumed_mb_per_s(settings: Mapping[str, str], topic: str, seconds: float) -> float:

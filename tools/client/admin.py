@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
-from .failure import refused
+from .failure import kafka_failure
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def cluster(admin: AdminClient, topic: str | None = None) -> ClusterMetadata:
     try:
         return admin.list_topics(topic, timeout=TIMEOUT_S)
     except KafkaException as error:
-        raise refused("the broker does not answer", error.args[0]) from None
+        raise kafka_failure("the broker does not answer", error.args[0]) from None
 
 
 def result(what: str, future: Future[T]) -> T:
@@ -36,7 +36,7 @@ def result(what: str, future: Future[T]) -> T:
     try:
         return future.result(TIMEOUT_S)
     except KafkaException as error:
-        raise refused(what, error.args[0]) from None
+        raise kafka_failure(what, error.args[0]) from None
 
 
 def results(what: str, futures: Mapping[K, Future[Any]]) -> dict[K, Any]:

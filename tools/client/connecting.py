@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from .failure import ADVICE, CommandError, closed, refused
+from .failure import ADVICE, CommandError, closed, kafka_failure
 from .listener_probe import find_mismatch
 from .security_protocol import uses_tls
 from .servers import connection_failure, parse_servers, unreachable
@@ -99,4 +99,4 @@ def _failure(
         return closed(f"{host}:{port}", settings)
     found = _REPORT.fullmatch(reasons[-1].str())
     server, reason = found.groups() if found else (f"{host}:{port}", reasons[-1].str())
-    return refused(f"cannot use {server}", reasons[-1], reason)
+    return kafka_failure(f"cannot use {server}", reasons[-1], reason)

@@ -17,7 +17,7 @@ from odradek.tools.standard_streams import check_reader
 from .admin import partition_offsets
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
-from .failure import CommandError, refused
+from .failure import CommandError, kafka_failure
 from .last_records import find_last
 from .polling import polled
 from .positions import Offsets, parse_offset, resolve_position
@@ -68,7 +68,7 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
             starts = find_last(consumer, options.topic, starts, ends, options.last)
         _print(_messages(consumer, options, starts, ends), options)
     except KafkaException as error:
-        raise refused(f"consume {options.topic}", error.args[0]) from None
+        raise kafka_failure(f"consume {options.topic}", error.args[0]) from None
     finally:
         consumer.close()
 
@@ -80,7 +80,7 @@ def _indexes(consumer: Consumer, options: ConsumeOptions) -> list[int]:
     """
     known = consumer.list_topics(options.topic, timeout=TIMEOUT_S).topics[options.topic]
     if known.error is not None:
-        raise refused(f"consume {options.topic}", known.error)
+        raise kafka_failure(f"consume {options.topic}", known.error)
     missing = set(options.partitions) - set(known.partitions)
     if missing:
         raise CommandError(f"topic {options.topic} has no partition {min(missing)}")

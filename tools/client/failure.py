@@ -46,7 +46,7 @@ class CommandError(Exception):
     """A command cannot do what it was asked for. The message is one line, and says what to do."""
 
 
-def refused(what: str, error: object, reason: str | None = None) -> CommandError:
+def kafka_failure(what: str, error: object, reason: str | None = None) -> CommandError:
     """The failure of `what` for a KafkaError, with advice where there is some.
 
     `reason` is shown instead of the error's own text.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaError, Message
 
-from .failure import refused
+from .failure import kafka_failure
 
 BATCH = 1000
 POLL_S = 0.2  # control-C is noticed so often
@@ -27,6 +27,6 @@ def polled(consumer: Consumer, topic: str) -> Iterator[tuple[int, Message | None
         if error is not None and error.code() == _OF_THE_GROUP:
             continue
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise refused(f"consume {topic}", error)
+            raise kafka_failure(f"consume {topic}", error)
         assert index is not None
         yield index, message if error is None else None

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from .admin import result
 from .client_config import client_settings
 from .connecting import connected
-from .failure import CommandError, refused
+from .failure import CommandError, kafka_failure
 from .record_json import ParsedRecord
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -196,7 +196,7 @@ class _Sender:
     def _refused(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
         what = f"produce line {line} of standard input to {self._topic}"
         if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
-            return refused(what, error)
+            return kafka_failure(what, error)
         setting = "set max.request.size (message.max.bytes) in the file of --config"
         if is_sent:
             setting = f"`odradek configs alter topic {self._topic} --set max.message.bytes=BYTES`"

@@ -16,7 +16,7 @@ _Found = TypeVar("_Found")
 
 
 class Findings:
-    """The errors of all files, by the absolute path of each file."""
+    """The errors of all files, by the absolute path of each file. The methods say what they are."""
 
     def __init__(self) -> None:
         self.index_mismatches: dict[str, dict[int, int]] = {}
@@ -34,12 +34,15 @@ class Findings:
             self.offset_gaps.setdefault(path, {})[previous] = offset
 
     def note_index_mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
+        """Note an entry of an offset index at whose position the log has another offset."""
         self.index_mismatches.setdefault(path, {})[index_offset] = log_offset
 
     def note_time_mismatch(self, path: str, index_ms: int, log_ms: int) -> None:
+        """Note an entry of a time index whose batch has another largest timestamp."""
         self.time_mismatches.setdefault(path, []).append((index_ms, log_ms))
 
     def note_time_out_of_order(self, path: str, index_ms: int, previous_ms: int) -> None:
+        """Note an entry of a time index that is not newer than the entry before it."""
         self.times_out_of_order.setdefault(path, []).append((index_ms, previous_ms))
 
     def note_offset_not_found(self, path: str, index_offset: int, log_offset: int) -> None:

@@ -66,7 +66,9 @@ def _format(
         path = config.metadata_directory.absolute()
         if path in manager.offline:
             raise DirectoryError(f"{path}: {manager.offline[path]}")
-        (metadata_directory,) = (one for one in manager.directories if one.path == path)
+        (metadata_directory,) = (
+            directory for directory in manager.directories if directory.path == path
+        )
         member = QuorumMember(
             node_id=config.node_id,
             directory_id=metadata_directory.directory_id,

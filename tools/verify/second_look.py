@@ -13,7 +13,7 @@ from .findings import Finding, Findings, Severity
 
 R = TypeVar("R")
 
-# After so many looks, what was not found by all is dropped.
+# After this many looks, what was not found by all is dropped.
 LOOKS = 2  # the broker may run on another machine, or hold no lock that can be seen from here
 LOOKS_IF_IN_USE = 4
 _NUMBERS = re.compile(r"\d+")

@@ -1,4 +1,4 @@
-"""Logs failed logins, with a limit: whoever guesses passwords must not fill the disk with lines."""
+"""Logs failed logins, with a limit: a client that guesses passwords must not fill the disk."""
 
 import logging
 from collections.abc import Callable

@@ -92,7 +92,7 @@ class SignedTokens:
         found = claims.get("aud", [])
         audiences = found if isinstance(found, list) else [found]
         expected = self._expected.audiences
-        if (audiences or expected) and not any(one in expected for one in audiences):
+        if (audiences or expected) and not any(audience in expected for audience in audiences):
             raise InvalidTokenError("it is for another audience")
         if self._expected.issuer is not None and claims.get("iss") != self._expected.issuer:
             raise InvalidTokenError("it is from another issuer")

@@ -20,7 +20,7 @@ Keys = tuple[Mapping[str, Any], ...]
 class IssuerKeys(Protocol):
     """The keys of an issuer."""
 
-    keys: Keys  # the newest
+    keys: Keys  # as they were read last
 
     def note_missing(self, key_id: str) -> None:
         """Note that a token names a key that is not in the set."""
@@ -70,7 +70,8 @@ def key_source(listener: SaslListener, mechanism: SaslMechanism) -> KeySource:
 def expected_claims(listener: SaslListener) -> ExpectedClaims:
     """What the signed tokens of a listener must contain. Raises ConfigError.
 
-    To check neither audience nor issuer takes a key that says so. Kafka: BrokerJwtValidator.
+    The audience and the issuer are checked unless sasl.oauthbearer.allow.unverified.* turns that
+    off. Kafka: BrokerJwtValidator.
     """
     for name in ("audience", "issuer"):
         expected, permit = f"expected.{name}", f"allow.unverified.{name}"

@@ -143,8 +143,8 @@ class _LastValues:
         for record in records:
             if record.key is None:
                 continue
-            known = by_key.get(record.key)
-            if known is None or known[0] < record.offset:
+            last_offset, _ = by_key.get(record.key, (-1, None))
+            if last_offset < record.offset:
                 by_key[record.key] = record.offset, record.value
 
     def hold(self, producer_id: int, records: Iterable[Record]) -> None:
@@ -190,10 +190,12 @@ def _decoded(raw_key: bytes, raw_value: bytes) -> tuple[Message | None, Message 
     """Return None for an unknown type or version. Raises DecodeError, struct.error."""
     (number,) = _INT16.unpack_from(raw_key)
     (version,) = _INT16.unpack_from(raw_value)
-    known = RECORD_TYPES.get(number)
-    if known is None or version not in known[1].SPEC.versions:
+    types = RECORD_TYPES.get(number)
+    if types is None:
         return None, None
-    key_type, value_type = known
+    key_type, value_type = types
+    if version not in value_type.SPEC.versions:
+        return None, None
     key = key_type.decode(raw_key, 0, _INT16.size)
     if isinstance(key, _MEMBER_KEYS):
         return key, None  # members are only counted

@@ -37,7 +37,7 @@ class PartitionLag(NamedTuple):
 
 @dataclass(slots=True)
 class GroupLag:
-    """A group with its committed offsets."""
+    """A group with its committed offsets. `kind` is its type, or that it has offsets only."""
 
     group: str
     kind: str
@@ -48,24 +48,24 @@ class GroupLag:
     @property
     def lag(self) -> int:
         """The sum of all existing partitions."""
-        return sum(each.lag or 0 for each in self.partitions)
+        return sum(part.lag or 0 for part in self.partitions)
 
     @property
     def lost(self) -> int:
         """The sum of lost records."""
-        return sum(each.lost for each in self.partitions)
+        return sum(part.lost for part in self.partitions)
 
     @property
     def last_commit_ms(self) -> int:
         """The time of the last commit; -1 if there is none."""
-        return max((each.commit.committed_ms for each in self.partitions), default=-1)
+        return max((part.commit.committed_ms for part in self.partitions), default=-1)
 
 
 def group_lags(
     states: Iterable[GroupLogState], extents: Iterable[PartitionExtent]
 ) -> list[GroupLag]:
     """Return all groups by name, including those without members and those without commits."""
-    extent_of = {each.partition: each for each in extents}
+    extent_of = {extent.partition: extent for extent in extents}
     groups: dict[str, GroupLag] = {}
     states = list(states)
     for state in states:
@@ -73,12 +73,12 @@ def group_lags(
             groups[group.group] = GroupLag(*group)
     for state in states:
         for commit in state.commits:
-            known = groups.setdefault(commit.group, GroupLag(*Group(commit.group, _NO_GROUP, 0)))
+            lag = groups.setdefault(commit.group, GroupLag(*Group(commit.group, _NO_GROUP, 0)))
             partition = TopicPartition(commit.topic, commit.partition)
             extent = _extent(extent_of, partition, commit.topic_id)
-            known.partitions.append(PartitionLag(commit, extent.bounds if extent else None))
-    for each in groups.values():
-        each.partitions.sort(key=lambda lag: (lag.commit.topic, lag.commit.partition))
+            lag.partitions.append(PartitionLag(commit, extent.bounds if extent else None))
+    for lag in groups.values():
+        lag.partitions.sort(key=lambda part: (part.commit.topic, part.commit.partition))
     return [groups[name] for name in sorted(groups)]
 
 

@@ -1,4 +1,4 @@
-"""Adds up the batches of a range of a partition, from their headers. It is a decoder without rows.
+"""Adds up the batches of a range of a partition, from their headers, and returns no rows.
 
 Only old messages (magic 0 and 1) are decompressed: the header of a compressed one does not say how
 many records are in it.

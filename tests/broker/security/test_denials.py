@@ -2,7 +2,6 @@
 
 import logging
 
-import msgspec
 import pytest
 
 from odradek.broker.security.authorizer import AclAuthorizer
@@ -13,6 +12,7 @@ from odradek.broker.security.principal import Principal
 from odradek.config.keys_authorizer import AuthorizerSettings
 from odradek.coordinator.metadata.acls import Permission
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.schema import replace
 from tests.support.acl_sets import acls_of, entry
 
 DENY = entry(name="secret", permission=Permission.DENY)
@@ -49,8 +49,8 @@ def test_codes_that_a_newer_kafka_may_write_are_denials_without_a_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "odradek.authorizer")
-    later = msgspec.structs.replace(DENY, permission_type=9)  # type: ignore[type-var] # schema.py hides the base
-    patterned = msgspec.structs.replace(DENY, id=bytes(16), pattern_type=9)  # type: ignore[type-var]
+    later = replace(DENY, permission_type=9)
+    patterned = replace(DENY, id=bytes(16), pattern_type=9)
     authorizer = AclAuthorizer(acls_of([later, patterned]), AuthorizerSettings())
     assert not authorizer.allows(*question("secret"))
     assert not authorizer.allows_on_any(*question("secret")[:4])

@@ -10,15 +10,14 @@ from greenlet import getcurrent, greenlet
 
 from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
+from odradek.broker.turns.message_parts import Parts, parts_of
 from odradek.broker.turns.slices import (
     MAX_ITEMS,
-    Parts,
     Result,
     SliceRunner,
     Slices,
     Surroundings,
     TooManyItemsError,
-    parts_of,
 )
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.list_offsets import (

@@ -126,7 +126,7 @@ def _without(*fields: str) -> Change:
             name: None if name in fields else change(getattr(value, name))
             for name in value.__struct_fields__
         }
-        return msgspec.structs.replace(value, **changes)  # type: ignore[type-var] # schema.py hides the base
+        return msgspec.structs.replace(value, **changes)  # type: ignore[type-var] # any message
 
     return change
 

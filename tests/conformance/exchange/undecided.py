@@ -10,8 +10,6 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-import msgspec
-
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.transactions.states import TransactionState
@@ -23,6 +21,7 @@ from odradek.protocol.records.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from odradek.protocol.schema import replace
 from odradek.storage.checkpoints import read_offsets, write_offsets
 from odradek.storage.filenames import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from odradek.storage.files import Files
@@ -68,7 +67,7 @@ class Undecided:
             [record] = read_records(batch)
             stored = CODEC.decode(record.key, record.value)
             assert stored is not None
-            value = msgspec.structs.replace(stored.value, producer_epoch=epoch)  # type: ignore[type-var] # schema.py hides the base
+            value = replace(stored.value, producer_epoch=epoch)
             key, data = CODEC.encode(JournalRecord(value, stored.value_version, stored.key))
             changed = build_batch([Record(key, data, record.timestamp_ms)])
             header = read_header(changed)._replace(base_offset=record.offset)

@@ -3,7 +3,6 @@
 import random
 from typing import Any
 
-import msgspec
 import pytest
 
 from odradek.coordinator.metadata.acl_changes import MAX_RESULTS, create_acls, delete_acls
@@ -20,6 +19,7 @@ from odradek.coordinator.metadata.acls import (
 from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import RemoveAccessControlEntryRecord
+from odradek.protocol.schema import replace
 from tests.support.acl_sets import ENTRY_HOSTS, NAMES, PRINCIPALS, acls_of, entry
 from tests.support.metadata import Metadata
 
@@ -40,7 +40,7 @@ def create(metadata: Metadata, *entries: Entry) -> list[ErrorCode | None]:
 
 
 def changed(**changes: Any) -> Entry:
-    return msgspec.structs.replace(entry(), **changes)  # type: ignore[type-var] # schema.py hides the base
+    return replace(entry(), **changes)
 
 
 def test_an_entry_that_is_there_is_not_added_again(metadata: Metadata) -> None:

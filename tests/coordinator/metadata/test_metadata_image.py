@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +43,7 @@ from odradek.protocol.records.cluster_metadata import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
-from odradek.protocol.schema import Message
+from odradek.protocol.schema import Message, replace
 from tests.support.metadata_logs import ACL
 
 CODEC = MetadataRecordCodec.of_cluster()
@@ -242,7 +241,7 @@ def test_a_snapshot_file_replays_into_the_same_metadata(
 def test_a_large_snapshot_is_made_in_pieces_whose_offsets_go_on() -> None:
     metadata = replayed(EVERYTHING[:6])
     for index in range(1, 2 * RECORDS_PER_BATCH + 5):
-        partition = msgspec.structs.replace(PARTITION, partition_id=index)  # type: ignore[type-var] # schema.py hides the base
+        partition = replace(PARTITION, partition_id=index)
         metadata.replay(JournalRecord(partition), ReplayContext(10, 0))
     image = MetadataImage.of(metadata, 100)
     pieces = list(
