@@ -4,8 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 
+NONE = -1  # no node
+
+
 def components(edges: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """Each node with those that it reaches and that reach it. Nodes without edges are left out."""
+    """Each node (0 or more) with those that it reaches and that reach it. Nodes without edges are left out."""
     after: defaultdict[int, list[int]] = defaultdict(list)
     for one, other in edges:
         after[one].append(other)
@@ -23,8 +26,8 @@ def components(edges: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
         calls = [(root, iter(after[root]))]
         while calls:
             node, others = calls[-1]
-            other = next(others, None)
-            if other is None:
+            other = next(others, NONE)
+            if other == NONE:
                 calls.pop()
                 if calls:
                     caller = calls[-1][0]

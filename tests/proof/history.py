@@ -167,8 +167,8 @@ def _keys(found: Iterable[Sequence[Any]]) -> tuple[Key, ...]:
 class Renewal(NamedTuple):
     """The last time at which a topic was deleted and created again."""
 
-    delete_ns: int  # then it was asked to be deleted
-    created_ns: int  # then it was there again
+    delete_ns: int  # then it was asked to be deleted, and that was confirmed
+    created_ns: int  # from then on it was there and was not asked to be deleted
 
 
 def renewals(history: Iterable[Operation]) -> dict[str, Renewal]:
@@ -177,7 +177,9 @@ def renewals(history: Iterable[Operation]) -> dict[str, Renewal]:
     changes = [each for each in history if each.kind in (Kind.CREATE, Kind.DELETE)]
     for each in sorted(changes, key=lambda each: each.invoked_ns):
         if each.kind is Kind.DELETE:
-            found[each.topic] = Renewal(each.invoked_ns, NEVER_NS)
+            before = found.get(each.topic, Renewal(-1, NEVER_NS)).delete_ns
+            is_sure = each.outcome is Outcome.OK
+            found[each.topic] = Renewal(each.invoked_ns if is_sure else before, NEVER_NS)
         elif each.topic in found and each.outcome is Outcome.OK:
             found[each.topic] = found[each.topic]._replace(created_ns=each.completed_ns)
     return found
