@@ -3,12 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-
 NONE = -1  # no node
 
 
 def components(edges: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """Each node (0 or more) with those that it reaches and that reach it. Nodes without edges are left out."""
+    """Each node with those that it reaches and that reach it; nodes are numbers from 0 on."""
     after: defaultdict[int, list[int]] = defaultdict(list)
     for one, other in edges:
         after[one].append(other)

@@ -23,6 +23,7 @@ from .history import FINAL
 
 ROOT = Path(__file__).parents[2]
 END_SECONDS = 10.0
+SILENCE_SECONDS = 30.0
 BEGIN_SECONDS = 240.0
 
 logger = logging.getLogger(__name__)
@@ -131,6 +132,11 @@ class Member:
         said = b"".join(self._history(life + 1).read_bytes() for life in range(self.lives))
         return b'"is": "ok"' in said or b'"is":"ok"' in said
 
+    @property
+    def silent_s(self) -> float:
+        """For how long it has written nothing."""
+        return time.time() - self._history(self.lives).stat().st_mtime
+
     def _history(self, life: int) -> Path:
         return self._directory / f"{self.name}.{life}.jsonl"
 
@@ -178,8 +184,11 @@ class Crowd:
         return Recorder(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
 
     def keep_running(self) -> None:
-        """Start those that have ended."""
+        """Start those that have ended, also because they were silent for long, and so killed."""
         for member in self.members:
+            if member.is_running and member.silent_s > SILENCE_SECONDS:
+                member.send(signal.SIGKILL)  # librdkafka #5456: it may hang for good
+                member.wait(END_SECONDS)
             member.start()
 
     def begin(self) -> None:

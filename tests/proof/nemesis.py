@@ -78,8 +78,12 @@ class Nemesis:
             self._broker.start_without_waiting()
             self._sleep(0.05, 0.8)
             self._broker.kill()
+        self._after_kill()
         self._sleep(0, 0.5)
         self._broker.start()
+
+    def _after_kill(self) -> None:
+        """What else befalls the broker then."""
 
     def _stop(self) -> None:
         os.kill(self._broker.pid, signal.SIGSTOP)

@@ -7,11 +7,13 @@ lock step: a seed repeats what befalls them, not their history.
 """
 
 import logging
+import os
 import random
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,7 +27,7 @@ from tests.support.broker_process import (
     why_no_broker,
 )
 from tests.support.cut_proxy import CutProxy
-from tests.support.lengths import LONG, MINUTES, SEED
+from tests.support.lengths import LONG, MINUTES, SEED, only_long
 from tests.support.topics import create_topic
 
 from .anomalies import CYCLES, anomalies
@@ -39,7 +41,10 @@ logger = logging.getLogger(__name__)
 RUN = [*CASTS] if LONG else ["mixed"]
 SECONDS = MINUTES * 60 / len(RUN) if LONG else 6.0
 PAUSE_SECONDS = (0.3, 2.5) if LONG else (0.2, 1.0)
+THEFT_SECONDS = 20.0
 SHOWN = 5
+
+pytestmark = pytest.mark.slow
 
 
 class ClockedBroker(BrokerProcess):
@@ -57,9 +62,36 @@ class ClockedBroker(BrokerProcess):
         return [sys.executable, "-m", module, str(self.clock), *arguments]
 
 
-@pytest.mark.slow
+class Thief(Nemesis):
+    """Takes acknowledged records away while the broker is down."""
+
+    def _after_kill(self) -> None:
+        for log in self._broker.data.glob("kept-*/*.log"):
+            os.truncate(log, log.stat().st_size // 2)
+
+
+class Played(NamedTuple):
+    """What was found, and in how much."""
+
+    found: dict[str, list[str]]
+    told: str
+
+
 @pytest.mark.parametrize("cast", RUN)
 def test_the_history_of_many_clients_has_no_anomaly(tmp_path: Path, cast: str) -> None:
+    played = play(tmp_path, cast, SECONDS, Nemesis)
+    wrong = {name: each[:SHOWN] for name, each in played.found.items() if name not in CYCLES}
+    assert not wrong, f"{wrong}\n{played.told}"
+
+
+@only_long("the tests of the checker")
+def test_a_thief_of_records_is_found(tmp_path: Path) -> None:
+    played = play(tmp_path, "mixed", THEFT_SECONDS, Thief)
+    assert played.found.keys() & {"lost write", "unseen", "inconsistent offsets"}, played.told
+
+
+def play(tmp_path: Path, cast: str, seconds: float, kind_of_nemesis: type[Nemesis]) -> Played:
+    """Let the cast work beside the nemesis for so long, and judge its history."""
     if reason := why_no_broker():
         pytest.skip(reason)
     [port] = free_ports(1)
@@ -82,10 +114,10 @@ def test_the_history_of_many_clients_has_no_anomaly(tmp_path: Path, cast: str) -
             crowd = Crowd(CASTS[cast], f"127.0.0.1:{port}", histories)
         except LookupError as why:
             pytest.skip(str(why))
-        nemesis = Nemesis(broker, proxy, crowd, chance, broker.directory / "clock")
+        nemesis = kind_of_nemesis(broker, proxy, crowd, chance, broker.directory / "clock")
         try:
             crowd.begin()
-            deadline = time.monotonic() + SECONDS
+            deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 time.sleep(chance.uniform(*PAUSE_SECONDS))
                 nemesis.step()
@@ -100,8 +132,7 @@ def test_the_history_of_many_clients_has_no_anomaly(tmp_path: Path, cast: str) -
     found = anomalies(history)
     told = f"{told_of(history)}\n{dict(nemesis.done)}\n{crowd.complaints().most_common(20)}"
     logger.info("%s: %s\n%s", cast, told, {name: len(each) for name, each in found.items()})
-    wrong = {name: each[:SHOWN] for name, each in found.items() if name not in CYCLES}
-    assert not wrong, f"{wrong}\n{told}"
+    return Played(found, told)
 
 
 def told_of(history: list[Operation]) -> str:
