@@ -2,6 +2,10 @@
 
 `ODRADEK_TEST_LENGTH=long ODRADEK_TEST_MINUTES=60` runs so long with all clients, also Java's;
 `ODRADEK_TEST_SEED` chooses what happens; `ODRADEK_TEST_BROKER=kafka` lets Apache Kafka be judged.
+What is found in Apache Kafka is reported and is no failure. One is known: it may drop the markers of
+a transaction that it completes after a kill, if it does not yet know the leaders of its partitions,
+and calls it complete. What was committed stays invisible ("unseen"), and so does all behind it.
+
 Cycles that Kafka's transactions allow are counted, see anomalies.py. Loopback clients do not run in
 lock step: a seed repeats what befalls them, not their history.
 """
@@ -81,6 +85,8 @@ class Played(NamedTuple):
 def test_the_history_of_many_clients_has_no_anomaly(tmp_path: Path, cast: str) -> None:
     played = play(tmp_path, cast, SECONDS, Nemesis)
     wrong = {name: each[:SHOWN] for name, each in played.found.items() if name not in CYCLES}
+    if wrong and against_apache_kafka():
+        pytest.xfail(f"Apache Kafka: {wrong}")
     assert not wrong, f"{wrong}\n{played.told}"
 
 

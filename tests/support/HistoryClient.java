@@ -65,7 +65,7 @@ public class HistoryClient {
         }));
         try {
             client.run();
-        } catch (KafkaException error) {
+        } catch (RuntimeException error) { // of Kafka, or of a client that is used after another error
             System.err.println(client.process + ": " + error);
             Runtime.getRuntime().halt(0); // the clients would wait for a broker that may be dead
         }

@@ -1,4 +1,8 @@
-"""librdkafka; see task.py. Its transactions are of version 1."""
+"""librdkafka; see task.py. Its transactions are of version 1.
+
+Its AdminClient ends its process now and then when a broker dies (rd_kafka_enq_once_del_source_return:
+"eonce->refcnt > 0"), and is used in one that may be started again.
+"""
 
 import contextlib
 import sys
