@@ -2,9 +2,10 @@
 
 `ODRADEK_TEST_LENGTH=long ODRADEK_TEST_MINUTES=60` runs so long with all clients, also Java's;
 `ODRADEK_TEST_SEED` chooses what happens; `ODRADEK_TEST_BROKER=kafka` lets Apache Kafka be judged.
-What is found in Apache Kafka is reported and is no failure. One is known: it may drop the markers of
-a transaction that it completes after a kill, if it does not yet know the leaders of its partitions,
-and calls it complete. What was committed stays invisible ("unseen"), and so does all behind it.
+
+What is found in Apache Kafka is reported, and is no failure. One is known of 4.4.0: after a kill it
+may call a committed transaction complete, and its partitions have no marker of it. So its records
+stay invisible to readers of committed records, and all behind them ("unseen").
 
 Cycles that Kafka's transactions allow are counted, see anomalies.py. Loopback clients do not run in
 lock step: a seed repeats what befalls them, not their history.

@@ -1,7 +1,7 @@
 """librdkafka; see task.py. Its transactions are of version 1.
 
-Its AdminClient ends its process now and then when a broker dies (rd_kafka_enq_once_del_source_return:
-"eonce->refcnt > 0"), and is used in one that may be started again.
+Its AdminClient may end its process when a broker dies: "rd_kafka_enq_once_del_source_return:
+Assertion `eonce->refcnt > 0' failed". So it is used in a process that is started again.
 """
 
 import contextlib
