@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
@@ -121,12 +121,22 @@ class Nemesis:
     def renew(self) -> None:
         """Delete a topic and create it again."""
         number = self._recorder.begin("delete", topic=RENEWED)
-        with contextlib.suppress(KafkaException):
+        with contextlib.suppress(KafkaException, TimeoutError):
             self._admin.delete_topics([RENEWED])[RENEWED].result(ANSWER_SECONDS)
             self._recorder.add(number, "ok")
         self._sleep(0, 0.2)
+        while not self._create():
+            time.sleep(0.1)
+
+    def _create(self) -> bool:
+        """Whether the topic is there; who created it may not have been told."""
         number = self._recorder.begin("create", topic=RENEWED)
-        with contextlib.suppress(KafkaException):
-            topic = NewTopic(RENEWED, PARTITIONS[RENEWED], 1)
+        topic = NewTopic(RENEWED, PARTITIONS[RENEWED], 1)
+        try:
             self._admin.create_topics([topic])[RENEWED].result(ANSWER_SECONDS)
-            self._recorder.add(number, "ok")
+        except TimeoutError:
+            return False
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        self._recorder.add(number, "ok")
+        return True
