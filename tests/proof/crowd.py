@@ -23,8 +23,8 @@ from .history import FINAL
 
 ROOT = Path(__file__).parents[2]
 END_SECONDS = 10.0
-SILENCE_SECONDS = 30.0
-BEGIN_SECONDS = 240.0
+SILENCE_SECONDS = 60.0
+BEGIN_SECONDS = 600.0
 
 logger = logging.getLogger(__name__)
 
@@ -194,10 +194,12 @@ class Crowd:
     def begin(self) -> None:
         """Start all, and wait until each has done something."""
         deadline = time.monotonic() + BEGIN_SECONDS
-        self.keep_running()
-        while not all(each.has_worked for each in self.members):
+        while True:
+            for member in self.members:
+                member.start()
+            if all(each.has_worked for each in self.members):
+                return
             assert time.monotonic() < deadline, self.complaints()
-            self.keep_running()
             time.sleep(0.05)
 
     def one(self, chance: random.Random) -> Member:
