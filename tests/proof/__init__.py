@@ -1,4 +1,4 @@
-"""Proof of docs/guarantees.md: power cuts, calls to the disk that fail, and simulated lives.
+"""Proof of docs/guarantees.md: power cuts, calls that fail, simulated lives, histories.
 
 life        a broker works; `JournalledFiles` records what it does to its disk -> journal
 images      a journal, cut anywhere -> directories that a power cut could leave there
@@ -11,4 +11,8 @@ simulated_clients   producers, transactions, readers, members, an administrator
 expectations        what they know, compared with what the broker has
 simulation          three kills or power cuts in a run
 planted             faults of the broker that the simulation must find
+
+clients     programs of real clients that write down what they do
+crowd       their processes; nemesis: what befalls them and the broker
+history     what they have written; anomalies: what is wrong with it
 """

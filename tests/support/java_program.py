@@ -1,7 +1,11 @@
 """A Java program that lies beside this file, run for as long as it is asked: line in, line out."""
 
+import atexit
+import functools
 import json
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +15,7 @@ import pytest
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
 
 LIMIT_SECONDS = 30.0
+COMPILE_SECONDS = 120
 
 
 def java_answers(source: str, lines: Sequence[str], tools: JavaTools = JAVA_TOOLS) -> list[str]:
@@ -27,6 +32,27 @@ def java_answers(source: str, lines: Sequence[str], tools: JavaTools = JAVA_TOOL
         timeout=4 * LIMIT_SECONDS,
     )
     return done.stdout.splitlines()
+
+
+@functools.cache
+def compiled_program(jars: Path, source: str) -> list[str]:
+    """The command of a program that is started often; its classes last as long as this process.
+
+    Raises LookupError where there is no compiler.
+    """
+    if shutil.which("javac") is None:
+        raise LookupError(f"javac not found: {source} cannot be compiled")
+    directory = Path(tempfile.mkdtemp(prefix="java-program-"))
+    atexit.register(shutil.rmtree, directory)
+    path = Path(__file__).with_name(source)
+    subprocess.run(
+        ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(path)],
+        check=True,
+        timeout=COMPILE_SECONDS,
+    )
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx96m"]
+    level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    return ["java", *quick, level, "-cp", f"{directory}:{jars}/*", path.stem]
 
 
 class JavaProgram:

@@ -1,15 +1,10 @@
 """The clients that copy, and how the program of each is started."""
 
-import atexit
-import functools
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.java_program import compiled_program
 from tests.support.kafka_jars import (
     BROKER_VERSION,
     TRANSACTIONAL_CLIENTS,
@@ -18,8 +13,6 @@ from tests.support.kafka_jars import (
 )
 from tests.support.lengths import by_length
 
-PROGRAM = Path(__file__).parents[2] / "support" / "Copier.java"
-COMPILE_SECONDS = 120
 V28, V39 = TRANSACTIONAL_CLIENTS
 NEW = BROKER_VERSION  # the broker's jars have the clients of transaction version 2
 
@@ -48,26 +41,9 @@ def _java(version: str) -> Callable[[], list[str]]:
         jars = kafka_jars() if version == NEW else old_clients_jars(version)
         if jars is None:
             raise LookupError(f"no jars of the clients of {version}")
-        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx96m"]
-        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-        return ["java", *quick, level, "-cp", f"{_compiled(jars)}:{jars}/*", PROGRAM.stem]
+        return compiled_program(jars, "Copier.java")
 
     return command
-
-
-@functools.cache
-def _compiled(jars: Path) -> Path:
-    """The directory with the classes of the Java program; it lasts as long as this process."""
-    if shutil.which("javac") is None:
-        raise LookupError("javac not found: the Java copier cannot be compiled")
-    directory = Path(tempfile.mkdtemp(prefix="copier-"))
-    atexit.register(shutil.rmtree, directory)
-    subprocess.run(
-        ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(directory), str(PROGRAM)],
-        check=True,
-        timeout=COMPILE_SECONDS,
-    )
-    return directory
 
 
 PYTHON = (

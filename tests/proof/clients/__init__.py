@@ -1,0 +1,1 @@
+"""Programs whose histories are checked, one for each client; task.py says what they do."""
