@@ -79,7 +79,7 @@ class BrokerProcess:
     """odradek as its users start it: `odradek serve FILE`, with a data directory of its own."""
 
     name = "odradek"
-    clean_exit_codes = (0,)
+    clean_exit_codes: tuple[int, ...] = (0,)
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.directory = directory
