@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.conformance.clients.client import Header
 
@@ -82,7 +82,7 @@ def rows_of(frame: "DataFrame") -> list[Row]:
     return sorted(_row(each) for each in chosen.collect())
 
 
-def _row(found: Sequence[object]) -> Row:
+def _row(found: Sequence[Any]) -> Row:
     topic, partition, offset, key, value, timestamp_ms, timestamp_type, headers = found
     return Row(
         topic,

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from odradek.config.properties import parse_properties, render_properties
 from tests.support import process_tree
@@ -107,7 +107,7 @@ class BrokerProcess:
 
     # -- its life -------------------------------------------------------------------------------
 
-    def start(self) -> "BrokerProcess":
+    def start(self) -> Self:
         """Start it and wait until it answers a request."""
         self.start_without_waiting()
         self.wait_until_ready()

@@ -242,7 +242,8 @@ def replace_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
 
 def create_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
     """Create entries."""
-    creations = [{name: getattr(one, name) for name in one.__struct_fields__} for one in entries]
+    names = CreateAclsCreation.__struct_fields__  # type: ignore[attr-defined] # schema.py hides the base
+    creations = [{name: getattr(one, name) for name in names} for one in entries]
     answer = ask(ApiKey.CREATE_ACLS, 3, creations=creations)
     assert not any(one.error_code for one in answer.results), answer
 

@@ -227,7 +227,7 @@ def test_rows_of_one_task_go_to_many_topics(
     other = f"{to.topic}-other"
     create_topic(broker.bootstrap, other)
     many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
-    orders = {"a": to.topic, "b": other}, {"c": other}
+    orders: list[dict[str, str | None]] = [{"a": to.topic, "b": other}, {"c": other}]
     for batch_id, order in enumerate(orders):
         batch = pa.record_batch({"value": list(order), "topic": list(order.values())})
         for _ in range(2):
