@@ -193,8 +193,10 @@ def uses_in(tree: ast.AST, function: str = "") -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
         if is_use(node):
             yield function
-        is_definition = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from uses_in(node, node.name if is_definition else function)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from uses_in(node, node.name)
+        else:
+            yield from uses_in(node, function)
 
 
 def is_use(node: ast.AST) -> bool:

@@ -37,8 +37,8 @@ def main() -> None:
         parser.error(f"no workload: {', '.join(sorted(unknown))}")
     if options.keep and options.only and (of_table := wanted & set(TABLE)):
         parser.error(f"the table is kept as a whole, without --only: {', '.join(sorted(of_table))}")
-    work = "a fifth" if options.quick else "all"
-    here = machine() | {"measured": f"{work} of the work, {options.rounds} rounds"}
+    part = "a fifth" if options.quick else "all"
+    here = machine() | {"measured": f"{part} of the work, {options.rounds} rounds"}
     print(*(f"{name}: {text}" for name, text in here.items()), sep="\n")
     print(as_text(HEAD), flush=True)
     if options.keep and not options.only:

@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -113,7 +115,7 @@ def _fill(bootstrap: str) -> None:
         _commit(Consumer({**_client(bootstrap), "group.id": group}))
 
 
-def _client(bootstrap: str) -> dict[str, str | int]:
+def _client(bootstrap: str) -> dict[str, Any]:
     return {"bootstrap.servers": bootstrap, "log_level": 0}
 
 
@@ -139,9 +141,9 @@ def _create(admin: AdminClient) -> None:
         assert time.monotonic() < deadline, "the topics cannot be created again"
 
 
-def _wait(futures: dict[str, object]) -> None:
+def _wait(futures: Mapping[str, Future[Any]]) -> None:
     for future in futures.values():
-        future.result(LIMIT_S)  # type: ignore[attr-defined]
+        future.result(LIMIT_S)
 
 
 WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {

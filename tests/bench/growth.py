@@ -4,6 +4,7 @@ Each number of them has its own pair of brokers, so that nothing is left over fr
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def growth_of_connections(scratch: Path, rounds: int, share: int) -> Results:
             found = in_turns(
                 brokers,
                 rounds,
-                lambda broker, busy=size: produced(broker, SECONDS / share, busy=busy),
+                partial(produced, seconds=SECONDS / share, busy=size),
                 warm_rounds=1,
             )
         _add(results, size, found)

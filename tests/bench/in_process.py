@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,12 +66,15 @@ def append(scratch: Path, share: int) -> dict[str, float]:
         batch = memoryview(bytes(build_batch(RECORDS[:count])))
         with TemporaryDirectory(dir=scratch) as directory:
             log = LogBox(Path(directory)).open()
-            work = log.append
             figures[f"append_{count}_KiB_us"] = _microseconds(
-                lambda batch=batch, work=work: work(batch, now_ms=NOW_MS), 4000 // share
+                partial(log.append, batch, now_ms=NOW_MS), 4000 // share
             )
             log.close(NOW_MS)
     return figures
+
+
+def _read(batch: bytes) -> list[Record]:
+    return list(read_records(batch))
 
 
 def codecs(scratch: Path, share: int) -> dict[str, float]:
@@ -79,10 +83,10 @@ def codecs(scratch: Path, share: int) -> dict[str, float]:
     for codec in CompressionType:
         batch = bytes(build_batch(RECORDS, compression=codec))
         figures[f"build_{codec.name.lower()}_us"] = _microseconds(
-            lambda codec=codec: build_batch(RECORDS, compression=codec), 500 // share
+            partial(build_batch, RECORDS, compression=codec), 500 // share
         )
         figures[f"read_{codec.name.lower()}_us"] = _microseconds(
-            lambda batch=batch: list(read_records(batch)), 500 // share
+            partial(_read, batch), 500 // share
         )
     return figures
 

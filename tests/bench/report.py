@@ -28,7 +28,7 @@ class Line(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """What the table shows."""
-        shown = (self.workload, self.figure, number(self.value))
+        shown: tuple[str, ...] = (self.workload, self.figure, number(self.value))
         if not self.other:
             return (*shown, "", "", "", "", "")
         ratios = " · ".join(f"{ratio:.2f}" for ratio in self.ratios)

@@ -169,7 +169,8 @@ def complaints(minutes: Sequence[Minute]) -> list[str]:
     earlier, later = minutes[-2 * third : -third], minutes[-third:]
 
     def middle(part: Sequence[Minute], figure: str) -> float:
-        return statistics.median(getattr(minute, figure) for minute in part)
+        found: list[float] = [getattr(minute, figure) for minute in part]
+        return statistics.median(found)
 
     found = []
     for figure, factor, addend in (

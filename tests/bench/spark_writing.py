@@ -65,7 +65,7 @@ def _costs(
     kafka: BrokerProcess, spark: MeteredSpark, topic: str, rounds: int, rows: int
 ) -> Mapping[str, list[Cost]]:
     """By the connector and by each delivery of ours. A first round warms all up."""
-    sinks = {"kafka": ("kafka", {})} | {
+    sinks: dict[str, tuple[str, dict[str, str]]] = {"kafka": ("kafka", {})} | {
         delivery: ("odradek", {"delivery": delivery}) for delivery in DELIVERIES
     }
     costs: dict[str, list[Cost]] = {name: [] for name in sinks}

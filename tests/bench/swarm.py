@@ -46,7 +46,7 @@ class Peer:
         self._answered = answered
         self._received = b""
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes | bytearray) -> None:
         """Send a request: a whole frame."""
         assert not self.is_waiting, "one request at a time"
         self.is_waiting = True

@@ -256,7 +256,9 @@ def produce_step(transactional_id: str, work: Work) -> Step:
         base_sequence=0,
         is_transactional=True,
     )
-    data = [ProducePartitionData(index=index, records=batch) for index in work.partitions]
+    data = [
+        ProducePartitionData(index=index, records=memoryview(batch)) for index in work.partitions
+    ]
     topic = ProduceTopicData(name=work.topic, topic_id=work.topic_id, partition_data=data)
     request = ProduceRequest(
         transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=[topic]
@@ -292,6 +294,7 @@ def add_offsets_step(transactional_id: str, group_id: str) -> Step:
 
 def offsets_step(transactional_id: str, work: Work) -> Step:
     """The group's offset in each partition, as of a consumer that is in no group."""
+    assert work.group_id is not None
     partitions = [
         TxnOffsetCommitRequestPartition(
             partition_index=index, committed_offset=12345, committed_metadata=""

@@ -52,7 +52,7 @@ def memory_after_load(brokers: Brokers, rounds: int, share: int) -> Results:
 
 def _in_turns(work: OfABroker) -> OfBoth:
     def measured(brokers: Brokers, rounds: int, share: int) -> Results:
-        return in_turns(brokers, rounds, partial(work, share=share), warm_rounds=1)
+        return in_turns(brokers, rounds, lambda broker: work(broker, share), warm_rounds=1)
 
     measured.__doc__ = text_of(work)
     return measured
@@ -60,7 +60,7 @@ def _in_turns(work: OfABroker) -> OfBoth:
 
 def _beside_bare(work: OfABroker) -> OfBoth:
     def measured(brokers: Brokers, rounds: int, share: int) -> Results:
-        return beside_bare(brokers, rounds, partial(work, share=share))
+        return beside_bare(brokers, rounds, lambda broker: work(broker, share))
 
     measured.__doc__ = text_of(work)
     return measured
@@ -145,6 +145,6 @@ def measured(
         with running(scratch, SETTINGS, {}) as brokers:
             for name, work in shared.items():
                 yield name, work(brokers, rounds, share)
-    for name, work in OWN.items():
+    for name, own in OWN.items():
         if name in wanted:
-            yield name, work(scratch, rounds, share)
+            yield name, own(scratch, rounds, share)

@@ -16,7 +16,7 @@ from tests.support.java_tools import why_no_java
 from tests.support.topics import create_topic
 
 
-@pytest.fixture(params=CLIENTS.values(), ids=CLIENTS.keys())
+@pytest.fixture(params=CLIENTS.values(), ids=list(CLIENTS))
 def client(request: pytest.FixtureRequest) -> Client:
     """Each of the Python clients in turn."""
     return request.param

@@ -231,8 +231,9 @@ def kill_broker(cluster: Cluster, rng: random.Random) -> None:
 
 
 def kill_all(cluster: Cluster, rng: random.Random) -> None:
-    for process in (*cluster.workers, cluster.broker):
-        process.kill()
+    for worker in cluster.workers:
+        worker.kill()
+    cluster.broker.kill()
     cluster.broker.start()
     cluster.end_transactions()
     for worker in cluster.workers:
@@ -261,8 +262,17 @@ def restart(cluster: Cluster, rng: random.Random) -> None:
     cluster.ask("POST", "/connectors/lines/restart?includeTasks=true")
 
 
-KILLS_AND_CHANGES = (reconfigure_and_kill, kill_all)
-ALL = (*KILLS_AND_CHANGES, kill_broker, pause, restart, kill_worker, kill_workers, reconfigure)
+Disturb = Callable[[Cluster, random.Random], None]
+KILLS_AND_CHANGES: tuple[Disturb, ...] = (reconfigure_and_kill, kill_all)
+ALL: tuple[Disturb, ...] = (
+    *KILLS_AND_CHANGES,
+    kill_broker,
+    pause,
+    restart,
+    kill_worker,
+    kill_workers,
+    reconfigure,
+)
 
 
 def test_each_line_is_copied_once_and_in_order_whoever_is_killed(cluster: Cluster) -> None:

@@ -118,8 +118,9 @@ class GroupsOfEachKind:
 
     def close(self) -> None:
         """Let the members' connections go."""
-        for member in (*self.members, *self.consumers):
-            member.client.close()
+        clients = [one.client for one in self.members] + [one.client for one in self.consumers]
+        for client in clients:
+            client.close()
 
 
 def script(now_ms: int, scratch: Path) -> Iterator[tuple[str, ...]]:

@@ -7,8 +7,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
-from tests.conformance.group_member import Partition
-from tests.conformance.group_verdict import committed_in_the_end
 from tests.conformance.group_watch import Group
 from tests.conformance.member_kinds import (
     CONFLUENT_CONSUMER,
@@ -18,13 +16,11 @@ from tests.conformance.member_kinds import (
 )
 from tests.conformance.record_stream import Stream
 from tests.support.broker_process import BrokerProcess
-from tests.support.java_tools import JavaTools
 from tests.support.lengths import by_length, only_long
 from tests.support.topics import create_topic
 
 PARTITIONS = 6
 LIMIT_SECONDS = 30.0
-TOOL = "consumer.group.ConsumerGroupCommand"
 
 each_client = [
     pytest.param(CONFLUENT_CONSUMER, marks=pytest.mark.slow, id="confluent-kafka"),
@@ -95,32 +91,6 @@ def test_members_of_different_clients_form_one_group_by_either_assignor(
     members.wait_until_read(ends)
     members.assert_sound(ends)
     members.assert_lag(ends)
-
-
-@pytest.mark.java
-@only_long("what the tool shows is in test_consumer_groups_tool.py")
-def test_the_tool_shows_the_members_and_their_lag(
-    members: Group, stream: Stream, quick_broker: BrokerProcess, topic: str, java: JavaTools
-) -> None:
-    members.add()
-    members.add()
-    members.wait_until_shared(3, 3)
-    describe = ("--bootstrap-server", quick_broker.bootstrap, "--group", members.name, "--describe")
-    shown = java.run(TOOL, *describe, "--members", "--verbose")
-    assert shown.count(f"{topic}:") == 4  # of two members, what each has and shall have
-    members.leave()
-    told = committed_in_the_end(members.members)
-    ends = stream.stop()
-    behind = {at: ends[at] - offset for at, offset in told.items()}
-    assert sum(behind.values()) > 0
-    assert _lag_in(java.run(TOOL, *describe)) == behind
-    members.assert_lag(ends)
-
-
-def _lag_in(shown: str) -> dict[Partition, int]:
-    """Of rows of GROUP, TOPIC, PARTITION, CURRENT-OFFSET, LOG-END-OFFSET, LAG, …"""
-    rows = [line.split() for line in shown.splitlines() if line.startswith("group-")]
-    return {(row[1], int(row[2])): int(row[5]) for row in rows}
 
 
 @pytest.mark.parametrize("kind", by_length(each_client[:1], each_client))

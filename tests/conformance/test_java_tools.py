@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import pytest
 from confluent_kafka import KafkaException
@@ -10,7 +9,7 @@ from confluent_kafka import KafkaException
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JavaTools, java_tools_of
 from tests.support.kafka_jars import BROKER_VERSION, PREVIOUS_BROKER_VERSION
-from tests.support.lengths import by_length, only_long
+from tests.support.lengths import by_length
 from tests.support.topics import create_topic, delete_topic, topic_partitions
 
 pytestmark = pytest.mark.java
@@ -57,21 +56,6 @@ def test_a_topic_that_exists_is_refused_with_kafkas_error(
     delete_topic(broker.bootstrap, topic)
     with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
         delete_topic(broker.bootstrap, topic)
-
-
-@only_long("deleted topics are empty in the tests of topics")
-def test_a_deleted_topic_comes_back_empty(broker: BrokerProcess, java: JavaTools) -> None:
-    server = ("--bootstrap-server", broker.bootstrap, "--topic", "comes-back")
-    for value in ("before", "after"):
-        create_topic(broker.bootstrap, "comes-back")
-        java.run("ConsoleProducer", *server, stdin=f"{value}\n")
-        read = java.run(
-            "consumer.ConsoleConsumer",
-            *(*server, "--from-beginning", "--max-messages", "1", "--timeout-ms", "20000"),
-        )
-        assert value in read.splitlines()
-        assert "comes-back:0:1" in java.run("GetOffsetShell", *server)
-        delete_topic(broker.bootstrap, "comes-back")
 
 
 def test_console_tools_carry_keys_headers_and_nulls(
@@ -123,62 +107,6 @@ def test_the_verifiable_pair_sends_and_reads_every_value_once(
 
     assert places(records) == places(acknowledged)
     assert all(commit["success"] for commit in events(read, "offsets_committed"))
-
-
-@only_long("the verifiable pair writes and reads above")
-def test_perf_tools_write_and_read_every_record(
-    broker: BrokerProcess, java: JavaTools, topic: str, group: str
-) -> None:
-    create_topic(broker.bootstrap, topic, 3)
-    server = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
-    size = ("--record-size", "200", "--throughput", "-1")
-    for codec in ("none", "zstd"):
-        props = ("--command-property", f"compression.type={codec}")
-        output = java.run("ProducerPerformance", *server, "--num-records", "20000", *size, *props)
-        assert re.search(r"^20000 records sent, .* 99.9th", output, re.MULTILINE)
-    offsets = java.run("GetOffsetShell", *server)
-    assert sum(int(line.rsplit(":", 1)[1]) for line in lines_of(offsets, topic)) == 40_000
-    row = java.run(
-        "ConsumerPerformance",
-        *(*server, "--group", group, "--num-records", "40000", "--hide-header"),
-    )
-    assert re.search(r", 40000, ", row), row
-
-
-@only_long("the verifiable pair writes and reads above")
-def test_end_to_end_latency_is_measured(broker: BrokerProcess, java: JavaTools, topic: str) -> None:
-    for acks in ("1", "all"):
-        output = java.run(
-            "EndToEndLatency",
-            *("--bootstrap-server", broker.bootstrap, "--topic", topic),
-            *("--num-records", "300", "--producer-acks", acks, "--record-size", "100"),
-        )
-        assert re.search(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", output)
-
-
-@only_long("offsets are looked up by time in test_python_clients.py")
-def test_offsets_are_told_for_every_kind_of_time(
-    broker: BrokerProcess, java: JavaTools, topic: str
-) -> None:
-    create_topic(broker.bootstrap, topic, 2)
-    server = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
-    before_ms = int(time.time() * 1000)
-    values = "".join(f"{n}\n" for n in range(50))
-    java.run("ConsoleProducer", *server, stdin=values)
-
-    def told(kind: str) -> dict[int, int]:
-        output = java.run("GetOffsetShell", *server, "--time", kind)
-        rows = (line.split(":") for line in lines_of(output, rf"^{topic}:\d+:\d+$"))
-        return {int(partition): int(offset) for _, partition, offset in rows}
-
-    latest = told("latest")
-    assert sum(latest.values()) == 50
-    assert told("earliest") == {0: 0, 1: 0}
-    assert told("earliest-local") == {0: 0, 1: 0}
-    written = {partition: end for partition, end in latest.items() if end}
-    newest = told("max-timestamp")
-    assert all(0 <= newest[partition] < end for partition, end in written.items())
-    assert told(str(before_ms)).items() >= dict.fromkeys(written, 0).items()
 
 
 def test_a_group_is_listed_described_and_deleted(

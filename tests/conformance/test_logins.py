@@ -392,29 +392,6 @@ def test_javas_client_logs_in_over_tls(
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("mechanism", OTHERS_MECHANISMS)
-@only_long("a client of Python is refused above")
-def test_javas_client_with_a_wrong_password_is_refused(
-    secured: Secured, java: JavaTools, tmp_path: Path, mechanism: str
-) -> None:
-    settings = java_settings(tmp_path, mechanism, "wrong")
-    server = ("--bootstrap-server", secured.bootstrap(mechanism))
-    with pytest.raises(ToolFailedError, match="SaslAuthenticationException"):
-        java.run("TopicCommand", *server, *settings, "--list")
-
-
-@only_long("a python client's disabled mechanism is refused above")
-@pytest.mark.java
-def test_javas_client_with_a_disabled_mechanism_is_refused(
-    secured: Secured, java: JavaTools, tmp_path: Path
-) -> None:
-    settings = java_settings(tmp_path, "OAUTHBEARER")
-    server = ("--bootstrap-server", secured.bootstrap("PLAIN"))
-    with pytest.raises(ToolFailedError, match="UnsupportedSaslMechanism"):
-        java.run("TopicCommand", *server, *settings, "--list")
-
-
-@pytest.mark.java
 @pytest.mark.parametrize("mechanism", by_length(["SCRAM-SHA-256"], ["PLAIN", "SCRAM-SHA-256"]))
 @only_long("confluent logs in again above")
 def test_javas_producer_logs_in_again_on_its_connection(

@@ -146,52 +146,6 @@ def test_it_reads_what_clients_of_today_write(
     assert starting_with(lines, "record") == [*shown, *shown[17:]]
 
 
-def test_it_never_gets_past_zstd(old: OldClient, broker: BrokerProcess, one_partition: str) -> None:
-    """0.10 does not know the error and tries again for ever; 0.9 stumbles over the null in it."""
-    records = [Sent(b"plain", b"k"), Sent(b"zstd" * 50, b"k")]
-    for record, codec in zip(records, ("none", "zstd"), strict=True):
-        TODAY[0].produce(broker.bootstrap, one_partition, [record], codec=codec)
-    lines = old.run(broker.bootstrap, f"read {one_partition} beginning 2 2000", may_fail=True)
-    assert lines[:2] == ["position 0", *shown_by(old, records[:1])]
-    (end,) = lines[2:]
-    assert end == "position 1" if has_times(old) else "SchemaException" in end
-
-
-def test_it_seeks_and_starts_over_where_there_is_nothing(
-    old: OldClient, broker: BrokerProcess, one_partition: str
-) -> None:
-    lines = old.run(
-        broker.bootstrap,
-        f"positions {one_partition}",
-        f"produce {one_partition} gzip all {COUNT}",
-        f"positions {one_partition}",
-        f"read {one_partition} end 1 500",
-        f"read {one_partition} 999 {COUNT} {LONG_MS}",
-        f"partitions {one_partition}",
-    )
-    assert lines[:4] == ["beginning 0", "end 0", "beginning 0", "3 3"]
-    after = lines[4 + COUNT :]
-    assert after[:4] == ["beginning 0", f"end {COUNT}", "beginning 0", "3 3"]
-    assert after[4:6] == [f"position {COUNT}"] * 2
-    assert after[6:-2] == ["position 999", *shown_by(old, written_by(old))]
-    assert after[-2:] == [f"position {COUNT}", "partition 0 replicas 1"]
-
-
-def test_it_looks_offsets_up_by_time(
-    old: OldClient, broker: BrokerProcess, one_partition: str
-) -> None:
-    if not has_times(old):
-        pytest.skip("came with 0.10.1")
-    lines = old.run(
-        broker.bootstrap,
-        f"produce {one_partition} lz4 all {COUNT}",
-        f"times {one_partition} {START_MS + 1500}",
-        f"times {one_partition} {START_MS + 1000 * COUNT}",
-    )
-    end = f"end {COUNT}"
-    assert lines[COUNT:] == [f"found 2 {START_MS + 2000}", end, "found nothing", end]
-
-
 def test_its_commits_and_those_of_today_are_the_same(
     old: OldClient, broker: BrokerProcess, java: JavaTools, one_partition: str, group: str
 ) -> None:

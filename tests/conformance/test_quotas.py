@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,7 +47,7 @@ class Brokers(NamedTuple):
     kafka: BrokerProcess
     odradek: BrokerProcess
 
-    def both(self, work: Callable[[BrokerProcess], object]) -> tuple[object, object]:
+    def both(self, work: Callable[[BrokerProcess], Any]) -> tuple[Any, Any]:
         """Do something with both brokers at the same time."""
         with ThreadPoolExecutor(2) as threads:
             kafka, odradek = threads.map(work, self)

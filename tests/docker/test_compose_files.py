@@ -20,8 +20,9 @@ import yaml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from tests.support.broker_process import WORKERS as TEST_PROCESSES
 from tests.support.broker_process import free_ports
-from tests.support.broker_with_workers import TEST_PROCESSES, free_base
+from tests.support.broker_with_workers import free_base
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "docker" / "compose.yaml"

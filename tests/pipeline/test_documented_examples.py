@@ -1,6 +1,6 @@
 """The Spark examples of the documentation read what a broker has written."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_an_example_reads_a_topic(
     spark: "SparkSession", broker: BrokerProcess, topic: str, block: Block
 ) -> None:
     ConfluentKafka().produce(broker.bootstrap, topic, [Sent(b"one coffee")])
-    names = {"spark": spark}
+    names: dict[str, Any] = {"spark": spark}
     program = block.text.replace('"orders"', f'"{topic}"').replace('"data"', f'"{broker.data}"')
     exec(compile(program, block.file.name, "exec"), names)
     assert [bytes(row.value) for row in names["orders"].collect()] == [b"one coffee"]

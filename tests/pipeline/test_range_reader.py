@@ -61,7 +61,7 @@ def reader(box: LogBox, start: int, end: int, **more: Any) -> RangeReader:
     return RangeReader(directories(box), wanted, decoder, **more)
 
 
-def rows(batches: Iterator[pa.RecordBatch]) -> list[tuple[object, ...]]:
+def rows(batches: Iterator[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     table = pa.Table.from_batches(batches, schema_of(ALL_COLUMNS))
     stamps = table["timestamp"].cast(pa.int64()).to_pylist()
     headers = [
@@ -80,14 +80,14 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[tuple[object, ...]]:
     )
 
 
-def row_of(record: Record) -> tuple[object, ...]:
+def row_of(record: Record) -> tuple[Any, ...]:
     return record.offset, record.key, record.value, record.timestamp_ms, record.headers
 
 
-def stored(box: LogBox, *, committed: bool = False) -> list[tuple[object, ...]]:
+def stored(box: LogBox, *, committed: bool = False) -> list[tuple[Any, ...]]:
     """What a consumer of the whole log sees, batch by batch; no transaction is left open."""
-    seen: list[list[tuple[object, ...]]] = []
-    undecided: dict[int, list[list[tuple[object, ...]]]] = {}
+    seen: list[list[tuple[Any, ...]]] = []
+    undecided: dict[int, list[list[tuple[Any, ...]]]] = {}
     for batch in LogReader(box.directory).batches():
         header, records = batch.header, list(batch.records())
         if header.is_control:
@@ -228,7 +228,7 @@ def test_segments_may_be_cleaned_between_and_under_the_reads(tmp_path: Path) -> 
         end = log.log_end_offset
         before = stored(box)
         parts = split_range(directories(box), OffsetRange(PARTITION, 0, end), 1500)
-        found: list[tuple[object, ...]] = []
+        found: list[tuple[Any, ...]] = []
         taken = 0
         for part in parts:
             for batch in reader(box, part.start, part.end).read():

@@ -9,6 +9,7 @@ from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage import segment
+from odradek.storage.batch_scan import scan_headers
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.slices import POSITIONS_KEPT
@@ -174,11 +175,10 @@ def test_a_lookup_reads_few_headers_whatever_the_topic_s_index_interval_is(
     for _ in range(300):
         put(log, value)
     read = 0
-    scan = segment.scan_headers
 
     def counting(*arguments: Any) -> Any:
         nonlocal read
-        for found in scan(*arguments):
+        for found in scan_headers(*arguments):
             read += 1
             yield found
 

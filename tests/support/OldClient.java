@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -15,7 +14,6 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -49,12 +47,9 @@ public class OldClient {
         switch (words[0]) {
             case "produce" -> produce(words[1], words[2], words[3], Integer.parseInt(words[4]));
             case "read" -> read(words[1], words[2], Integer.parseInt(words[3]), Long.parseLong(words[4]));
-            case "positions" -> positions(words[1]);
             case "consume" -> consume(words[1], words[2], Integer.parseInt(words[3]));
             case "committed" -> committed(words[1], words[2]);
             case "join" -> join(words[1], words[2], in);
-            case "partitions" -> partitions(words[1]);
-            case "times" -> times(words[1], Long.parseLong(words[2]));
             default -> throw new IllegalArgumentException(words[0]);
         }
     }
@@ -97,17 +92,6 @@ public class OldClient {
             System.out.println("position " + consumer.position(at));
             poll(consumer, count, limitMs);
             System.out.println("position " + consumer.position(at));
-        }
-    }
-
-    private void positions(String topic) throws Exception {
-        TopicPartition at = new TopicPartition(topic, 0);
-        try (var consumer = consumer(null)) {
-            consumer.assign(Collections.singletonList(at));
-            for (String place : new String[] {"beginning", "end", "beginning", "3"}) {
-                seek(consumer, at, place);
-                System.out.println(place + " " + consumer.position(at));
-            }
         }
     }
 
@@ -155,26 +139,6 @@ public class OldClient {
         }
         in.readLine();
         System.out.println("left");
-    }
-
-    private void partitions(String topic) {
-        try (var consumer = consumer(null)) {
-            for (PartitionInfo info : consumer.partitionsFor(topic)) {
-                System.out.println("partition " + info.partition() + " replicas " + info.replicas().length);
-            }
-        }
-    }
-
-    /** Since 0.10.1. */
-    private void times(String topic, long timeMs) throws Exception {
-        TopicPartition at = new TopicPartition(topic, 0);
-        try (var consumer = consumer(null)) {
-            Method find = KafkaConsumer.class.getMethod("offsetsForTimes", Map.class);
-            Object found = ((Map<?, ?>) find.invoke(consumer, Collections.singletonMap(at, timeMs))).get(at);
-            System.out.println("found " + (found == null ? "nothing" : call(found, "offset") + " " + call(found, "timestamp")));
-            Method end = KafkaConsumer.class.getMethod("endOffsets", Collection.class);
-            System.out.println("end " + ((Map<?, ?>) end.invoke(consumer, Collections.singletonList(at))).get(at));
-        }
     }
 
     private void poll(KafkaConsumer<String, String> consumer, int count, long limitMs) {

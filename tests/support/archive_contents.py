@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -97,7 +97,8 @@ def consumed(
                 continue
             assert offset is not None
             kind, stamp_ms = message.timestamp()
-            headers = tuple((name, value) for name, value in message.headers() or ())
+            pairs: Any = message.headers() or ()
+            headers = tuple((name, value) for name, value in pairs)
             row = Row(message.key(), message.value(), headers, stamp_ms, int(kind == 2))
             found[partition][offset] = row
     finally:

@@ -49,7 +49,7 @@ def _cleaned(log: MemoryLog) -> MemoryLog:
             if record.value is not None:
                 newest[record.key] = record
     for record in newest.values():
-        batch = build_batch([record])
+        batch = bytes(build_batch([record]))
         header = read_header(batch)._replace(base_offset=record.offset)
-        cleaned.stored.append(pack_header(header) + bytes(batch)[HEADER_BYTES:])
+        cleaned.stored.append(pack_header(header) + batch[HEADER_BYTES:])
     return cleaned

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from odradek.config.properties import parse_properties, render_properties
 from tests.support import process_tree
@@ -79,7 +79,7 @@ class BrokerProcess:
     """odradek as its users start it: `odradek serve FILE`, with a data directory of its own."""
 
     name = "odradek"
-    clean_exit_codes = (0,)
+    clean_exit_codes: tuple[int, ...] = (0,)
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -107,7 +107,7 @@ class BrokerProcess:
 
     # -- its life -------------------------------------------------------------------------------
 
-    def start(self) -> "BrokerProcess":
+    def start(self) -> Self:
         """Start it and wait until it answers a request."""
         self.start_without_waiting()
         self.wait_until_ready()

@@ -116,7 +116,9 @@ def values_in(bootstrap: str, topic: str, count: int) -> list[str]:
     while len(found) < count:
         message = consumer.poll(30)
         assert message is not None, f"only {len(found)} of {count} records"
+        value = message.value()
         assert message.error() is None
-        found.append(message.value().decode())
+        assert value is not None
+        found.append(value.decode())
     consumer.close()
     return sorted(found)

@@ -144,7 +144,7 @@ class Extras:
                 topic,
                 value,
                 partition=0,
-                on_delivery=lambda error, _: error and failures.append(error),
+                on_delivery=lambda error, _: failures.extend([error] if error else ()),
             )
             self.there[topic].add(value)
         assert producer.flush(LIMIT_SECONDS) == 0

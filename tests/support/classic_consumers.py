@@ -11,7 +11,7 @@ from typing import Any
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
-from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -111,6 +111,7 @@ class ClassicConsumer:
             )
         ]
         response = self.beats.groups.coordinator.members.leave_group(GROUP, leaving)
+        assert isinstance(response, LeaveGroupResponse), "the decision takes long"
         self.beats.advance()
         self.reads = set()
         return ErrorCode(response.error_code or response.members[0].error_code)
@@ -275,7 +276,7 @@ class Consumer:
             owned={} if joins else by_topic(self.reads),
             topics=self.topics if joins else None,
             instance=self.instance,
-            **({"rebalance_timeout_ms": REBALANCE_MS} if joins else {}),
+            rebalance_timeout_ms=REBALANCE_MS if joins else -1,
         )
         self.beats.advance()
         self.last_error = ErrorCode(answer.error_code)

@@ -123,7 +123,7 @@ def idle_cleaner(
         manager=manager,
         retention=RetentionCheck(manager, ColdReads(files, disk, no_walks), disk, now_ms),
         checkpoints=CleanerCheckpoints(manager, files),
-        pool=pool or CleanerPool(config),
+        pool=pool or CleanerPool(config),  # type: ignore[arg-type] # or as much of one
         disk=disk,
         config=config,
         now_ms=now_ms,

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition as Partition
 from tests.support.topics import LIMIT_SECONDS
 
 # A log is cleaned only when `let_it_be_cleaned` says so; then the broker looks soon.
@@ -37,7 +38,7 @@ def alter_topic(bootstrap: str, topic: str, name: str, value: str) -> None:
 
 def clean_up_to(data: Path, topic: str) -> int | None:
     """The offset up to which partition 0 is clean; None before its first round has ended."""
-    return read_offsets(Files(), data / "cleaner-offset-checkpoint").get((topic, 0))
+    return read_offsets(Files(), data / "cleaner-offset-checkpoint").get(Partition(topic, 0))
 
 
 def stored_records(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:

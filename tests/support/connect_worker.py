@@ -139,9 +139,9 @@ class ConnectWorker:
             try:
                 return self._ask_once(method, path, body)
             except (OSError, http.client.HTTPException) as error:
-                refused = isinstance(error, urllib.error.HTTPError)
-                said = error.read().decode(errors="replace") if refused else str(error)
-                passes = not refused or error.code in _PASSING
+                said, passes = str(error), True
+                if isinstance(error, urllib.error.HTTPError):
+                    said, passes = error.read().decode(errors="replace"), error.code in _PASSING
             if not passes or time.monotonic() > deadline:
                 raise ConnectError(f"{method} {path}: {said}\n{self.log_text()[-4000:]}")
             time.sleep(0.1)

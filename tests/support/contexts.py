@@ -45,4 +45,6 @@ def request_context(
 
 def handled(context: RequestContext, request: Message) -> Any:
     """What the handler returns as dispatch gets it, a response or an awaitable of one."""
-    return handle_or_refuse(HANDLERS[type(request).SPEC.key], context, request)
+    key = type(request).SPEC.key
+    assert key is not None
+    return handle_or_refuse(HANDLERS[key], context, request)

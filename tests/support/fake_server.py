@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from typing import Any
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.network.connection import Connection
@@ -25,7 +26,7 @@ class FakeAnswer:
         self.response: object = pieces
         self.meter = None
 
-    def encoded(self) -> tuple[bytearray, list]:
+    def encoded(self) -> tuple[bytearray, list[Any]]:
         out, splices = bytearray(), []
         pieces = self.response if isinstance(self.response, tuple) else (self.response,)
         sizes = [len(p) if isinstance(p, bytes) else p.size_bytes for p in pieces]

@@ -227,7 +227,7 @@ class Groups:
 
     def restarted(self, *, topic_ids: Container[bytes] | None = None, **settings: int) -> "Groups":
         """Another life on the same logs."""
-        new = {"initial_rebalance_delay_ms": 0, **settings}
+        new: dict[str, Any] = {"initial_rebalance_delay_ms": 0, **settings}
         return Groups(
             logs=self.logs,
             loop=ManualLoop(),
@@ -288,7 +288,8 @@ class Groups:
             response.error_code == ErrorCode.MEMBER_ID_REQUIRED
         ):
             response = self.send_join(response.member_id, **words)
-        return answered(response)
+        joined: JoinGroupResponse = answered(response)
+        return joined
 
     def parked_join(self, member_id: str = "", **words: Any) -> tuple[str, Waiting]:
         """A join that must wait, and the id under which it does."""
@@ -298,9 +299,7 @@ class Groups:
             member_id = response.member_id
             response = self.send_join(member_id, **words)
         assert isinstance(response, Waiting), response
-        return member_id or next(
-            reversed(self.group(words.get("group_id", GROUP)).members)
-        ), response
+        return member_id or [*self.group(words.get("group_id", GROUP)).members][-1], response
 
     def send_sync(
         self,
@@ -331,7 +330,8 @@ class Groups:
 
     def sync(self, *words: Any, **more: Any) -> SyncGroupResponse:
         """A sync that is answered at once."""
-        return answered(self.send_sync(*words, **more))
+        synced: SyncGroupResponse = answered(self.send_sync(*words, **more))
+        return synced
 
     def heartbeat(
         self,
@@ -353,7 +353,9 @@ class Groups:
 
     def leave(self, *members: str, group_id: str = GROUP) -> LeaveGroupResponse:
         leaving = [LeaveGroupMemberIdentity(member_id=member) for member in members]
-        return self.coordinator.members.leave_group(group_id, leaving)
+        response = self.coordinator.members.leave_group(group_id, leaving)
+        assert isinstance(response, LeaveGroupResponse), "the decision takes long"
+        return response
 
     def commit(
         self,

@@ -129,7 +129,7 @@ class Heartbeats:
             **words,
         )
         caller = Caller(client_id, "/127.0.0.1", version, self.may_describe)
-        return self.groups.coordinator.members.consumer_group_heartbeat(request, caller)
+        return self.groups.coordinator.members.consumer_group_heartbeat(request, caller)  # type: ignore[return-value] # an awaitable only where decisions take long
 
     def join(self, member_id: str, *topics: str, **words: Any) -> ConsumerGroupHeartbeatResponse:
         """A heartbeat that joins, and says all there is to say."""

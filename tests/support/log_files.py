@@ -192,7 +192,7 @@ def write_internal_logs(root: Path) -> list[tuple[Path, str]]:
     """A segment of each internal log, with the decoder that it needs."""
     contents = {topic: coordinator_log(topic) for topic in COORDINATOR_TYPES}
     contents["__cluster_metadata"] = metadata_log()
-    written = []
+    written: list[tuple[Path, str]] = []
     for topic, data in [*contents.items(), ("__consumer_offsets", subscriptions())]:
         directory = root / f"{topic}-{len(written)}"
         directory.mkdir(parents=True)

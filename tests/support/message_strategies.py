@@ -1,6 +1,7 @@
 """Hypothesis strategies for values of messages, from their declarations."""
 
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def messages(
     return _structs(message, version, limits)
 
 
-def _structs(declared: type[Struct], version: int, limits: Limits) -> st.SearchStrategy[Struct]:
+def _structs(declared: type[Struct], version: int, limits: Limits) -> st.SearchStrategy[Any]:
     fields = {}
     for field, _ in present_fields(declared, version):
         values = _values(field.name, field.wire, version, limits)

@@ -37,7 +37,7 @@ class Metadata:
         self.log = log or MemoryLog()
         self.state = ClusterMetadata("cluster")
         codec = MetadataRecordCodec.of_cluster()
-        self.journal = Journal(self.log, self.state, codec, join=joined_records)
+        self.journal = Journal(self.log, self.state, codec, join=joined_records)  # type: ignore[arg-type] # a MemoryLog serves a journal
         self.last_records: tuple[JournalRecord, ...] = ()
         self.rules = TopicRules(
             node_id=NODE,

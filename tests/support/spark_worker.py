@@ -23,7 +23,7 @@ def main() -> None:
         except EOFError:
             break
         try:
-            answer = (None, job(session, *arguments, **options))
+            answer: tuple[str | None, object] = (None, job(session, *arguments, **options))
         except Exception as error:  # noqa: BLE001  # the test decides what it means
             answer = (f"{type(error).__name__}: {error}", None)
         pickle.dump(answer, answers)

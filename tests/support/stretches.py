@@ -58,7 +58,8 @@ class InSteps(Slicer):
 
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Any:
         """Return the result itself. Raises as the work."""
-        return result_of(work(lambda: None))
+        reply: Any = work(lambda: None)
+        return result_of(reply)
 
 
 def result_of(reply: T | Coroutine[Any, Any, T]) -> T:

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
@@ -21,6 +22,7 @@ from odradek.storage.checkpoints import (
 from odradek.storage.filenames import RECOVERY_POINT_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 
 CLUSTER = "AAECAwQFBgcICQoLDA0ODw"
@@ -41,7 +43,7 @@ def stopped_directory(
 
     A text is the tombstone of that transactional id. `policy`: that of `orders`.
     """
-    ends = {}
+    ends: dict[TopicPartition, int] = {}
     codec = TransactionCodec()
     records = [
         codec.encode(tombstone_of(each) if isinstance(each, str) else record_of(each, 2))
@@ -53,13 +55,16 @@ def stopped_directory(
             batch = build_batch([Record(key, value, NOW_MS)])
             log.append(batch, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
 
-    contents = ((STATE_TOPIC, write_states, {}), ("orders", write, settings))
+    contents: tuple[tuple[str, Callable[[PartitionLog], object], dict[str, Any]], ...] = (
+        (STATE_TOPIC, write_states, {}),
+        ("orders", write, settings),
+    )
     for topic, fill, config in contents:
         box = LogBox(root, **config)
         log = box.open()
         log.become_leader(0)
         fill(log)
-        ends[topic, 0] = log.log_end_offset
+        ends[TopicPartition(topic, 0)] = log.log_end_offset
         log.close(NOW_MS)
         if topic != "orders":
             box.directory.rename(root / f"{topic}-0")

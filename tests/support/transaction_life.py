@@ -49,10 +49,10 @@ ID = "shop"
 TIMEOUT_MS = 60_000
 ABORT_INTERVAL_MS = 10_000
 PARTITIONS = (0, 1)
-OFFSETS: TopicPartition = (CONSUMER_OFFSETS_TOPIC, 0)
-STATE: TopicPartition = (TRANSACTION_STATE_TOPIC, 0)
+OFFSETS = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
+STATE = TopicPartition(TRANSACTION_STATE_TOPIC, 0)
 NEVER = (1 << 63) - 1
-LOGS: tuple[TopicPartition, ...] = (*((TOPIC[0], each) for each in PARTITIONS), OFFSETS, STATE)
+LOGS = (*(TopicPartition(TOPIC[0], each) for each in PARTITIONS), OFFSETS, STATE)
 SETTINGS = TransactionSettings(
     max_timeout_ms=900_000,
     abort_interval_ms=ABORT_INTERVAL_MS,
@@ -180,7 +180,7 @@ class Life:
 
     def committed(self, partition: int) -> list[bytes]:
         """What a consumer makes of a read_committed Fetch: by the list of aborted transactions."""
-        log = self.logs[TOPIC[0], partition]
+        log = self.logs[LOGS[partition]]
         assert log.last_stable_offset == log.log_end_offset
         values: list[bytes] = []
         offset = log.log_start_offset
@@ -292,7 +292,7 @@ class Producer:
             life.sync()
 
     def _write(self, partition: int, value: bytes, life: Life) -> Memory:
-        self._add(life, (TOPIC[0], partition))
+        self._add(life, LOGS[partition])
         sequence = self.memory.sequences.get(partition, 0)
         now_ms = life.loop.clock().wall_ms
         batch = batch_of(
@@ -301,7 +301,7 @@ class Producer:
             producer=(*self.memory.producer, sequence),
             is_transactional=True,
         )
-        life.logs[TOPIC[0], partition].append(batch, now_ms=now_ms, transaction_verified=True)
+        life.logs[LOGS[partition]].append(batch, now_ms=now_ms, transaction_verified=True)
         return self.memory._replace(sequences={**self.memory.sequences, partition: sequence + 1})
 
     def _commit_offset(self, offset: int, life: Life) -> Memory:

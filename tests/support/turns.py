@@ -40,7 +40,7 @@ class Turns(NamedTuple):
 
     longest_ms: float
     sum_ms: float
-    count: int
+    count: int  # type: ignore[assignment] # of turns: it hides the method of tuple
     garbage: int
 
 

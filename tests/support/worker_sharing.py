@@ -36,7 +36,7 @@ def longest_first(items: list[pytest.Item], seconds: Mapping[str, float]) -> Non
     items.sort(key=lambda item: -seconds.get(part_of(item.nodeid), float("inf")))
 
 
-class LongestFirst(LoadFileScheduling):
+class LongestFirst(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
     """Gives the parts to workers in the order in which they were collected."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:

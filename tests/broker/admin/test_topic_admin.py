@@ -352,8 +352,8 @@ async def test_a_topic_created_again_has_another_id_and_is_empty(rig: Rig) -> No
 async def test_a_topic_that_is_deleted_and_created_at_once_is_complete(rig: Rig) -> None:
     await rig.admin.create([NewTopic(name="t")])
     put(rig.log_manager.get("t", 0), b"old")
-    requests = [rig.admin.delete([TopicRef("t")]), rig.admin.create([NewTopic(name="t")])]
-    [deleted], created = await asyncio.gather(*requests)
+    deletion, creation = rig.admin.delete([TopicRef("t")]), rig.admin.create([NewTopic(name="t")])
+    [deleted], created = await asyncio.gather(deletion, creation)
     assert (deleted.error, code_of(created["t"])) == (None, None)
     log = rig.log_manager.get("t", 0)
     assert (log.topic_id, log.log_end_offset) == (rig.metadata.topics["t"].id, 0)

@@ -76,7 +76,7 @@ def sent(response: FetchResponse, version: int) -> tuple[bytes, list[tuple[int, 
     out = bytearray()
     slices: Splices = []
     codec_for(FetchResponse, version).write(response, out, slices)
-    return bytes(out), [(records.position, records.size_bytes) for _, records in slices]
+    return bytes(out), [(of_file.position, of_file.size_bytes) for _, of_file in slices]  # type: ignore[attr-defined] # FileSlices
 
 
 def change(log: PartitionLog, chance: random.Random) -> None:

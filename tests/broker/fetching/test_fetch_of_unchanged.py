@@ -68,7 +68,7 @@ class Reader:
         slices: Splices = []
         codec_for(FetchResponse, VERSION).write(response, out, slices)
         out[6:10] = bytes(4)  # after throttle_time_ms and error_code
-        return bytes(out), [(records.position, records.size_bytes) for _, records in slices]
+        return bytes(out), [(of_file.position, of_file.size_bytes) for _, of_file in slices]  # type: ignore[attr-defined] # FileSlices
 
 
 def change(log: PartitionLog, chance: random.Random) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.effective_config import MOVE_RATE
+from odradek.broker.disk.throttle import Pace
 from odradek.broker.maintenance import log_mover
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.config_changes import (
@@ -179,14 +180,14 @@ async def test_moves_keep_to_the_rate_that_is_set(rig: Rig) -> None:
 async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    early_seconds, looks = log_mover.Pace.early_seconds, []
+    early_seconds, looks = Pace.early_seconds, []
 
-    def counted(pace: log_mover.Pace) -> float:
+    def counted(pace: Pace) -> float:
         looks.append(early_seconds(pace))
         return looks[-1]
 
     monkeypatch.setattr(log_mover, "MAX_SLEEP_SECONDS", 0.005)
-    monkeypatch.setattr(log_mover.Pace, "early_seconds", counted)
+    monkeypatch.setattr(Pace, "early_seconds", counted)
     caplog.set_level("INFO", "odradek.config")
     rig.put(b"a")
     await rig.limit("0")

@@ -81,8 +81,10 @@ async def rig() -> AsyncIterator[Rig]:
     yield made
     if made.socket.fileno() >= 0:
         made.acceptor.close()
-    for closing in (*made.accepted, *made.clients):
-        closing.close()
+    for transport in made.accepted:
+        transport.close()
+    for client in made.clients:
+        client.close()
     await asyncio.sleep(0)
 
 

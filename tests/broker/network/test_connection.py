@@ -8,6 +8,7 @@ import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -313,12 +314,13 @@ async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
     assert await client.receive() == b"hello"
     connection = server.connections[0]
     connection._sender._output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
-    client.writer.transport.pause_reading()
+    transport: Any = client.writer.transport
+    transport.pause_reading()
     client.send(b"large", b"slow")
     await until(lambda: connection.is_unread and connection._waiting is not None)
     received = os.read(sock.fileno(), 1024) if does_client_read else b""
     connection._waited(server.answers[b"slow"], done(b"at last"))
-    client.writer.transport.resume_reading()
+    transport.resume_reading()
     wanted = b"".join(struct.pack(">i", len(each)) + each for each in (data, b"at last"))
     rest = client.reader.readexactly(len(wanted) - len(received))
     assert received + await asyncio.wait_for(rest, 5) == wanted
@@ -415,12 +417,12 @@ async def test_the_next_request_of_a_throttled_client_waits_for_that_time(
     server: FakeServer, client: Client
 ) -> None:
     answer = server.answers[b"much"] = FakeAnswer(b"done")
-    answer.meter = Meter(250)
+    answer.meter = meter = Meter(250)
     loop = asyncio.get_running_loop()
     began = loop.time()
     client.send(b"much", b"quick")
     assert await client.receive() == b"done"
-    assert answer.meter.is_finished
+    assert meter.is_finished
     await until(lambda: has_arrived(server, b"quick"))
     assert server.served == [b"much"]
     server.timer_ms = lambda: 77

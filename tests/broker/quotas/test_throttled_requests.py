@@ -264,9 +264,9 @@ async def test_topics_are_refused_while_the_quota_on_changes_is_exceeded(
     assert answer.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert answer.results[0].error_message
     delete = DeleteTopicsRequest(topic_names=["a"], timeout_ms=1000)
-    answer = await served.ask(delete, DeleteTopicsResponse, DELETE_VERSION)
-    assert answer.responses[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert answer.throttle_time_ms == 1000
+    deleted = await served.ask(delete, DeleteTopicsResponse, DELETE_VERSION)
+    assert deleted.responses[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert deleted.throttle_time_ms == 1000
     assert "a" in served.broker.metadata.topics
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.runtime.shards import partition_of
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -252,8 +252,8 @@ async def test_partitions_whose_record_is_lost(served: Served, version: int) -> 
     _, *hurt = await served.start(served.hurt)
     _, *well = await served.start(served.well)
     served.fail()
-    assert await served.add(served.hurt, *hurt, version) == NOT_COORDINATOR
-    assert await served.add(served.well, *well, version) == NONE
+    assert await served.add(served.hurt, *hurt, version=version) == NOT_COORDINATOR
+    assert await served.add(served.well, *well, version=version) == NONE
 
 
 async def test_offsets_whose_record_is_lost(served: Served) -> None:
@@ -264,7 +264,7 @@ async def test_offsets_whose_record_is_lost(served: Served) -> None:
 
 async def test_an_end_whose_record_is_lost(served: Served) -> None:
     _, *hurt = await served.start(served.hurt)
-    assert await served.add(served.hurt, *hurt, 3) == NONE
+    assert await served.add(served.hurt, *hurt, version=3) == NONE
     served.fail()
     assert await served.end(served.hurt, *hurt) == NOT_COORDINATOR
     assert (await served.start(served.hurt))[0] == NOT_COORDINATOR

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.shares import shares
-from odradek.coordinator.share_partitions.changes import AcknowledgeType
+from odradek.coordinator.share_partitions.changes import AcknowledgeType, expire
 from tests.support.log_box import put
 from tests.support.share_rig import ShareRig
 
@@ -56,7 +56,7 @@ async def test_a_fault_at_the_end_of_a_lock_delays_that_one_only(
     for log in rig.logs:
         put(log, b"tea")
     assert rig.acquire("m", 0, 1) == [(0, 0, 1)] * 2
-    faults, expire = [KeyError("a fault")], shares.expire
+    faults = [KeyError("a fault")]
 
     def expire_or_fail(*arguments: Any) -> Any:
         if faults:

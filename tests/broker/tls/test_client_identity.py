@@ -90,7 +90,9 @@ async def test_a_resumed_session_keeps_the_name_of_its_certificate(
 
     async with broker_in_loop([tmp_path / "data"], Files(), **settings) as served:
         first = await asyncio.to_thread(connect, None)
+        assert isinstance(first.socket, ssl.SSLSocket)
         second = await asyncio.to_thread(connect, first.socket.session)
+        assert isinstance(second.socket, ssl.SSLSocket)
         assert second.socket.session_reused
         names = [str(each.session.principal) for each in served._running._server.connections]
         assert names == ["User:CN=client"] * 2

@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import logging
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,6 +169,7 @@ def alter(broker: TlsBroker, **settings: str) -> str | None:
 
 def served(broker: TlsBroker) -> bytes | None:
     with broker.client() as client:
+        assert isinstance(client.socket, ssl.SSLSocket)
         certificate: bytes | None = client.socket.getpeercert(binary_form=True)
         return certificate
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.support.broker_process import WORKERS as TEST_PROCESSES
 from tests.support.broker_with_workers import (
     PARTITIONS,
-    TEST_PROCESSES,
     BrokerWithWorkers,
     free_base,
     new_topic,

@@ -137,15 +137,6 @@ class Side:
         self._ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **leaves)
         self._ask(ApiKey.DELETE_GROUPS, 2, groups_names=[STREAMING])
 
-    def entries(self) -> list[str]:
-        """All entries that there are, as texts."""
-        described = self._ask(ApiKey.DESCRIBE_ACLS, 3, **_entries_of(None))
-        return sorted(
-            f"{one.resource_type} {one.pattern_type} {one.resource_name}: {acl}"
-            for one in described.resources
-            for acl in one.acls
-        )
-
     def administer(self, request: Message, version: int) -> tuple[Any, set[str]]:
         """What the administrator is answered, and the messages of errors."""
         answer = self._admin.ask(request, version)
@@ -251,7 +242,8 @@ def replace_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
 
 def create_entries(ask: Ask, entries: list[CreateAclsCreation]) -> None:
     """Create entries."""
-    creations = [{name: getattr(one, name) for name in one.__struct_fields__} for one in entries]
+    names = CreateAclsCreation.__struct_fields__  # type: ignore[attr-defined] # schema.py hides the base
+    creations = [{name: getattr(one, name) for name in names} for one in entries]
     answer = ask(ApiKey.CREATE_ACLS, 3, creations=creations)
     assert not any(one.error_code for one in answer.results), answer
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
@@ -126,6 +127,6 @@ class KafkaPython:
         return KafkaPythonReader(bootstrap, topic, partitions, group, self._api_version)
 
 
-def _got(record: "object") -> Got:
+def _got(record: Any) -> Got:
     headers = tuple((name, value) for name, value in record.headers)
     return Got(record.partition, record.offset, record.key, record.value, record.timestamp, headers)

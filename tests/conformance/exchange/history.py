@@ -43,6 +43,7 @@ from odradek.protocol.messages.produce import ProduceResponse
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition
 from tests.conformance.exchange.classic_groups import write_classic_groups
 from tests.conformance.exchange.first_turn import (
     CONSUMERS,
@@ -237,7 +238,8 @@ class History:
         assert (told.error_code, told.low_watermark) == (ErrorCode.NONE, offset + 1), told
         # A broker that is killed then only remembers what its checkpoint tells, Kafka too.
         checkpoint = self.data / LOG_START_OFFSET_CHECKPOINT
-        wait_until(lambda: read_offsets(Files(), checkpoint).get(("cut", 0)) == offset + 1)
+        cut = TopicPartition("cut", 0)
+        wait_until(lambda: read_offsets(Files(), checkpoint).get(cut) == offset + 1)
 
     def _alter(
         self, client: WireClient, kind: int, name: str, settings: dict[str, str | None]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from odradek.coordinator.runtime.shards import partition_of
+from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (

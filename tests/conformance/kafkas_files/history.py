@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
+from odradek.storage.topic_partition import TopicPartition as Partition
 from tests.conformance.kafkas_files.writing import LIMIT_SECONDS, Transactions, Writing
 from tests.support.broker_process import BrokerProcess
 from tests.support.compaction import alter_topic
@@ -117,7 +118,7 @@ class History:
         """Whether all but the segment that is written to has been cleaned."""
         topic = self.topic("compacted")
         cleaned = read_offsets(Files(), self.broker.data / "cleaner-offset-checkpoint")
-        return cleaned.get((topic, partition), 0) == newest_segment(
+        return cleaned.get(Partition(topic, partition), 0) == newest_segment(
             self.broker.data / f"{topic}-{partition}"
         )
 

@@ -51,9 +51,8 @@ class ComparedTransactions(ComparedBrokers):
         for restart in RESTARTS:
             open_talks = [(played, random) for played, random in talks if not played.is_over]
             for played, _ in open_talks:
-                self._act(
-                    played, played.chooser.last_words(played.duet.participants), compares=False
-                )
+                last_words = played.chooser.last_words(played.duet.participants)  # type: ignore[attr-defined] # the chooser of this package
+                self._act(played, last_words, compares=False)
             self._restart(restart)
             for played, random in open_talks:
                 if not played.is_over:

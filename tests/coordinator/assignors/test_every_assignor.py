@@ -80,7 +80,7 @@ def test_the_order_in_which_members_came_does_not_matter(
     assignor: Assignor, case: tuple[GroupSpec, Topics]
 ) -> None:
     spec, topics = case
-    backwards = dict(reversed(spec.members.items()))
+    backwards = dict(reversed([*spec.members.items()]))
     assert assignor.assign(replace(spec, members=backwards), topics) == assignor.assign(
         spec, topics
     )

@@ -82,10 +82,11 @@ def test_members_of_both_protocols_share_and_the_log_knows_it(
     beats: Heartbeats, host: Consumer
 ) -> None:
     guests = [ClassicConsumer(beats, "t"), ClassicConsumer(beats, "t", cooperative=True)]
-    settle(beats, host, *guests)
+    members: list[Consumer | ClassicConsumer] = [host, *guests]
+    settle(beats, *members)
     assert beats.group().state is ConsumerState.STABLE
-    assert [len(member.reads) for member in (host, *guests)] in ([2, 1, 1], [1, 2, 1], [1, 1, 2])
-    assert all(member.commit() is ErrorCode.NONE for member in (host, *guests))
+    assert [len(member.reads) for member in members] in ([2, 1, 1], [1, 2, 1], [1, 1, 2])
+    assert all(member.commit() is ErrorCode.NONE for member in members)
     assert_log_agrees(beats.groups)
 
 

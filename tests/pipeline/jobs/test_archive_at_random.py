@@ -600,7 +600,7 @@ class Life:
             if ended.code == 0:
                 return ended
             errors = ended.lines("error")
-            assert not errors or (is_broker_killed and UNCREATED.search(*errors)), ended
+            assert not errors or (is_broker_killed and all(map(UNCREATED.search, errors))), ended
             begun = re.search(r"^job (\S+)$", ended.err, re.MULTILINE)
             if begun is not None:
                 job = ["--job-id", begun[1]]

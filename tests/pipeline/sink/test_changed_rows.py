@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.pipeline.sink.rows import WriteError
-from odradek.pipeline.sink.task_writing import TaskName, write_once, write_rows
+from odradek.pipeline.sink.task_name import TaskName
+from odradek.pipeline.sink.task_writing import write_once, write_rows
 from odradek.pipeline.sink.write_options import write_options
 from odradek.pipeline.source.broker_reader import BrokerReader
 from odradek.storage.topic_partition import TopicPartition

@@ -182,6 +182,67 @@ def test_a_late_attempt_of_a_batch_query_that_has_ended_writes_nothing(
     assert committed(to) == [b"a"]
 
 
+def test_an_attempt_whose_rows_do_not_all_come_does_not_end_another(
+    to: WriteOptions, task: TaskName
+) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield A
+        raise OSError("what makes the rows has failed")
+
+    def fail_beside() -> None:
+        with pytest.raises(OSError, match="has failed"):
+            write_rows(to, task, failing())
+
+    waits = Waits()
+    assert write_once(to, task, Rows(A, B, between=(fail_beside,)), waits.clock).rows == 2
+    assert waits.total_s == 0
+    assert committed(to) == [b"a", b"b"]
+
+
+def test_an_attempt_that_takes_longer_than_its_transaction_may_says_so(
+    broker: BrokerProcess, to: WriteOptions, task: TaskName
+) -> None:
+    short = {"kafka.transaction.timeout.ms": "1000", "topic": to.topic or ""}
+    to = write_options({"kafka.bootstrap.servers": broker.bootstrap, **short})
+    waits = Waits()
+
+    def take_long() -> None:
+        waits.clock.sleep(1.1)
+        rival_begins(to, task).close()  # it sees the transaction ended, as after the timeout
+
+    with pytest.raises(WriteError, match="took longer than"):
+        write_once(to, task, Rows(A, B, between=(take_long,)), waits.clock)
+    assert committed(to) == []
+
+
+def test_an_attempt_without_rows_leaves_no_trace(to: WriteOptions, task: TaskName) -> None:
+    assert write_rows(to, task, iter([rows()])).rows == 0
+    with MarkGroup(to.client, task.name) as group:
+        assert group.read(places(to)) == []
+
+
+def test_rows_of_one_task_go_to_many_topics(
+    broker: BrokerProcess, to: WriteOptions, task: TaskName
+) -> None:
+    other = f"{to.topic}-other"
+    create_topic(broker.bootstrap, other)
+    many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+    orders: list[dict[str, str | None]] = [{"a": to.topic, "b": other}, {"c": other}]
+    for batch_id, order in enumerate(orders):
+        batch = pa.record_batch({"value": list(order), "topic": list(order.values())})
+        for _ in range(2):
+            write_rows(many, task._replace(batch_id=batch_id), [batch])
+    assert committed(to) == [b"a"]
+    assert committed_values(broker.bootstrap, other, 1) == [b"b", b"c"]
+
+
+def test_a_row_that_is_refused_takes_the_others_with_it(to: WriteOptions, task: TaskName) -> None:
+    batch = pa.record_batch({"value": ["a", "b"], "partition": pa.array([0, 17], pa.int32())})
+    with pytest.raises(WriteError, match="has no partition 17"):
+        write_rows(to, task, [batch])
+    assert committed(to) == []
+
+
 # -- a task with many rows begins before the last has arrived -------------------------------------
 
 MANY = rows(*(f"{number:1000}" for number in range(6000)))

@@ -17,7 +17,7 @@ from tests.support.topics import create_topic, delete_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 LIMIT_SECONDS = 60.0
 
