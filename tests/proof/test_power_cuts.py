@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 pytestmark = pytest.mark.slow
 
 # Of so many images one is tried; each run takes others. Then again, of those of a recovery.
-EACH = by_length(100, 1)
-EACH_RECOVERED = by_length(6_000, 40)
-EACH_OF_RECOVERY = by_length(100, 10)
+EACH = by_length(180, 1)
+EACH_RECOVERED = by_length(8_000, 40)
+EACH_OF_RECOVERY = by_length(150, 10)
 SHOWN = 10
 
 
