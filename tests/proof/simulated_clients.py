@@ -139,6 +139,8 @@ async def _one_transaction(
                 return None
             sequences[place.partition] += 1
             await world.pause(0.1)
+        if world.is_over:
+            return None  # it is left open, and the broker must abort it
         commits = world.random.random() < 0.6
         end = EndTxnRequest(
             transactional_id=client.name,
