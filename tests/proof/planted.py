@@ -1,7 +1,8 @@
 """Faults that are planted in the broker, to see whether the proofs find them.
 
-`PLANTED` are those that the simulation must find, `PLANTED_ON_DISKS` those for calls that fail. The
-tests log how many seeds or calls it took. Those that came last:
+`PLANTED` are those that the simulation must find, `PLANTED_IN_LIVES` those for power cuts, and
+`PLANTED_ON_DISKS` those for calls that fail. The tests log how many seeds, images or calls it took.
+Those that came last:
 
     seed 0   the end of a transaction does not reach one of its partitions
     seed 0   transactions that are left open are never aborted
@@ -10,6 +11,8 @@ tests log how many seeds or calls it took. Those that came last:
     seed 0   what a share group accepts is not stored
     seed 0   silent members of groups are kept
     seed 0   a classic group forgets its generation
+    image 1  names are not synced
+    image 2  a metadata snapshot gets its name before it is synced
     call 1   the rest of a short write is left out
     call 7   a failed fsync is taken for done
     call 6   a failed fsync is repeated
@@ -139,6 +142,17 @@ def _without_generation(group: ClassicGroup, value: Any, *args: Any) -> None:
 _replay_group = ClassicGroup.replay
 
 
+def _run_without_names(plan: FlushPlan) -> None:
+    _run_plan(replace(plan, directory=None, parent=None))
+
+
+def _write_unsynced(files: Files, path: Path, data: Buffer, *, sync: bool = True) -> None:
+    _write(files, path, data, sync=sync and path.suffix != ".part")
+
+
+_write = Files.write
+
+
 def _run_without_errors(plan: FlushPlan) -> None:
     with suppress(OSError):
         _run_plan(plan)
@@ -203,6 +217,12 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "silent members of groups are kept": (Change(KeyedDeadlines, "schedule", _nothing),),
     "a classic group forgets its generation": (
         Change(ClassicGroup, "replay", _without_generation),
+    ),
+}
+PLANTED_IN_LIVES: dict[str, tuple[Change, ...]] = {
+    "names are not synced": (Change(FlushPlan, "run", _run_without_names),),
+    "a metadata snapshot gets its name before it is synced": (
+        Change(Files, "write", _write_unsynced),
     ),
 }
 PLANTED_ON_DISKS: dict[str, tuple[Fault, tuple[Change, ...]]] = {
