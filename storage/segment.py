@@ -376,8 +376,9 @@ class Segment:
             if offsets.entries % _ENTRIES_AT_ONCE == 1:
                 # By them, those who read the files beside the broker find the end of the log. And
                 # Kafka's dump tool takes zeros as the end of an index, but not as its first entry.
-                # If the write fails, the next one or the next flush tries again.
-                with suppress(OSError):
+                # If the write fails, the next one or the next flush tries again. It may have to
+                # open the files, and the batch is written already.
+                with suppress(OSError), self.files.allow_waiting():
                     offsets.write_out()
                     times.write_out()
 

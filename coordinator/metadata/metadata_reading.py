@@ -146,6 +146,10 @@ class _LogWalk:
         """Iterate over the batches that have offsets from the start offset on."""
         try:
             for header, data in self._reader.batches(self._start_offset):
+                expected = self._end_offset
+                if self._allow_torn_end and expected not in (None, header.base_offset):
+                    _logger.warning("the metadata log ends early: no records at %d", expected)
+                    return
                 self._end_offset = header.next_offset
                 if header.is_control:
                     self.controls.append(memoryview(bytes(data)))

@@ -65,7 +65,8 @@ class LogOpening:
         """Open the metadata log, which is in no checkpoint; create it if it does not exist."""
         key = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
         path = directory.path / partition_directory(*key)
-        return self._open(self._source(directory, path, config, now_ms), key)
+        source = replace(self._source(directory, path, config, now_ms), is_whole=True)
+        return self._open(source, key)
 
     def open_found(
         self,

@@ -16,13 +16,18 @@ from .producer_recovery import RecentBatches
 
 
 class LogSource(Struct, frozen=True, kw_only=True):
-    """A log to load: its directory, its checkpointed offsets, and how it was closed."""
+    """A log to load: its directory, its checkpointed offsets, and how it was closed.
+
+    `is_whole`: it is never compacted, so a segment that does not begin where the one before ends
+    shows that a power cut has taken what was between them.
+    """
 
     files: Files
     directory: Path
     config: TopicConfig
     now_ms: int
     had_clean_shutdown: bool
+    is_whole: bool = False
     recovered: RecentBatches | None = None  # set if another process has recovered the log
     recovery_point: int
     log_start_offset: int  # in the checkpoint; 0 without one

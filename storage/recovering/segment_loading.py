@@ -84,7 +84,7 @@ def open_segment(source: LogSource, base_offset: int, state: FileState = FileSta
 def drop_segments(source: LogSource, segments: SegmentList, dropped: Sequence[Segment]) -> None:
     """Delete segments after the log's end. Raises OSError."""
     for segment in dropped:
-        source.report(f"{segment}: dropped, it comes after a corrupt batch")
+        source.report(f"{segment}: dropped, it comes after the end of the log")
         segment.rename(FileState.DELETED)
         _delete(source, segments, segment)
     if dropped:

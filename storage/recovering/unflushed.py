@@ -1,7 +1,8 @@
 """Checks the batches that were not flushed before an unclean stop: structure and CRC of each.
 
 The log ends before the first corrupt batch: the rest of that segment and all later segments are
-dropped. Indexes, leader epochs and producer state are rebuilt from the batches on the way.
+dropped. The metadata log also ends where an offset is missing between two segments. Indexes, leader
+epochs and producer state are rebuilt from the batches on the way.
 
 Kafka: LogLoader.recoverLog, LogSegment.recover.
 """
@@ -56,6 +57,10 @@ def recover_unflushed(
                 f"{done} of {len(unflushed)} done"
             )
         if done:
+            if source.is_whole and segment.base_offset > producers.map_end_offset:
+                source.report(f"{source.directory}: no records at {producers.map_end_offset}")
+                drop_segments(source, segments, unflushed[done:])
+                break
             producers.take_snapshot()
         cut_bytes = recover_segment(segment, epochs, producers)
         if cut_bytes:

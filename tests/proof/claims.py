@@ -7,16 +7,22 @@
 - Of a transaction, all records are read or none. One that was said to be committed is read, one
   that was said to be aborted is not.
 - A group's offset is the last that was acknowledged, or one that was sent after it.
+- A record that a share group has accepted is not delivered again, and none that it has not is lost
+  to it.
+- After a clean stop, `odradek verify` finds no problem.
 - A clean stop and a second start change nothing.
 - It goes on: a record that is produced gets the next offset.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from odradek.broker.broker import Broker
+from odradek.coordinator.share_partitions.in_flight import RecordState
+from odradek.coordinator.share_state.batches import NO_OFFSET, DeliveryBatch
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.transactions.states import PREPARED
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -25,17 +31,22 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
 )
 from odradek.protocol.record import read_records
+from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.txn_index import AbortedTransaction
+from odradek.tools.verify.findings import Severity
+from odradek.tools.verify.job import VerifySettings, run_verify
 from tests.support.broker_in_loop import until
 from tests.support.contexts import handled, request_context
 from tests.support.log_box import NOW_MS, batch_of, read_slice, split
 from tests.support.partition_logs import UnsyncedFiles
 
 from .life import (
+    FIRST,
     GROUP,
+    SECOND,
     Committed,
     Ended,
     Ledger,
@@ -44,10 +55,12 @@ from .life import (
     MayLack,
     Place,
     Sent,
+    Settled,
     Stored,
     open_broker,
     stop,
 )
+from .share_requests import SHARE_GROUP
 
 
 class Found(NamedTuple):
@@ -62,7 +75,25 @@ class Found(NamedTuple):
 
 State = dict[Place, Found]
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 MAX_BYTES = 1 << 20
+# States of a record that is not delivered again.
+SETTLED = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class Shared(NamedTuple):
+    """What a share group has in a partition: all before the start offset is done."""
+
+    start_offset: int
+    batches: tuple[DeliveryBatch, ...]
+
+    def is_settled(self, offset: int) -> bool:
+        return offset < self.start_offset or any(
+            batch.first_offset <= offset <= batch.last_offset and batch.delivery_state in SETTLED
+            for batch in self.batches
+        )
 
 
 async def recover(root: Path, files: Files) -> None:
@@ -81,8 +112,14 @@ async def faults(root: Path, ledger: Ledger, told: Sequence[object]) -> list[str
     await settled(broker)
     state = state_of(broker)
     offset = await committed_offset(broker)
-    found = [*_compared(state, ledger, told), *_offset_faults(offset, ledger, told)]
+    shared = shared_of(broker, state)
+    found = [
+        *_compared(state, ledger, told),
+        *_offset_faults(offset, ledger, told),
+        *_share_faults(shared, state, ledger, told),
+    ]
     await stop(broker)
+    found += problems_in(root)
     again = open_broker(root, UnsyncedFiles())
     await settled(again)
     second = state_of(again)
@@ -93,6 +130,8 @@ async def faults(root: Path, ledger: Ledger, told: Sequence[object]) -> list[str
     ]
     if await committed_offset(again) != offset:
         found.append("a second start has changed the offsets of the group")
+    if shared_of(again, second) != shared:
+        found.append("a second start has changed what the share group has")
     found += _written_on(again, second)
     await stop(again)
     return found
@@ -168,6 +207,42 @@ async def committed_offset(broker: Broker) -> int | None:
     assert group.error_code == ErrorCode.NONE, group
     offsets = [each.committed_offset for topic in group.topics for each in topic.partitions]
     return offsets[0] if offsets else None
+
+
+def shared_of(broker: Broker, state: State) -> dict[Place, Shared]:
+    """What the share group has in all partitions; none if it has no state."""
+    states = broker.coordinators.share_states
+    if not states.shards.is_open:
+        return {}
+    found: dict[Place, Shared] = {}
+    for place in state:
+        known = states.read_summary(SharePartitionKey(SHARE_GROUP, place.topic_id, place.partition))
+        if known.start_offset != NO_OFFSET or known.batches:
+            found[place] = Shared(known.start_offset, known.batches)
+    return found
+
+
+class _InThisProcess:
+    parallelism = 1
+
+    def run(
+        self, work: Callable[[Item], Iterable[Result]], items: Sequence[Item], description: str
+    ) -> Generator[tuple[int, list[Result]], None, None]:
+        for number, item in enumerate(items):
+            yield number, list(work(item))
+
+
+def problems_in(root: Path) -> list[str]:
+    """What `odradek verify` says of directories that nobody uses."""
+    directories = [root / FIRST, root / SECOND]
+    settings = VerifySettings(log_directories=directories, now_ms=NOW_MS, deep=True)
+    report = run_verify(_InThisProcess(), settings)
+    return [
+        f"verify: {each.path.relative_to(root)}: {each.what}"
+        for each in report.findings
+        # A producer snapshot that nobody needs is not synced, and not looked at by a start.
+        if each.severity is Severity.PROBLEM and each.path.suffix != FileKind.PRODUCER_SNAPSHOT
+    ]
 
 
 # -- what is compared ------------------------------------------------------------------------------
@@ -258,6 +333,21 @@ def _offset_faults(offset: int | None, ledger: Ledger, told: Sequence[object]) -
     last = max(acknowledged, default=None)
     if last is not None and (offset is None or offset < last):
         yield f"the group has offset {offset}, and {last} was acknowledged"
+
+
+def _share_faults(
+    shared: Mapping[Place, Shared], state: State, ledger: Ledger, told: Sequence[object]
+) -> Iterator[str]:
+    none = Shared(NO_OFFSET, ())
+    for each in told:
+        if not isinstance(each, Settled) or each.place not in state:
+            continue
+        if not shared.get(each.place, none).is_settled(each.offset):
+            yield f"{each.place}: {each.offset} was accepted, and is delivered again"
+    for place, known in shared.items():
+        for offset in state[place].records:
+            if known.is_settled(offset) and offset not in ledger.accepted[place]:
+                yield f"{place}: nobody has accepted {offset}, and it is never delivered again"
 
 
 def _written_on(broker: Broker, state: State) -> Iterator[str]:

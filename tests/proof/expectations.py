@@ -1,9 +1,10 @@
 """What must hold of a broker, by what its clients know: simulation.py lists it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from .claims import Found, committed_offset, settled, state_of
-from .world import Known, Place, World
+from .claims import Found, Shared, committed_offset, settled, shared_of, state_of
+from .life import Place as PlaceOfLife
+from .world import COMPACTED, Known, Place, World
 
 AllFound = dict[Place, Found]
 
@@ -20,6 +21,8 @@ async def check(world: World) -> None:
         *_transaction_faults(known, found),
         *_offset_faults(known, await committed_offset(world.broker)),
         *_topic_faults(known, {place.topic for place in found}),
+        *_timer_faults(world, found),
+        *_share_faults(known, shared_of(world.broker, state)),
     ]:
         world.fault(what)
 
@@ -29,6 +32,10 @@ def _record_faults(known: Known, found: AllFound) -> Iterator[str]:
         records = found[place].records
         for offset, value in offsets.items():
             there = records.get(offset)
+            if there is None and place.topic == COMPACTED:
+                key = known.sent[value].key
+                if any(at > offset and each[0] == key for at, each in records.items()):
+                    continue
             if there is None or there[1] != value:
                 yield f"{place}: {value!r} was acknowledged at {offset}, which has {there}"
     for place, each in found.items():
@@ -77,3 +84,21 @@ def _topic_faults(known: Known, there: set[str]) -> Iterator[str]:
     for name, is_there in known.topics.items():
         if is_there is not None and is_there != (name in there):
             yield f"{name} was {'created' if is_there else 'deleted'}, and that is lost"
+
+
+def _timer_faults(world: World, found: AllFound) -> Iterator[str]:
+    """All clients have been silent for longer than their timeouts."""
+    for place, each in found.items():
+        if each.last_stable_offset != each.end_offset:
+            yield f"{place}: a transaction is open from {each.last_stable_offset} on"
+    for shard in world.broker.coordinators.groups.shards.serving():
+        for group_id, group in shard.state.groups.items():
+            if not group.is_empty:
+                yield f"group {group_id} still has members"
+
+
+def _share_faults(known: Known, shared: Mapping[PlaceOfLife, Shared]) -> Iterator[str]:
+    for place, each in shared.items():
+        accepted = known.accepted[Place(place.topic, place.partition)]
+        if again := [offset for offset in sorted(accepted) if not each.is_settled(offset)]:
+            yield f"{place}: {again} were accepted, and would be delivered again"

@@ -27,6 +27,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -35,23 +36,40 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.messages.share_acknowledge import ShareAcknowledgeResponse
+from odradek.protocol.messages.share_fetch import ShareFetchPartitionData, ShareFetchResponse
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from odradek.storage.deletions import remove_paths
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.topic_names import (
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from tests.support.broker_in_loop import BrokerInLoop, produce_to, until
 from tests.support.broker_process import free_ports
 from tests.support.dirty_logs import clean
 from tests.support.log_box import NOW_MS, batch_of
 
 from .journal import JournalledFiles, Mark
+from .share_requests import (
+    ACCEPT,
+    RELEASE,
+    acknowledge,
+    fetch,
+    heartbeat,
+    leave_session,
+    settings_of_group,
+)
 
 FIRST, SECOND = "first", "second"  # the data directories
 PRODUCE_VERSION = 12  # the broker adds partitions to a transaction
 GROUP = "readers"
 PARTITIONS = 2
 ATTEMPTS = 1000  # while the end of the transaction before is written
+SHARE_ATTEMPTS = 200  # while the share group and its state are made
 SMALL = {
     "internal.segment.bytes": "1000",
     "segment.index.bytes": "240",
@@ -64,7 +82,11 @@ SMALL_LOGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    "metadata.log.max.record.bytes.between.snapshots": "3000",
+    "share.coordinator.snapshot.update.records.per.snapshot": "3",
+    "metadata.log.max.record.bytes.between.snapshots": "1000",
+    "metadata.max.retention.bytes": "3000",
+    "internal.metadata.log.segment.bytes": "2000",
+    "internal.metadata.delete.delay.millis": "0",
 }
 TOPICS: dict[str, dict[str, str]] = {
     "kept": {},
@@ -130,6 +152,13 @@ class Committed(NamedTuple):
     offset: int
 
 
+class Settled(NamedTuple):
+    """A record that a share group has accepted, as the broker has said."""
+
+    place: Place
+    offset: int
+
+
 class Sent(NamedTuple):
     """A record. `transaction`: its number, or None."""
 
@@ -152,6 +181,8 @@ class Ledger:
         self.sent: defaultdict[Place, dict[int, Sent]] = defaultdict(dict)
         self.tried: defaultdict[Place, set[Sent]] = defaultdict(set)
         self.transactions: dict[int, Transaction] = {}
+        self.accepted: defaultdict[Place, set[int]] = defaultdict(set)
+        """The offsets that a share group wanted to accept."""
         self.values = 0
 
 
@@ -257,7 +288,7 @@ class Life:
         await step()
 
     async def first_act(self) -> None:
-        for topic in (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC):
+        for topic in (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC):
             await self.make_internal(topic)
         for topic in TOPICS:
             await self.create(topic)
@@ -270,8 +301,10 @@ class Life:
         await self.commit_offset("kept", 3)
         await self.transaction(commits=True)
         await self.transaction(commits=False)
+        await self.share("kept", 0, "one")
         await self.apply_retention("short")
         await self.clean("cleaned")
+        await self.snapshot()
 
     async def second_act(self) -> None:
         await self.transaction(commits=True)
@@ -279,6 +312,7 @@ class Life:
         await self.delete("gone")
         await self.create("gone")
         await self.produce("gone", 0)
+        await self.share("kept", 1, "two")
         await self.move("kept", 0)
         for _ in range(6):
             await self.produce("kept", 0, 1, times=3)
@@ -287,11 +321,14 @@ class Life:
         await self.apply_retention("short")
         await self.clean("cleaned")
         await self.transaction(commits=None)
+        await self.share("kept", 0, "three")
         await self.commit_offset("kept", 8)
+        await self.snapshot()
 
     async def third_act(self) -> None:
         await self.produce("kept", 0)
         await self.transaction(commits=False)
+        await self.share("kept", 0, "four")
 
     # -- what clients do ---------------------------------------------------------------------------
 
@@ -403,6 +440,58 @@ class Life:
         accepted(code, "OffsetCommit", [(CONSUMER_OFFSETS_TOPIC, 0)])
         self.files.mark(Committed(place, offset))
 
+    @step
+    async def share(self, topic: str, partition: int, member: str) -> None:
+        """A new member of the share group gets records, releases the second and accepts others."""
+        needs = [(topic, partition), (CONSUMER_OFFSETS_TOPIC, 0), (SHARE_GROUP_STATE_TOPIC, 0)]
+        place = self._place(topic, partition)
+        settings = await self._running.ask(settings_of_group(), IncrementalAlterConfigsResponse, 1)
+        accepted(settings.responses[0].error_code, "IncrementalAlterConfigs")
+        await self._beat(member, 0, topic, needs)
+        acquired = await self._acquired(member, place, needs)
+        offsets = [
+            offset
+            for each in acquired.acquired_records
+            for offset in range(each.first_offset, each.last_offset + 1)
+        ]
+        types = {offset: RELEASE if offset in offsets[1:2] else ACCEPT for offset in offsets}
+        settled = [offset for offset, kind in types.items() if kind == ACCEPT]
+        self.ledger.accepted[place].update(settled)
+        told = await self._running.ask(
+            acknowledge(member, 1, place.topic_id, partition, types), ShareAcknowledgeResponse, 2
+        )
+        code = told.error_code or told.responses[0].partitions[0].error_code
+        accepted(code, "ShareAcknowledge", needs)
+        for offset in settled:
+            self.files.mark(Settled(place, offset))
+        left = await self._running.ask(leave_session(member), ShareAcknowledgeResponse, 2)
+        accepted(left.error_code, "the end of the session", needs)
+        await self._beat(member, -1, topic, needs)
+
+    async def _beat(
+        self, member: str, epoch: int, topic: str, needs: Sequence[tuple[str, int]]
+    ) -> int:
+        request = heartbeat(member, epoch, topic)
+        answer = await self._running.ask(request, ShareGroupHeartbeatResponse, 1)
+        accepted(answer.error_code, "ShareGroupHeartbeat", needs)
+        return answer.member_epoch
+
+    async def _acquired(
+        self, member: str, place: Place, needs: Sequence[tuple[str, int]]
+    ) -> ShareFetchPartitionData:
+        """What a new session is given first; it is opened until there is something."""
+        request = fetch(member, 0, place.topic_id, place.partition, 4)
+        for _ in range(SHARE_ATTEMPTS):
+            answer = await self._running.ask(request, ShareFetchResponse, 2)
+            accepted(answer.error_code, "ShareFetch", needs)
+            for topic in answer.responses:
+                [found] = topic.partitions
+                accepted(found.error_code, "ShareFetch", needs)
+                if found.acquired_records:
+                    return found
+            await asyncio.sleep(0.005)
+        raise RefusedError("ShareFetch: nothing", ErrorCode.UNKNOWN_SERVER_ERROR, needs)
+
     # -- what the broker does by itself ------------------------------------------------------------
 
     @step
@@ -419,6 +508,14 @@ class Life:
         place = self._place(topic, 0)
         self.files.mark(MayLack(place, log.log_end_offset, newer_keys_only=True))
         clean(log, NOW_MS, checkpoint=0, files=self.files)
+        remove_paths(self.files, self.broker.log_manager.deletions.take_due())
+
+    @step
+    async def snapshot(self) -> None:
+        """Write a snapshot of the metadata, and delete what is not needed any more."""
+        snapshots = self.broker.metadata_log.snapshots
+        await snapshots.write_if_due()
+        await snapshots.clean()
         remove_paths(self.files, self.broker.log_manager.deletions.take_due())
 
     @step

@@ -1,8 +1,26 @@
-"""Faults that are planted in the broker, to see whether the simulation finds them."""
+"""Faults that are planted in the broker, to see whether the proofs find them.
+
+`PLANTED` are those that the simulation must find, `PLANTED_IN_LIVES` those for power cuts, and
+`PLANTED_ON_DISKS` those for calls that fail. The tests log how many seeds, images or calls it took.
+Those that came last:
+
+    seed 0   the end of a transaction does not reach one of its partitions
+    seed 0   transactions that are left open are never aborted
+    seed 0   the index of aborted transactions begins too late
+    seed 0   a producer id is given out twice
+    seed 0   what a share group accepts is not stored
+    seed 0   silent members of groups are kept
+    seed 0   a classic group forgets its generation
+    image 1  names are not synced
+    image 2  a metadata snapshot gets its name before it is synced
+    call 1   the rest of a short write is left out
+    call 7   a failed fsync is taken for done
+    call 6   a failed fsync is repeated
+"""
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -11,21 +29,30 @@ from msgspec.structs import replace
 
 from odradek.broker.disk.log_sync import LogSyncs
 from odradek.broker.disk.progress import SyncWithWorkers
+from odradek.broker.shares.led_partition import LedPartition
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.ownership import FREE, Ownership
+from odradek.coordinator.metadata.producer_ids import ProducerIds
+from odradek.coordinator.runtime.timers import KeyedDeadlines
 from odradek.coordinator.transactions.marker_writer import MarkerWriter
+from odradek.coordinator.transactions.table import TransactionTable
 from odradek.protocol.compression import Buffer
+from odradek.storage.append import EndMarker
 from odradek.storage.files import Files, OpenFile
+from odradek.storage.flush_plan import FlushPlan
 from odradek.storage.log import PartitionLog
 from odradek.storage.producer_state import ProducerStates
-from odradek.storage.txn_index import TxnIndex
+from odradek.storage.topic_partition import TopicPartition
+from odradek.storage.txn_index import AbortedTransaction, TxnIndex
 
+from .failing import Fault
 from .journal import JournalledFiles
 
 
 class Change(NamedTuple):
-    """A method or property of a class, and what takes its place."""
+    """A method or property of a class, or a function of a module, and what takes its place."""
 
-    owner: type
+    owner: Any
     name: str
     value: Any
 
@@ -90,6 +117,61 @@ def _mark_all_flushed(log: PartitionLog, plan: Any, now_ms: int) -> None:
     log.recovery_point = log.log_end_offset
 
 
+def _append_late(index: TxnIndex, aborted: AbortedTransaction) -> None:
+    _index(index, aborted._replace(first_offset=aborted.first_offset + 1))
+
+
+_index = TxnIndex.append
+
+
+def _not_to_the_second(
+    writer: MarkerWriter, marker: EndMarker, where: TopicPartition, now_ms: int
+) -> PartitionLog | None:
+    return _write_marker(writer, marker, where, now_ms) if where.partition != 1 else None
+
+
+_write_marker = MarkerWriter.write
+
+
+def _without_generation(group: ClassicGroup, value: Any, *args: Any) -> None:
+    generation = group.generation_id
+    _replay_group(group, value, *args)
+    group.generation_id = generation
+
+
+_replay_group = ClassicGroup.replay
+
+
+def _run_without_names(plan: FlushPlan) -> None:
+    _run_plan(replace(plan, directory=None, parent=None))
+
+
+def _write_unsynced(files: Files, path: Path, data: Buffer, *, sync: bool = True) -> None:
+    _write(files, path, data, sync=sync and path.suffix != ".part")
+
+
+_write = Files.write
+
+
+def _run_without_errors(plan: FlushPlan) -> None:
+    with suppress(OSError):
+        _run_plan(plan)
+
+
+def _run_again(plan: FlushPlan) -> None:
+    try:
+        _run_plan(plan)
+    except OSError:
+        _run_plan(plan)
+
+
+_run_plan = FlushPlan.run
+
+
+def _true(*_: object, **__: object) -> bool:
+    return True
+
+
 PLANTED: dict[str, tuple[Change, ...]] = {
     "an fsync of a file is left out": (Change(JournalledFiles, "fsync", _nothing),),
     "an fsync of a directory is left out": (Change(JournalledFiles, "fsync_directory", _nothing),),
@@ -121,6 +203,38 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "a partition is given to a member before its owner has given it up": (
         Change(Ownership, "epoch", lambda *_: FREE),
     ),
+    "the end of a transaction does not reach one of its partitions": (
+        Change(MarkerWriter, "write", _not_to_the_second),
+    ),
+    "transactions that are left open are never aborted": (
+        Change(TransactionTable, "timed_out", lambda *_: []),
+    ),
+    "the index of aborted transactions begins too late": (
+        Change(TxnIndex, "append", _append_late),
+    ),
+    "a producer id is given out twice": (Change(ProducerIds, "take", lambda *_: 5),),
+    "what a share group accepts is not stored": (Change(LedPartition, "store", _true),),
+    "silent members of groups are kept": (Change(KeyedDeadlines, "schedule", _nothing),),
+    "a classic group forgets its generation": (
+        Change(ClassicGroup, "replay", _without_generation),
+    ),
+}
+PLANTED_IN_LIVES: dict[str, tuple[Change, ...]] = {
+    "names are not synced": (Change(FlushPlan, "run", _run_without_names),),
+    "a metadata snapshot gets its name before it is synced": (
+        Change(Files, "write", _write_unsynced),
+    ),
+}
+PLANTED_ON_DISKS: dict[str, tuple[Fault, tuple[Change, ...]]] = {
+    "the rest of a short write is left out": (
+        Fault.SHORT,
+        (Change(Files, "_write_rest", _nothing),),
+    ),
+    "a failed fsync is taken for done": (
+        Fault.LOST,
+        (Change(FlushPlan, "run", _run_without_errors),),
+    ),
+    "a failed fsync is repeated": (Fault.LOST, (Change(FlushPlan, "run", _run_again),)),
 }
 # Not found: the protocol allows it, or nobody is harmed.
 HARMLESS: dict[str, tuple[Change, ...]] = {

@@ -2,10 +2,18 @@
 
 import os
 from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from odradek.protocol.batch_header import read_header
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -49,10 +57,12 @@ from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.record import read_records
 from odradek.storage.slices import RecordsSlice
 from tests.support.broker_in_loop import produce_to
+from tests.support.dirty_logs import clean
 from tests.support.log_box import batch_of, split
 
-from .life import GROUP, SMALL
+from .life import FIRST, GROUP, SECOND, SMALL
 from .world import (
+    COMPACTED,
     PARTITIONS,
     RETRIED,
     SESSION_MS,
@@ -66,7 +76,9 @@ from .world import (
 )
 
 
-async def producer(world: World, name: str) -> None:
+async def producer(
+    world: World, name: str, topic: str = TOPIC, keys: Sequence[bytes] = (b"k",)
+) -> None:
     """An idempotent producer: it sends one batch at a time, until that is acknowledged."""
     client = world.connect(name)
     init = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
@@ -75,12 +87,12 @@ async def producer(world: World, name: str) -> None:
     number = 0
     while not world.is_over:
         number += 1
-        place = Place(TOPIC, world.random.randrange(PARTITIONS))
-        value = b"%s %06d" % (name.encode(), number)
-        world.known.sent[value] = Sent(place, name, number)
+        place = Place(topic, world.random.randrange(PARTITIONS))
+        value, key = b"%s %06d" % (name.encode(), number), world.random.choice(keys)
+        world.known.sent[value] = Sent(place, name, number, key)
         sequence = sequences[place.partition]
         identity = made.producer_id, made.producer_epoch, sequence
-        request = produce_to(TOPIC, batch_of(value, producer=identity), [place.partition])
+        request = produce_to(topic, batch_of(value, key=key, producer=identity), [place.partition])
         answer, code = await client.insist(
             request, ProduceResponse, 12, lambda it: _result_of(it).error_code
         )
@@ -127,6 +139,8 @@ async def _one_transaction(
                 return None
             sequences[place.partition] += 1
             await world.pause(0.1)
+        if world.is_over:
+            return None  # it is left open, and the broker must abort it
         commits = world.random.random() < 0.6
         end = EndTxnRequest(
             transactional_id=client.name,
@@ -240,14 +254,49 @@ async def administrator(world: World) -> None:
         await world.pause(1.0)
 
 
-async def create(client: Client, name: str) -> ErrorCode:
+async def mover(world: World) -> None:
+    """Moves partitions between the data directories."""
+    client = world.connect("mover")
+    while not world.is_over:
+        await world.pause(6.0)
+        to = world.files.root / world.random.choice((FIRST, SECOND))
+        topics = [
+            AlterReplicaLogDirTopic(name=TOPIC, partitions=[world.random.randrange(PARTITIONS)])
+        ]
+        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(to), topics=topics)])
+        try:
+            answer = await client.ask(request, AlterReplicaLogDirsResponse, 2)
+        except ConnectionCutError:
+            continue
+        code = ErrorCode(answer.results[0].partitions[0].error_code)
+        # The directory may be one of the life before.
+        if code and code not in RETRIED and code is not ErrorCode.LOG_DIR_NOT_FOUND:
+            world.fault(f"mover: {code.name}")
+            return
+
+
+async def cleaner(world: World) -> None:
+    """Has the compacted topic cleaned, as the broker's own cleaner does in another process."""
+    while not world.is_over:
+        await world.pause(4.0)
+        broker = world.running
+        if broker is None or COMPACTED not in broker.metadata.topics:
+            continue
+        with suppress(ApiError):
+            log = broker.log_manager.get(COMPACTED, world.random.randrange(PARTITIONS))
+            clean(log, world.now_ms(), checkpoint=0, files=world.files)
+            world.note(f"cleaned {log.directory.name}")
+
+
+async def create(client: Client, name: str, **configs: str) -> ErrorCode:
     """The error; none if the topic is there, because the first answer may have been lost."""
+    settings = SMALL | {key.replace("_", "."): value for key, value in configs.items()}
     topic = CreateTopicsTopic(
         name=name,
         num_partitions=PARTITIONS,
         replication_factor=1,
         assignments=[],
-        configs=[CreateTopicsConfig(name=key, value=value) for key, value in SMALL.items()],
+        configs=[CreateTopicsConfig(name=key, value=value) for key, value in settings.items()],
     )
     _, code = await client.insist(
         CreateTopicsRequest(topics=[topic]),

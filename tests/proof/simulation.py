@@ -5,13 +5,17 @@ to its files; a power cut leaves a part of it (images.py). Then a new broker sta
 and the clients go on as real ones do: they send again what was not answered. All topics are synced
 before a request is answered, so:
 
-- What was acknowledged is there, at the offset that was told. A record is there once, although it
+- What was acknowledged is there, at the offset that was told, or in the compacted topic a newer
+  record of its key. A record is there once, although it
   may have been sent several times, and the records of a producer are in the order of its numbers.
 - Of a transaction all records are read, or none; as its end says, if that was acknowledged.
 - What a reader of committed records got is committed, and still there.
 - A group's offset is the last one that was acknowledged, or one that was sent after it.
 - A topic that was created is there, one that was deleted is not.
-- No partition belongs to two members of a group at once.
+- No partition belongs to two members of a group at once, or in one generation of a classic group.
+- A record that a share group has accepted is not delivered again.
+- Clients that are silent lose what they had: at the end no group has members, and no transaction is
+  open.
 - No request gets an error but those after which clients try again.
 """
 
@@ -29,20 +33,28 @@ from .expectations import check
 from .life import GROUP
 from .simulated_clients import (
     administrator,
+    cleaner,
     committing_consumer,
     create,
     find_coordinator,
     member,
+    mover,
     producer,
     reader,
     transactional_producer,
 )
+from .simulated_groups import classic_member, share_member
 from .simulated_loop import NoThreads, StalledError
-from .world import TOPIC, World
+from .world import COMPACTED, TOPIC, World
 
 LIVES = 3
 LIFE_S = 20.0  # at most
 MEMBERS = 3
+CLEANED = {
+    "cleanup_policy": "compact",
+    "min_cleanable_dirty_ratio": "0",
+    "delete_retention_ms": "0",
+}
 # After this, all open transactions have timed out.
 LAST_S = 10.0
 
@@ -78,6 +90,7 @@ async def _run(world: World) -> None:
     world.begin(None)
     client = world.connect("admin")
     assert await create(client, TOPIC) is ErrorCode.NONE
+    assert await create(client, COMPACTED, **CLEANED) is ErrorCode.NONE
     await find_coordinator(client, 0, GROUP)
     await find_coordinator(client, 1, "shop")
     clients = [
@@ -85,12 +98,17 @@ async def _run(world: World) -> None:
         for each in (
             producer(world, "a"),
             producer(world, "b"),
+            producer(world, "c", COMPACTED, (b"x", b"y", b"z")),
             transactional_producer(world, "shop"),
             transactional_producer(world, "bank"),
             committing_consumer(world),
             reader(world),
             administrator(world),
+            cleaner(world),
+            mover(world),
             *(member(world, f"m{number}") for number in range(MEMBERS)),
+            *(share_member(world, f"s{number}") for number in range(2)),
+            *(classic_member(world, f"c{number}") for number in range(2)),
         )
     ]
     for _ in range(LIVES):

@@ -24,7 +24,8 @@ from tests.proof.failing import MAY_FAIL, FailingFiles, Fault
 from tests.proof.images import last_image
 from tests.proof.life import ACTS, Act, Ledger, Life
 from tests.proof.life_over_errors import LifeOverErrors
-from tests.support.lengths import LONG, SEED
+from tests.proof.planted import PLANTED_ON_DISKS, planted
+from tests.support.lengths import LONG, SEED, by_length
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.slow
 
 NEVER = -1
 SHOWN = 10
+PLANTED_CALLS = 100  # of each act
+ONE = ["the rest of a short write is left out"]  # in a short run
 
 
 class Before(NamedTuple):
@@ -114,3 +117,23 @@ async def test_an_error_at_a_call_costs_nothing_that_was_acknowledged(
     logger.info("%s at %d calls: %s", fault.name, tried.total(), dict(tried))
     shown = "\n".join(wrong[:SHOWN])
     assert not wrong, f"{len(wrong)} of {tried.total()} calls:\n{shown}"
+
+
+@pytest.mark.parametrize("name", by_length(ONE, [*PLANTED_ON_DISKS]))
+async def test_a_fault_that_is_planted_is_found(
+    scratch: Path, acts: list[Before], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_sync, "RETRY_SECONDS", 0.01)
+    fault, changes = PLANTED_ON_DISKS[name]
+    chance = random.Random(name)
+    tried = 0
+    for before in acts[::-1]:
+        calls = range(sum(before.calls[each] for each in MAY_FAIL[fault]))
+        for at in chance.sample(calls, min(PLANTED_CALLS, len(calls))):
+            tried += 1
+            with planted(changes):
+                _, text = await played(before, fault, at, scratch / "played")
+            if text:
+                logger.info("%s: call %d: %s", name, tried, text)
+                return
+    raise AssertionError(f"not found by {tried} calls")

@@ -1,6 +1,7 @@
 """A power cut anywhere in the life of a broker, and any part of what was not synced is lost."""
 
 import logging
+import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.proof.claims import faults, recover
-from tests.proof.images import Image, images
+from tests.proof.images import Image, images, some_image
 from tests.proof.journal import JournalledFiles
 from tests.proof.life import Ledger, Life
+from tests.proof.planted import PLANTED_IN_LIVES, planted
 from tests.support.lengths import SEED, by_length
 
 logger = logging.getLogger(__name__)
@@ -20,10 +22,13 @@ logger = logging.getLogger(__name__)
 pytestmark = pytest.mark.slow
 
 # Of so many images one is tried; each run takes others. Then again, of those of a recovery.
-EACH = by_length(100, 1)
-EACH_RECOVERED = by_length(6_000, 40)
-EACH_OF_RECOVERY = by_length(100, 10)
+EACH = by_length(180, 1)
+EACH_RECOVERED = by_length(8_000, 40)
+EACH_OF_RECOVERY = by_length(150, 10)
 SHOWN = 10
+# A fault that is planted must be found by so many images.
+PLANTED_IMAGES = 1_000
+ONE = ["names are not synced"]  # in a short run
 
 
 class Tried:
@@ -87,3 +92,20 @@ async def test_it_is_kept_if_the_power_goes_again_while_the_broker_recovers(scra
         for second in some(images(files.journal, files.first), EACH_OF_RECOVERY):
             await tried.add(second, life.ledger, told[: first.promises], before)
     tried.check()
+
+
+@pytest.mark.parametrize("name", by_length(ONE, [*PLANTED_IN_LIVES]))
+async def test_a_fault_that_is_planted_is_found(scratch: Path, name: str) -> None:
+    with planted(PLANTED_IN_LIVES[name]):
+        life, told = await lived(scratch)
+        journal, chance = life.files.journal, random.Random(name)
+        for number in range(1, PLANTED_IMAGES):
+            # From the end on, where there is most to lose.
+            image = some_image(journal[: len(journal) - number], chance)
+            image.write(scratch / "image")
+            wrong = await faults(scratch / "image", life.ledger, told[: image.promises])
+            shutil.rmtree(scratch / "image")
+            if wrong:
+                logger.info("%s: image %d: %s", name, number, wrong[0])
+                return
+    raise AssertionError("not found")

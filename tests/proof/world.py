@@ -24,6 +24,7 @@ from .simulated_loop import SimulatedLoop
 Response = TypeVar("Response", bound=Message)
 
 TOPIC = "kept"
+COMPACTED = "cleaned"
 PARTITIONS = 2
 START_MS = 1_700_000_000_000
 LATENCY_S = 0.005
@@ -40,6 +41,10 @@ SETTINGS = {
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
+    "group.share.min.session.timeout.ms": str(SESSION_MS),
+    "group.share.session.timeout.ms": str(SESSION_MS),
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
@@ -83,6 +88,7 @@ class Sent(NamedTuple):
     place: Place
     producer: str
     number: int
+    key: bytes = b"k"
 
 
 class Known:
@@ -98,6 +104,10 @@ class Known:
         self.offset_told = -1
         self.topics: dict[str, bool | None] = {}
         """Whether a topic is there; None: it is about to be created or deleted."""
+        self.accepted: defaultdict[Place, set[int]] = defaultdict(set)
+        """The offsets that the share group has accepted, as the broker has said."""
+        self.classic_owners: dict[tuple[int, int], str] = {}
+        """The member of the classic group that has a partition, by generation and partition."""
         self.owners: dict[str, tuple[float, set[tuple[bytes, int]]]] = {}
         """The partitions of each member of the group, and since when, in seconds, it knows that."""
 
@@ -124,6 +134,11 @@ class World:
     @property
     def broker(self) -> Broker:
         assert self._broker is not None
+        return self._broker
+
+    @property
+    def running(self) -> Broker | None:
+        """The broker; None between two lives."""
         return self._broker
 
     def now_ms(self) -> int:

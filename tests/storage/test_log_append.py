@@ -13,7 +13,7 @@ from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.append import EndMarker
-from odradek.storage.files import Files, OpenFile
+from odradek.storage.files import Files, NonBlockingReads, OpenFile
 from odradek.storage.log import AppendOrigin, PartitionLog
 from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import (
@@ -34,6 +34,16 @@ def code_of(log: PartitionLog, batch: bytes, **options: Any) -> ErrorCode:
     with pytest.raises(ApiError) as caught:
         log.append(batch, now_ms=NOW_MS, **options)
     return caught.value.code
+
+
+def test_an_append_amid_reads_that_must_not_wait_opens_the_indexes(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, index_interval_bytes=0)
+    log = box.open()
+    with NonBlockingReads(box.files):
+        put(log, b"a")
+        put(log, b"b")  # the first entry of the indexes
+        put(log, b"c")
+    assert values_from(log, 0) == [b"a", b"b", b"c"]
 
 
 def test_offset_and_epoch_are_stamped_and_the_rest_is_the_clients(tmp_path: Path) -> None:

@@ -413,6 +413,23 @@ def test_logs_are_held_against_the_metadata_log(data: Path) -> None:
     assert verdict(data).notes_that("others-0", "missing, though", "an empty log is created")
 
 
+def test_a_log_that_is_still_moving_to_its_new_place_is_not_missing(data: Path) -> None:
+    (data / "__cluster_metadata-0").mkdir()
+    (data / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(_metadata_of("others"))
+    (data / f"others-0.{'0' * 32}-future").mkdir()
+    assert not verdict(data).says("others-0", "missing")
+
+
+def test_the_metadata_log_begins_where_its_oldest_snapshot_ends(data: Path) -> None:
+    log = data / "__cluster_metadata-0"
+    shutil.copytree(GOLDEN / "dynamic" / "__cluster_metadata-0", log)
+    [snapshot] = log.glob("*.checkpoint")
+    snapshot.rename(log / f"{1:020}-{1:010}.checkpoint")
+    epochs = log / "leader-epoch-checkpoint"
+    epochs.write_text("0\n1\n1 1\n")  # its segment still has the batches before
+    assert not verdict(data).says(epochs.name, "the file says none")
+
+
 def test_the_owner_of_a_log_is_checked_wherever_its_name_sorts(data: Path) -> None:
     (data / "__cluster_metadata-0").mkdir()
     (data / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(_metadata_of("others"))

@@ -55,7 +55,7 @@ class DirectoriesCheck:
 
     def _open(self, path: Path) -> LogDirectory:
         names = self._files.list_directory(path)
-        logs = self._check_names(path, names)
+        logs, arriving = self._check_names(path, names)
         is_in_use = self._files.is_locked(path / LOCK)
         if is_in_use:
             what = "a broker is running on it: files may change while they are checked"
@@ -73,11 +73,16 @@ class DirectoriesCheck:
             offsets[LOG_START_OFFSET_CHECKPOINT],
             offsets[CLEANER_OFFSET_CHECKPOINT],
             logs,
+            arriving,
             is_in_use=is_in_use,
         )
 
-    def _check_names(self, path: Path, names: Sequence[str]) -> dict[TopicPartition, str]:
+    def _check_names(
+        self, path: Path, names: Sequence[str]
+    ) -> tuple[dict[TopicPartition, str], set[TopicPartition]]:
+        """Return the logs by the names of their directories, and those that are moved here."""
         logs: dict[TopicPartition, str] = {}
+        arriving: set[TopicPartition] = set()
         for name in names:
             if not self._files.is_directory(path / name):
                 if name not in ROOT_FILES and not name.endswith(TEMPORARY_SUFFIX):
@@ -94,7 +99,9 @@ class DirectoriesCheck:
                 logs[parsed.key] = name
             else:
                 self._findings.note(path / name, *_UNSERVED[parsed.state])
-        return logs
+            if parsed.state is DirectoryState.FUTURE:
+                arriving.add(parsed.key)
+        return logs, arriving
 
     def _read_meta(self, path: Path, *, has_logs: bool) -> MetaProperties | None:
         try:

@@ -220,7 +220,9 @@ class _Run:
                 continue
             for name, topic in sorted(self._metadata.topics.items()):
                 for partition, directories in sorted(topic.directories.items()):
-                    if directory_id in directories:
+                    log = TopicPartition(name, partition)
+                    # The metadata log has the new place before the log gets its name there.
+                    if directory_id in directories and log not in log_dir.arriving:
                         self._check_exists(log_dir, f"{name}-{partition}")
 
     def _check_exists(self, log_dir: LogDirectory, name: str) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
@@ -38,6 +39,7 @@ class LogDirectory:
     log_starts: dict[TopicPartition, int]
     cleaner_offsets: dict[TopicPartition, int]
     logs: dict[TopicPartition, str]  # to the name of the log's directory
+    arriving: set[TopicPartition]  # logs that are being moved here from another directory
     is_in_use: bool
 
 
@@ -71,8 +73,8 @@ class PartitionCheck:
             return  # its topic was deleted meanwhile
         self._findings.totals.partitions += 1
         topic = self._check_owner(log, directory)
-        facts = self._facts(log_dir, log, topic)
         try:
+            facts = self._facts(log_dir, log, topic)
             if log[0] == CLUSTER_METADATA_TOPIC:
                 self._check_quorum(directory)
                 self._check_log(directory, facts, self.metadata.add)
@@ -88,11 +90,15 @@ class PartitionCheck:
         self, log_dir: LogDirectory, log: TopicPartition, topic: TopicFacts | None
     ) -> LogFacts:
         is_metadata = log[0] == CLUSTER_METADATA_TOPIC
+        start_offset = max(log_dir.log_starts.get(log, 0), 0)
+        if is_metadata:  # no checkpoint has it: the log begins where its oldest snapshot ends
+            snapshots = snapshots_in(self._files, log_dir.path / log_dir.logs[log])
+            start_offset = snapshots[0].end_offset if snapshots else 0
         return LogFacts(
             topic=log[0],
             stopped_cleanly=log_dir.stopped_cleanly,
             recovery_point=max(log_dir.recovery_points.get(log, 0), 0),
-            log_start_offset=max(log_dir.log_starts.get(log, 0), 0),
+            log_start_offset=start_offset,
             cleaner_offset=max(log_dir.cleaner_offsets.get(log, 0), 0),
             may_have_gaps=not is_metadata and (topic is None or topic.may_have_gaps),
             is_compacted=topic is not None and topic.is_compacted,

@@ -28,6 +28,7 @@ from odradek.protocol.records.cluster_metadata import (
 from odradek.protocol.schema import Message
 from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.log import AppendOrigin
+from odradek.storage.log_reader import LogReader
 from tests.support.faulty_files import FaultyFiles, anything
 from tests.support.metadata_logs import metadata_log
 
@@ -274,6 +275,26 @@ async def test_a_torn_end_after_a_crash_is_no_reason_to_refuse(data: Path) -> No
         file.write(b"\x00" * 7 + b"torn")
     broker = open_broker(config_of(data))
     assert list(broker.metadata.topics) == ["orders"]
+    await broker.close()
+
+
+async def test_after_a_power_cut_the_metadata_log_ends_where_records_are_missing(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    config = config_of(data, internal_metadata_log_segment_bytes="1000")
+    broker = open_broker(config)
+    for name in ("first", "second", "third", "fourth"):
+        await broker.admin.topics.create([NewTopic(name=name)])
+    await broker.close()
+    (data / ".kafka_cleanshutdown").unlink()
+    cut, later = sorted((data / METADATA).glob("*.log"))
+    headers = [header for header, _ in LogReader(data / METADATA).batches(0)]
+    [last] = [header for header in headers if header.next_offset == int(later.stem)]
+    with cut.open("r+b") as file:
+        file.truncate(cut.stat().st_size - last.size_bytes)
+    broker = open_broker(config)
+    assert not broker.metadata.topics
     await broker.close()
 
 

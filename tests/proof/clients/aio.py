@@ -15,7 +15,7 @@ from tests.proof.clients import task as tasks
 from tests.proof.clients.task import KEPT, MOVED, Recorder, Row, Task, Values
 
 
-class Rebalances(ConsumerRebalanceListener):
+class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has no types
     """Notes what is assigned. aiokafka rebalances in a task of its own, also amid a transaction."""
 
     def __init__(self, task: Task, recorder: Recorder) -> None:
