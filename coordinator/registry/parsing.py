@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
@@ -25,13 +26,17 @@ _Texts = tuple[tuple[str, str], ...]  # the references' names and texts
 _Key = tuple[str, str, _Texts, bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ParsedRequest:
     """A request's schema as it would be stored, and its parsed form."""
 
     schema: Schema
     parsed: Parsed
-    texts: _Texts
+
+    @cached_property
+    def equivalence(self) -> bytes:
+        """See SchemaParser.equivalence."""
+        return _equivalence(self.schema.schema_type, self.parsed)
 
 
 class SchemaParser:
@@ -75,7 +80,7 @@ class SchemaParser:
             metadata=request.metadata,
             rule_set=request.rule_set,
         )
-        return ParsedRequest(schema=schema, parsed=parsed, texts=texts)
+        return ParsedRequest(schema=schema, parsed=parsed)
 
     def parse_version(self, version: SchemaVersion) -> Parsed:
         """Parse a stored version; soft-deleted versions may be referred to. May be long.
@@ -95,11 +100,15 @@ class SchemaParser:
         found = self._equivalences.get(md5)
         if found is None:
             try:
-                found = equivalence_of(version.schema.schema_type, self.parse_version(version))
+                found = _equivalence(version.schema.schema_type, self.parse_version(version))
             except InvalidSchemaError:
                 found = _digest(version.schema.schema_type, version.schema.text)
             self._equivalences[md5] = found
         return found
+
+    def keep_equivalence(self, parsed: ParsedRequest) -> None:
+        """Keep the digest of a schema that becomes a version, so that it is not parsed for it."""
+        self._equivalences[parsed.schema.md5] = parsed.equivalence
 
     def _parse(self, schema_type: str, text: str, texts: _Texts, *, is_new: bool) -> Parsed:
         key = (schema_type, text, texts, is_new)
@@ -159,7 +168,7 @@ class SchemaParser:
         return found.version
 
 
-def equivalence_of(schema_type: str, parsed: Parsed) -> bytes:
+def _equivalence(schema_type: str, parsed: Parsed) -> bytes:
     """See SchemaParser.equivalence. For Avro, references and the order of attributes are alike."""
     if schema_type == AVRO:
         from .formats.avro import AvroSchema

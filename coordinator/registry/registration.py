@@ -27,7 +27,7 @@ from .errors import (
     subject_not_found,
     version_not_found,
 )
-from .parsing import ParsedRequest, SchemaParser, equivalence_of
+from .parsing import ParsedRequest, SchemaParser
 from .records import Record
 from .requests import LATEST, SchemaRequest
 from .schemas import (
@@ -96,6 +96,7 @@ class Registration:
             return Decision(found)
         if not mode.is_import and not force:
             self._check_compatible(subject, parsed, live, config)
+        self._parser.keep_equivalence(parsed)
         return self._added(subject, request, parsed.schema, schema_id, mode)
 
     def look_up(
@@ -311,17 +312,15 @@ class Registration:
 
     def _is_alike(self, parsed: ParsedRequest, version: SchemaVersion) -> bool:
         """Whether a version is the schema of a request, written in another way."""
+        if self._parser.equivalence(version) != parsed.equivalence:
+            return False
         schema, stored = parsed.schema, version.schema
         if schema.schema_type != stored.schema_type or schema.rule_set != stored.rule_set:
             return False
         resolves = not schema.references and bool(stored.references)
         if not resolves and schema.references != stored.references:
             return False
-        if not _has_same_metadata(schema.metadata, version):
-            return False
-        return self._parser.equivalence(version) == equivalence_of(
-            schema.schema_type, parsed.parsed
-        )
+        return _has_same_metadata(schema.metadata, version)
 
 
 def _has_same_metadata(metadata: Json | None, version: SchemaVersion) -> bool:
