@@ -23,6 +23,7 @@ from .settings import Mode, changed_config, mode_named
 from .state import RegistryState
 
 _SHORT_TEXT = 2000  # letters; parsed in about a millisecond
+_FEW_VERSIONS = 10
 
 
 class Registry(Registration):
@@ -33,7 +34,15 @@ class Registry(Registration):
         self.state = state
 
     def is_quick(self, subject: str, request: SchemaRequest) -> bool:
-        """Whether to parse the schema of a request takes about a millisecond at most."""
+        """Whether a request with a schema takes a few milliseconds at most.
+
+        It is not quick if the subject has many versions, or long ones: it may be compared with all.
+        """
+        versions = self.state.versions.get(subjects.normalized(subject), {})
+        if len(versions) > _FEW_VERSIONS:
+            return False
+        if any(len(version.schema.text) > _SHORT_TEXT for version in versions.values()):
+            return False
         if len(request.text) <= _SHORT_TEXT and not request.references:
             return True
         return all(

@@ -438,3 +438,16 @@ def test_guids_and_types(log: Log) -> None:
     assert log.registry.schema_by_guid(made.schema.guid) == made
     assert refusal(lambda: log.registry.schema_by_guid("x")).code == 40403
     assert log.registry.types() == ["JSON", "PROTOBUF", "AVRO"]
+
+
+def test_short_schemas_of_small_subjects_are_quick(log: Log) -> None:
+    short = schema_request({"schema": '"int"'})
+    long = schema_request({"schema": record_type({**A, "doc": "d" * 3000})})
+    assert log.registry.is_quick("s", short)
+    assert not log.registry.is_quick("s", long)
+    log.do(log.registry.register("t", long))
+    assert not log.registry.is_quick("t", short)
+    log.do(log.registry.change_config("s", {"compatibility": "NONE"}))
+    for index in range(11):
+        log.register("s", record_type({"name": f"f{index}", "type": "int"}))
+    assert not log.registry.is_quick("s", short)
