@@ -1,0 +1,487 @@
+"""Avro schemas: parsed, and written as Java's Avro writes them.
+
+The text that the registry stores is that of Java's `Schema.toString`: type first, then name,
+namespace (unless it is the enclosing one), doc, fields, and what else there is in its order; a type
+that has been defined is named after that, and so are the types of references. Texts that differ in
+blanks, or in the order of these attributes, are therefore the same schema. The normalized form
+writes full names everywhere and sorts the other attributes.
+
+The `avro` package keeps neither the order of attributes nor the numbers of defaults, and fastavro
+parses to full names; so the texts above cannot be had from them. Avro 1.12's Schema.Parser is the
+model of what is refused.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from odradek.coordinator.registry.errors import InvalidSchemaError
+from odradek.coordinator.registry.json_text import InvalidJsonError, Number, dumps, loads
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_RESERVED = ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type")
+_MAX_DEPTH = 400
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Type:
+    """One type; `kind` is a primitive, record, error, enum, array, map, fixed or union."""
+
+    kind: str
+    name: str = ""
+    space: str = ""
+    doc: Any = None
+    aliases: tuple[str, ...] = ()  # full names
+    props: dict[str, Any] = field(default_factory=dict)
+    fields: list["Field"] = field(default_factory=list)
+    symbols: tuple[str, ...] = ()
+    default: str | None = None  # of an enum
+    size: int = 0
+    items: "Type | None" = None  # of an array or a map
+    branches: list["Type"] = field(default_factory=list)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.space}.{self.name}" if self.space else self.name or self.kind
+
+    @property
+    def is_record(self) -> bool:
+        return self.kind in ("record", "error")
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Field:
+    name: str
+    type: Type
+    doc: str | None = None
+    has_default: bool = False
+    default: Any = None
+    order: str = "ascending"
+    aliases: tuple[str, ...] = ()
+    props: dict[str, Any] = field(default_factory=dict)
+
+
+class AvroSchema:
+    """A parsed schema with the names that its references define."""
+
+    def __init__(self, root: Type, referred: Mapping[str, Type]) -> None:
+        self.root = root
+        self._referred = referred
+
+    def canonical(self) -> str:
+        return dumps(_written(self.root, "", dict(self._referred)))
+
+    def resolved(self) -> str:
+        """Return the schema with its references in place and names sorted, to compare it."""
+        return dumps(_written(self.root, "", {}), sort_keys=True)
+
+    def normalized(self) -> "AvroSchema":
+        """Return the schema with sorted attributes, parsed again."""
+        parser = _Parser(is_new=False, names=self._referred)
+        return AvroSchema(parser.read(_normal(self.root, set(self._referred))), self._referred)
+
+
+def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> AvroSchema:
+    """Parse a schema. Linear in the text: 0.1 s for a megabyte.
+
+    With `is_new`, names and defaults are checked too. Raises InvalidSchemaError.
+    """
+    parser = _Parser(is_new=is_new)
+    for referred in references.values():
+        parser.parse(referred)
+    names = dict(parser.names)
+    return AvroSchema(parser.parse(text), names)
+
+
+class _Parser:
+    def __init__(self, *, is_new: bool, names: Mapping[str, Type] | None = None) -> None:
+        self.names = dict(names or {})
+        self._is_new = is_new
+
+    def parse(self, text: str) -> Type:
+        try:
+            value = loads(text, exact=True)
+        except InvalidJsonError as error:
+            raise InvalidSchemaError(str(error)) from None
+        return self.read(value)
+
+    def read(self, value: Any) -> Type:
+        return self._type(value, "", 0)
+
+    def _type(self, value: Any, space: str, depth: int) -> Type:
+        if depth > _MAX_DEPTH:
+            raise InvalidSchemaError(f"nested deeper than {_MAX_DEPTH}")
+        if isinstance(value, str):
+            return self._named(value, space)
+        if isinstance(value, list):
+            return self._union(value, space, depth)
+        if not isinstance(value, dict):
+            raise InvalidSchemaError(f"Schema not yet supported: {value!r}")
+        kind = value.get("type")
+        if kind is None:
+            raise InvalidSchemaError(f"No type: {dumps(value)}")
+        if not isinstance(kind, str):
+            return self._type(kind, space, depth + 1)
+        if kind in PRIMITIVES:
+            return Type(kind=kind, props=_props(value))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._define(kind, value, space, depth)
+        if kind in ("array", "map"):
+            attribute = "items" if kind == "array" else "values"
+            if value.get(attribute) is None:
+                raise InvalidSchemaError(f"{kind.title()} has no {attribute} type: {dumps(value)}")
+            items = self._type(value[attribute], space, depth + 1)
+            return Type(kind=kind, items=items, props=_props(value))
+        return self._named(kind, space)
+
+    def _named(self, name: str, space: str) -> Type:
+        if name in PRIMITIVES:
+            return Type(kind=name)
+        full = name if "." in name or not space else f"{space}.{name}"
+        found = self.names.get(full) or self.names.get(name)
+        if found is None:
+            raise InvalidSchemaError(f'"{full}" is not a defined name')
+        return found
+
+    def _union(self, values: list[Any], space: str, depth: int) -> Type:
+        branches = [self._type(value, space, depth + 1) for value in values]
+        seen: set[str] = set()
+        for branch in branches:
+            if branch.kind == "union":
+                raise InvalidSchemaError("Nested union")
+            if branch.full_name in seen:
+                raise InvalidSchemaError(f"Duplicate in union:{branch.full_name}")
+            seen.add(branch.full_name)
+        return Type(kind="union", branches=branches)
+
+    def _define(self, kind: str, value: dict[str, Any], outer: str, depth: int) -> Type:
+        name = value.get("name")
+        if not isinstance(name, str):
+            raise InvalidSchemaError(f"No name in schema: {dumps(value)}")
+        space = value.get("namespace", outer)
+        if not isinstance(space, str):
+            space = outer
+        if "." in name:
+            space, _, name = name.rpartition(".")
+        self._check_name(name)
+        defined = Type(kind=kind, name=name, space=space, doc=_text(value, "doc"))
+        if defined.full_name in self.names:
+            raise InvalidSchemaError(f"Can't redefine: {defined.full_name}")
+        if defined.full_name in PRIMITIVES:
+            raise InvalidSchemaError(
+                f"Schemas may not be named after primitives: {defined.full_name}"
+            )
+        self.names[defined.full_name] = defined
+        defined.aliases = tuple(
+            alias if "." in alias or not space else f"{space}.{alias}"
+            for alias in _texts(value, "aliases")
+        )
+        _DEFINE[kind](self, defined, value, depth)
+        kept_out = ("default",) if kind == "enum" else ()
+        defined.props = _props(value, "aliases", *kept_out)
+        return defined
+
+    def _record(self, defined: Type, value: dict[str, Any], depth: int) -> None:
+        if not isinstance(value.get("fields"), list):
+            raise InvalidSchemaError(f"Record has no fields: {dumps(value)}")
+        seen: set[str] = set()
+        for item in value["fields"]:
+            made = self._field(item, defined.space, depth)
+            if made.name in seen:
+                raise InvalidSchemaError(
+                    f"Duplicate field {made.name} in record {defined.full_name}"
+                )
+            seen.add(made.name)
+            defined.fields.append(made)
+
+    def _field(self, value: Any, space: str, depth: int) -> Field:
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            raise InvalidSchemaError(f"No field name: {value!r}")
+        name = value["name"]
+        self._check_name(name)
+        if value.get("type") is None:
+            raise InvalidSchemaError(f"No field type: {dumps(value)}")
+        of_type = self._type(value["type"], space, depth + 1)
+        default = value.get("default")
+        if of_type.kind in ("float", "double") and isinstance(default, str):
+            default = _number(default)
+        order = str(value.get("order", "ascending")).lower()
+        if order not in ("ascending", "descending", "ignore"):
+            raise InvalidSchemaError(f"No enum constant {order}")
+        has_default = "default" in value
+        if has_default and self._is_new and not _is_valid_default(of_type, default):
+            raise InvalidSchemaError(
+                f"Invalid default for field {name}: {dumps(default)} not a"
+                f" {dumps(_written(of_type, '', {}))}"
+            )
+        return Field(
+            name=name,
+            type=of_type,
+            doc=_text(value, "doc"),
+            has_default=has_default,
+            default=default,
+            order=order,
+            aliases=tuple(_texts(value, "aliases")),
+            props=_props(value, "default", "order", "aliases", of=_FIELD_RESERVED),
+        )
+
+    def _enum(self, defined: Type, value: dict[str, Any], depth: int) -> None:
+        del depth
+        symbols = value.get("symbols")
+        if not isinstance(symbols, list):
+            raise InvalidSchemaError(f"Enum has no symbols: {dumps(value)}")
+        for symbol in symbols:
+            self._check_name(symbol)
+        if len(set(symbols)) != len(symbols):
+            raise InvalidSchemaError(f"Duplicate enum symbol in {defined.full_name}")
+        defined.symbols = tuple(symbols)
+        default = value.get("default")
+        if default is not None and default not in symbols:
+            raise InvalidSchemaError(
+                f"The Enum Default: {default} is not in the enum symbol set: {symbols}"
+            )
+        defined.default = default
+
+    def _fixed(self, defined: Type, value: dict[str, Any], depth: int) -> None:
+        del depth
+        size = value.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise InvalidSchemaError(f"Invalid or no size: {dumps(value)}")
+        defined.size = size
+
+    def _check_name(self, name: Any) -> None:
+        if not isinstance(name, str):
+            raise InvalidSchemaError(f"Illegal name: {name!r}")
+        if self._is_new and not _NAME.fullmatch(name):
+            raise InvalidSchemaError(f"Illegal initial character: {name}" if name else "Empty name")
+
+
+_DEFINE: dict[str, Callable[[_Parser, Type, dict[str, Any], int], None]] = {
+    "record": _Parser._record,
+    "error": _Parser._record,
+    "enum": _Parser._enum,
+    "fixed": _Parser._fixed,
+}
+_FIELD_RESERVED = ("name", "type", "doc")
+
+
+def _props(value: dict[str, Any], *more: str, of: tuple[str, ...] = _RESERVED) -> dict[str, Any]:
+    """Return the attributes that the Avro specification does not name, in their order."""
+    kept_out = {*of, *more} if more else {*of, "aliases"}
+    return {name: item for name, item in value.items() if name not in kept_out}
+
+
+def _text(value: dict[str, Any], name: str) -> str | None:
+    text = value.get(name)
+    return text if isinstance(text, str) else None
+
+
+def _texts(value: dict[str, Any], name: str) -> list[str]:
+    texts = value.get(name)
+    if texts is None:
+        return []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InvalidSchemaError(f"{name} not an array of strings: {texts!r}")
+    return list(dict.fromkeys(texts))
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _is_valid_default(of_type: Type, value: Any) -> bool:
+    """Whether a JSON value is a default of a type; for a union, of any of its branches."""
+    kind = of_type.kind
+    if kind == "union":
+        return any(_is_valid_default(branch, value) for branch in of_type.branches)
+    if of_type.items is not None:
+        if isinstance(value, dict) != (kind == "map") or not isinstance(value, dict | list):
+            return False
+        items = list(value.values()) if isinstance(value, dict) else value
+        return all(_is_valid_default(of_type.items, item) for item in items)
+    if of_type.is_record:
+        return isinstance(value, dict) and all(
+            _is_valid_default(member.type, value.get(member.name, member.default))
+            for member in of_type.fields
+        )
+    return _IS_DEFAULT.get(kind, _is_text)(value)
+
+
+def _is_whole(value: Any, end: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -end <= value < end
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Number) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_IS_DEFAULT: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: _is_whole(value, 1 << 31),
+    "long": lambda value: _is_whole(value, 1 << 63),
+    "float": _is_number,
+    "double": _is_number,
+}
+
+
+# -- as Java writes it -----------------------------------------------------------------------------
+
+
+def _written(of_type: Type, space: str, known: dict[str, Type]) -> Any:
+    """Return a type as JSON; names that are known already are written instead of the type."""
+    if of_type.kind == "union":
+        return [_written(branch, space, known) for branch in of_type.branches]
+    if of_type.kind in PRIMITIVES:
+        return {"type": of_type.kind, **_plain(of_type.props)} if of_type.props else of_type.kind
+    if of_type.items is not None:
+        attribute = "items" if of_type.kind == "array" else "values"
+        items = _written(of_type.items, space, known)
+        return {"type": of_type.kind, attribute: items, **_plain(of_type.props)}
+    full = of_type.full_name
+    if known.get(full) is of_type:
+        return of_type.name if of_type.space == space else full
+    known[full] = of_type
+    made: dict[str, Any] = {"type": of_type.kind, "name": of_type.name}
+    if of_type.space != space:
+        made["namespace"] = of_type.space
+    if of_type.doc is not None:
+        made["doc"] = of_type.doc
+    if of_type.is_record:
+        made["fields"] = [_written_field(member, of_type.space, known) for member in of_type.fields]
+    elif of_type.kind == "enum":
+        made["symbols"] = list(of_type.symbols)
+        if of_type.default is not None:
+            made["default"] = of_type.default
+    else:
+        made["size"] = of_type.size
+    made.update(_plain(of_type.props))
+    if of_type.aliases:
+        made["aliases"] = [_relative(alias, of_type.space) for alias in of_type.aliases]
+    return made
+
+
+def _written_field(member: Field, space: str, known: dict[str, Type]) -> Any:
+    made: dict[str, Any] = {"name": member.name, "type": _written(member.type, space, known)}
+    if member.doc is not None:
+        made["doc"] = member.doc
+    if member.has_default:
+        made["default"] = _as_doubles(member.default)
+    if member.order != "ascending":
+        made["order"] = member.order
+    if member.aliases:
+        made["aliases"] = list(member.aliases)
+    made.update(_plain(member.props))
+    return made
+
+
+def _relative(name: str, space: str) -> str:
+    owner, _, simple = name.rpartition(".")
+    return simple if owner == space else name
+
+
+def _plain(props: dict[str, Any]) -> dict[str, Any]:
+    return {name: _as_doubles(value) for name, value in props.items()}
+
+
+def _as_doubles(value: Any) -> Any:
+    """Numbers with a fraction are doubles in Java's Avro."""
+    if isinstance(value, Number):
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _as_doubles(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(item) for item in value]
+    return value
+
+
+# -- the normalized form ---------------------------------------------------------------------------
+
+
+def _normal(of_type: Type, known: set[str]) -> Any:
+    """Return a type as JSON with full names and sorted attributes, to be parsed again."""
+    if of_type.kind == "union":
+        return [_normal(branch, known) for branch in of_type.branches]
+    if of_type.kind in PRIMITIVES:
+        return {"type": of_type.kind, **_sorted_props(of_type.props)}
+    if of_type.items is not None:
+        attribute = "items" if of_type.kind == "array" else "values"
+        items = _normal(of_type.items, known)
+        return {"type": of_type.kind, attribute: items, **_sorted_props(of_type.props)}
+    full = of_type.full_name
+    if full in known:
+        return full
+    known.add(full)
+    kind = "record" if of_type.is_record else of_type.kind
+    made: dict[str, Any] = {"type": kind, "name": full}
+    if of_type.is_record:
+        made["fields"] = [_normal_field(member, known) for member in of_type.fields]
+    elif of_type.kind == "enum":
+        made.update(symbols=list(of_type.symbols), default=of_type.default)
+    else:
+        made["size"] = of_type.size
+    if of_type.doc:
+        made["doc"] = of_type.doc
+    made["aliases"] = sorted(of_type.aliases)
+    return {**made, **_sorted_props(of_type.props)}
+
+
+def _normal_field(member: Field, known: set[str]) -> Any:
+    made: dict[str, Any] = {"name": member.name, "type": _normal(member.type, known)}
+    made.update(order=member.order, doc=member.doc, aliases=sorted(member.aliases))
+    if member.has_default:
+        made["default"] = _with_sorted_names(_typed(member.type, member.default))
+    return {**made, **_sorted_props(member.props)}
+
+
+def _typed(of_type: Type, value: Any) -> Any:
+    """Write whole numbers as floats where the type is one: `1` as `1.0`."""
+    if of_type.kind == "union" and of_type.branches:
+        return _typed(of_type.branches[0], value)
+    if of_type.kind in ("float", "double") and isinstance(value, int):
+        return float(value)
+    if of_type.items is not None and isinstance(value, list):
+        return [_typed(of_type.items, item) for item in value]
+    if of_type.items is not None and isinstance(value, dict):
+        return {name: _typed(of_type.items, item) for name, item in value.items()}
+    if of_type.is_record and isinstance(value, dict):
+        types = {member.name: member.type for member in of_type.fields}
+        return {n: _typed(types[n], item) if n in types else item for n, item in value.items()}
+    return value
+
+
+def _sorted_props(props: dict[str, Any]) -> dict[str, Any]:
+    """Sort attributes; those of a known logical type come first."""
+    first = [name for name in _LOGICAL_PROPS if name in props]
+    if props.get("logicalType") not in _LOGICAL_TYPES:
+        first = []
+    elif props["logicalType"] != "decimal":
+        first = ["logicalType"]
+    elif props.get("scale") == 0:
+        first.remove("scale")
+    return {name: _with_sorted_names(props[name]) for name in (*first, *sorted(props))}
+
+
+_LOGICAL_PROPS = ("logicalType", "precision", "scale")
+_LOGICAL_TYPES = {
+    "decimal", "big-decimal", "uuid", "date", "duration",
+    "time-millis", "time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos",
+    "local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos",
+}  # fmt: skip
+
+
+def _with_sorted_names(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_sorted_names(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_with_sorted_names(item) for item in value]
+    return value

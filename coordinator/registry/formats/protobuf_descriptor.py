@@ -1,0 +1,178 @@
+"""Protobuf schemas given as a descriptor, as Python's and .NET's clients register them.
+
+The text is a FileDescriptorProto in base64. It is turned into the declarations that its .proto file
+would have.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+from odradek.coordinator.registry.errors import InvalidSchemaError
+
+from .protobuf_file import (
+    MAX_TAG,
+    Constant,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Literal,
+    Message,
+    Method,
+    OneOf,
+    Option,
+    Service,
+    Symbol,
+)
+
+_LABELS = {1: "optional", 2: "required", 3: "repeated"}
+_SCALARS = {
+    1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32",
+    8: "bool", 9: "string", 12: "bytes", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
+    17: "sint32", 18: "sint64",
+}  # fmt: skip
+_QUOTED = (9, 12)
+_NAMED_DEFAULTS = (8, 14)
+
+
+def file_of(text: str, text_error: InvalidSchemaError) -> File:
+    """Return the file that a descriptor describes.
+
+    Raises `text_error`, of parsing it as the text of a file, if it is no descriptor.
+    """
+    try:
+        from google.protobuf.descriptor_pb2 import FileDescriptorProto
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise text_error from None
+    descriptor = FileDescriptorProto()
+    try:
+        descriptor.ParseFromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, DecodeError):
+        raise text_error from None
+    return _file(descriptor)
+
+
+def _file(descriptor: Any) -> File:
+    is_proto3 = descriptor.syntax == "proto3"
+    public = set(descriptor.public_dependency)
+    weak = set(descriptor.weak_dependency)
+    imports = list(enumerate(descriptor.dependency))
+    return File(
+        syntax=descriptor.syntax if descriptor.syntax in ("proto2", "proto3") else "",
+        package=descriptor.package,
+        imports=[name for index, name in imports if index not in public | weak],
+        public_imports=[name for index, name in imports if index in public],
+        weak_imports=[name for index, name in imports if index in weak],
+        options=_options(descriptor),
+        messages=[_message(message, is_proto3) for message in descriptor.message_type],
+        enums=[_enum(enum) for enum in descriptor.enum_type],
+        extends=_extends(descriptor.extension, is_proto3),
+        services=[_service(service) for service in descriptor.service],
+    )
+
+
+def _message(descriptor: Any, is_proto3: bool) -> Message:
+    made = Message(name=descriptor.name, options=_options(descriptor))
+    made.oneofs = [
+        OneOf(name=oneof.name, options=_options(oneof)) for oneof in descriptor.oneof_decl
+    ]
+    for member in descriptor.field:
+        if member.HasField("oneof_index") and not member.proto3_optional:
+            made.oneofs[member.oneof_index].fields.append(_field(member, is_proto3, label=""))
+        else:
+            made.fields.append(_field(member, is_proto3))
+    made.oneofs = [oneof for oneof in made.oneofs if oneof.fields]
+    made.messages = [_message(message, is_proto3) for message in descriptor.nested_type]
+    made.enums = [_enum(enum) for enum in descriptor.enum_type]
+    made.extends = _extends(descriptor.extension, is_proto3)
+    made.extensions = [
+        Extensions(ranges=[(r.start, min(r.end - 1, MAX_TAG))]) for r in descriptor.extension_range
+    ]
+    made.reserved = [[(r.start, r.end - 1)] for r in descriptor.reserved_range]
+    made.reserved += [[name] for name in descriptor.reserved_name]
+    return made
+
+
+def _field(descriptor: Any, is_proto3: bool, label: str | None = None) -> Field:
+    if label is None:
+        label = _LABELS[descriptor.label]
+        if is_proto3 and label == "optional" and not descriptor.proto3_optional:
+            label = ""
+    options = _options(descriptor)
+    if descriptor.HasField("default_value"):
+        options.append(Option(name="default", value=_default(descriptor)))
+    if descriptor.HasField("json_name") and descriptor.json_name != _json_name(descriptor.name):
+        options.append(Option(name="json_name", value=descriptor.json_name))
+    of_type = _SCALARS.get(descriptor.type) or descriptor.type_name
+    return Field(
+        name=descriptor.name, tag=descriptor.number, type=of_type, label=label, options=options
+    )
+
+
+def _default(descriptor: Any) -> Any:
+    value = descriptor.default_value
+    if descriptor.type in _QUOTED:
+        return value
+    return Symbol(value) if descriptor.type in _NAMED_DEFAULTS else Literal(value)
+
+
+def _json_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in others)
+
+
+def _enum(descriptor: Any) -> Enum:
+    made = Enum(name=descriptor.name, options=_options(descriptor))
+    made.constants = [
+        Constant(name=value.name, tag=value.number, options=_options(value))
+        for value in descriptor.value
+    ]
+    made.reserved = [[(r.start, r.end)] for r in descriptor.reserved_range]
+    made.reserved += [[name] for name in descriptor.reserved_name]
+    return made
+
+
+def _extends(descriptors: Any, is_proto3: bool) -> list[Extend]:
+    made: dict[str, Extend] = {}
+    for descriptor in descriptors:
+        extend = made.setdefault(descriptor.extendee, Extend(name=descriptor.extendee))
+        extend.fields.append(_field(descriptor, is_proto3))
+    return list(made.values())
+
+
+def _service(descriptor: Any) -> Service:
+    made = Service(name=descriptor.name, options=_options(descriptor))
+    made.methods = [
+        Method(
+            name=method.name,
+            request=method.input_type,
+            response=method.output_type,
+            is_request_stream=method.client_streaming,
+            is_response_stream=method.server_streaming,
+            options=_options(method),
+        )
+        for method in descriptor.method
+    ]
+    return made
+
+
+def _options(descriptor: Any) -> list[Option]:
+    """Return the options that are set; those of extensions cannot be named and are left out."""
+    if not descriptor.HasField("options"):
+        return []
+    made = []
+    for described, value in descriptor.options.ListFields():
+        if described.is_extension or described.message_type is not None:
+            continue
+        values = value if described.is_repeated else [value]
+        made += [Option(name=described.name, value=_option_value(described, v)) for v in values]
+    return made
+
+
+def _option_value(described: Any, value: Any) -> Any:
+    if described.enum_type is not None:
+        return Symbol(described.enum_type.values_by_number[value].name)
+    return value if isinstance(value, bool | str) else Literal(str(value))

@@ -1,0 +1,138 @@
+"""The declarations of a .proto file, without its comments."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SCALARS = frozenset(
+    {
+        "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32",
+        "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes",
+    }
+)  # fmt: skip
+MAX_TAG = (1 << 29) - 1
+
+
+class Symbol(str):
+    """A word that is not quoted: the name of an enum's constant, or `inf`."""
+
+    __slots__ = ()
+
+
+class Literal(str):
+    """A number, with the digits that the text has."""
+
+    __slots__ = ()
+
+
+# The value of an option: str (quoted), bool, Literal, Symbol, dict (a message), list, or Option.
+Value = Any
+Range = tuple[int, int]  # both ends belong to it
+
+
+@dataclass(slots=True, kw_only=True)
+class Option:
+    name: str
+    is_extension: bool = False  # its name is in parentheses
+    value: Value = None  # an Option for `(name).inner = ...`
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Field:
+    name: str
+    tag: int
+    type: str  # a scalar, a name, or `map<string, Name>`
+    label: str = ""
+    options: list[Option] = field(default_factory=list)
+
+    @property
+    def is_map(self) -> bool:
+        return self.type.startswith("map<")
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Group:
+    name: str
+    tag: int
+    label: str
+    message: "Message"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OneOf:
+    name: str
+    fields: list[Field] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Constant:
+    name: str
+    tag: int
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Enum:
+    name: str
+    constants: list[Constant] = field(default_factory=list)
+    reserved: list[list[Range | str]] = field(default_factory=list)  # one list a statement
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Extensions:
+    ranges: list[Range]
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Extend:
+    name: str
+    fields: list[Field] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Message:
+    name: str
+    fields: list[Field] = field(default_factory=list)
+    oneofs: list[OneOf] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    messages: list["Message"] = field(default_factory=list)
+    enums: list[Enum] = field(default_factory=list)
+    reserved: list[list[Range | str]] = field(default_factory=list)
+    extensions: list[Extensions] = field(default_factory=list)
+    extends: list[Extend] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Method:
+    name: str
+    request: str
+    response: str
+    is_request_stream: bool = False
+    is_response_stream: bool = False
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Service:
+    name: str
+    methods: list[Method] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class File:
+    syntax: str = ""
+    edition: str = ""
+    package: str = ""
+    imports: list[str] = field(default_factory=list)
+    public_imports: list[str] = field(default_factory=list)
+    weak_imports: list[str] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    enums: list[Enum] = field(default_factory=list)
+    extends: list[Extend] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)

@@ -1,0 +1,365 @@
+"""Registers schemas, and looks them up.
+
+A schema is the same as a stored one when its fingerprint is (schemas.py). If none has it, the
+subject's versions are compared in other ways: a version with references may be found by a text
+with the same types in place; one that another registry wrote with other blanks, by an equivalent
+text; and metadata may lack the version that registration added to it.
+
+When a subject is not in import mode, a new schema takes what it does not have from the latest
+version and from the configuration's defaults and overrides: an empty text, metadata, and rules.
+
+Confluent: KafkaSchemaRegistry.register, AbstractSchemaRegistry.lookUpSchemaUnderSubject.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from . import records, subjects
+from .compatibility import Candidate, check
+from .errors import (
+    InvalidSchemaError,
+    incompatible,
+    invalid_schema,
+    invalid_subject,
+    not_permitted,
+    schema_not_found,
+    subject_not_found,
+    version_not_found,
+)
+from .parsing import ParsedRequest, SchemaParser
+from .records import Record
+from .requests import LATEST, SchemaRequest
+from .schemas import (
+    Json,
+    Schema,
+    SchemaVersion,
+    merged_metadata,
+    merged_rule_sets,
+    version_property,
+    with_version_property,
+    without_version_property,
+)
+from .settings import Mode
+from .state import RegistryState
+
+R = TypeVar("R")
+_DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[R]):
+    """The records to append, and the reply to give once they are replayed."""
+
+    reply: R
+    records: tuple[Record, ...] = ()
+
+
+class Registration:
+    """Decisions about schemas of requests. They read the state, and do not change it.
+
+    All may be long, since they parse and compare: run them in another thread than the event loop's,
+    with a lock that keeps the state from being replayed to meanwhile.
+    """
+
+    def __init__(self, state: RegistryState, parser: SchemaParser) -> None:
+        self._state = state
+        self._parser = parser
+
+    def register(
+        self, subject: str, request: SchemaRequest, *, normalize: bool = False, force: bool = False
+    ) -> Decision[SchemaVersion]:
+        """Register a schema as a new version of a subject, unless it is one already.
+
+        `force` leaves out the compatibility check. Raises INCOMPATIBLE_SCHEMA, INVALID_SCHEMA,
+        INVALID_SUBJECT, OPERATION_NOT_PERMITTED.
+        """
+        if not subjects.is_valid(subject):
+            raise invalid_subject(subject)
+        subject = subjects.normalized(subject)
+        config = self._state.config_in_scope(subject)
+        normalize = normalize or bool(config.get("normalize"))
+        if not any(name in config for name in _DEFAULTS):
+            found = self._already_registered(subject, request, normalize=normalize)
+            if found is not None:
+                return Decision(found)
+        mode = self._check_mode(subject, request)
+        live = self._state.versions_of(subject)
+        if not mode.is_import:
+            request = _populated(
+                request, config, live[-1] if live else None, self._state.next_version(subject)
+            )
+        validates = request.id < 0 and config.get("validateNewSchemas", True)
+        parsed = self._parse(subject, request, is_new=bool(validates), normalize=normalize)
+        found, schema_id = self._same(subject, request, parsed)
+        if found is not None:
+            return Decision(found)
+        if not mode.is_import and not force:
+            self._check_compatible(subject, parsed, live, config)
+        self._parser.keep_equivalence(parsed)
+        return self._added(subject, request, parsed.schema, schema_id, mode)
+
+    def look_up(
+        self,
+        subject: str,
+        request: SchemaRequest,
+        *,
+        normalize: bool = False,
+        deleted: bool = False,
+    ) -> SchemaVersion:
+        """Find the version of a subject that has a schema; with `deleted`, soft-deleted ones too.
+
+        Contexts are searched if the subject is in the default one. Raises SUBJECT_NOT_FOUND,
+        SCHEMA_NOT_FOUND, INVALID_SCHEMA.
+        """
+        subject = subjects.normalized(subject)
+        names = [subject]
+        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
+            names += [f":{name}:{subject}" for name in sorted(self._state.stored_contexts)]
+        for name in names:
+            if name != subject and not self._state.has_subject(name, deleted=deleted):
+                continue
+            found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
+            if found is not None:
+                return found
+        if not self._state.has_subject(subject, deleted=deleted):
+            raise subject_not_found(subject)
+        raise schema_not_found()
+
+    def incompatibilities(
+        self,
+        subject: str,
+        request: SchemaRequest,
+        version: int | None = None,
+        *,
+        normalize: bool = False,
+    ) -> list[str]:
+        """Return why a schema could not be registered; nothing if it could.
+
+        It is compared with one version (-1: the latest), or with all that the level asks for.
+        Raises VERSION_NOT_FOUND, INVALID_SCHEMA.
+        """
+        subject = subjects.normalized(subject)
+        if version is None:
+            previous = self._state.versions_of(subject)
+        else:
+            found = self._state.version(subject, version)
+            if found is None and version != LATEST:
+                raise version_not_found(version)
+            previous = [] if found is None else [found]
+        config = self._state.config_in_scope(subject)
+        normalize = normalize or bool(config.get("normalize"))
+        is_new = bool(config.get("validateNewSchemas", True))
+        parsed = self._parse(subject, request, is_new=is_new, normalize=normalize)
+        return self._reasons(parsed, previous, config)
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def _parse(
+        self, subject: str, request: SchemaRequest, *, is_new: bool, normalize: bool
+    ) -> ParsedRequest:
+        if not request.text.strip():
+            raise invalid_schema("Empty schema")
+        is_import = self._state.mode_in_scope(subject).is_import
+        return self._parser.parse_request(
+            subject, request, is_new=is_new and not is_import, normalize=normalize and not is_import
+        )
+
+    def _check_mode(self, subject: str, request: SchemaRequest) -> Mode:
+        mode = self._state.mode_in_scope(subject)
+        where = f"Subject {subject} in context {subjects.parse(subject).qualified_context}"
+        if mode.is_read_only:
+            raise not_permitted(f"{where} is in read-only mode")
+        if request.id >= 0 and not mode.is_import:
+            raise not_permitted(f"{where} is not in import mode")
+        if request.id < 0 and mode is not Mode.READWRITE:
+            raise not_permitted(f"{where} is not in read-write mode")
+        return mode
+
+    def _already_registered(
+        self, subject: str, request: SchemaRequest, *, normalize: bool
+    ) -> SchemaVersion | None:
+        """Find the version that a request asks for, before its mode matters."""
+        if not request.text.strip():
+            return None
+        latest_only = request.version == LATEST
+        found = self._look_up(
+            subject, request, normalize=normalize, deleted=False, latest_only=latest_only
+        )
+        if found is None:
+            return None
+        if request.version == 0 or latest_only:
+            return found if request.id < 0 or request.id == found.id else None
+        if found.id != request.id or found.version == request.version:
+            return found if found.id == request.id else None
+        other = self._state.version(subject, request.version)
+        return other if other is not None and other.schema.md5 == found.schema.md5 else None
+
+    def _same(
+        self, subject: str, request: SchemaRequest, parsed: ParsedRequest
+    ) -> tuple[SchemaVersion | None, int]:
+        """Return the version that has the schema; or none, and its id (-1: a new one)."""
+        schema_id = request.id
+        known = self._state.id_and_versions(subject, parsed.schema)
+        if known is not None and schema_id in (-1, known[0]):
+            schema_id, numbers = known
+            if request.version == 0 and subject in numbers:
+                found = self._state.version(subject, numbers[subject])
+                if found is not None:
+                    return found, schema_id
+        if request.version == 0:
+            for version in reversed(self._state.versions_of(subject)):
+                if schema_id in (-1, version.id) and self._is_alike(parsed, version):
+                    return version, version.id
+        return None, schema_id
+
+    def _check_compatible(
+        self, subject: str, parsed: ParsedRequest, live: list[SchemaVersion], config: Json
+    ) -> None:
+        reasons = self._reasons(parsed, live, config)
+        if reasons:
+            raise incompatible(subject, reasons)
+
+    def _reasons(
+        self, parsed: ParsedRequest, previous: list[SchemaVersion], config: Json
+    ) -> list[str]:
+        schema = parsed.schema
+        candidate = Candidate(schema.schema_type, parsed.parsed, schema.metadata)
+        try:
+            return check(candidate, previous, config, self._parser.parse_version)
+        except InvalidSchemaError as error:
+            raise invalid_schema(f"a version of the subject cannot be parsed: {error}") from None
+
+    def _added(
+        self, subject: str, request: SchemaRequest, schema: Schema, schema_id: int, mode: Mode
+    ) -> Decision[SchemaVersion]:
+        """Make the records of a new version."""
+        number = self._state.next_version(subject)
+        if request.version > 0:
+            if request.version != number and not mode.is_import:
+                raise invalid_schema("Version is not one more than previous version")
+            number = request.version
+        if schema_id < 0:
+            schema_id = self._state.context_of(subject).highest_id + 1
+        else:
+            self._check_same_schema(subject, schema_id, schema)
+        added = SchemaVersion(subject=subject, version=number, id=schema_id, schema=schema)
+        made = [*self._context_records(subject), *self._obsolete(added)]
+        made.append(records.schema_record(added))
+        return Decision(added, self._state.stored(made))
+
+    def _check_same_schema(self, subject: str, schema_id: int, schema: Schema) -> None:
+        context = subjects.parse(subject).qualified_context
+        known = self._state.by_id(schema_id, context)
+        if known is not None and known.schema != schema:
+            raise not_permitted(
+                f"Overwrite new schema with id {schema_id} in context {context} is not permitted."
+            )
+
+    def _context_records(self, subject: str) -> Iterable[Record]:
+        context = subjects.parse(subject).context
+        if context != subjects.DEFAULT_CONTEXT and context not in self._state.stored_contexts:
+            yield records.context_record(context)
+
+    def _obsolete(self, added: SchemaVersion) -> Iterable[Record]:
+        """Delete older soft-deleted versions with the same id, unless something refers to them."""
+        for version in self._state.versions_of(added.subject, deleted=True):
+            is_older = version.id == added.id and version.version < added.version
+            if not version.deleted or not is_older:
+                continue
+            if not self._state.referrers(version.subject, version.version, deleted=True):
+                yield records.tombstone(records.SchemaKey(version.subject, version.version))
+
+    # -- looking up --------------------------------------------------------------------------------
+
+    def _look_up_populated(
+        self, subject: str, request: SchemaRequest, *, normalize: bool, deleted: bool
+    ) -> SchemaVersion | None:
+        """Look up a schema as it is, then with what registration would have added to it."""
+        config = self._state.config_in_scope(subject)
+        normalize = normalize or bool(config.get("normalize"))
+        found = self._look_up(subject, request, normalize=normalize, deleted=deleted)
+        latest = self._state.latest(subject)
+        if found is not None or latest is None:
+            return found
+        populated = _with_metadata(request, config, latest, None)
+        if populated == request:
+            return None
+        return self._look_up(subject, populated, normalize=normalize, deleted=deleted)
+
+    def _look_up(
+        self,
+        subject: str,
+        request: SchemaRequest,
+        *,
+        normalize: bool,
+        deleted: bool,
+        latest_only: bool = False,
+    ) -> SchemaVersion | None:
+        parsed = self._parse(subject, request, is_new=False, normalize=normalize)
+        if latest_only:
+            latest = self._state.latest(subject)
+            return latest if latest is not None and self._is_alike(parsed, latest) else None
+        known = self._state.id_and_versions(subject, parsed.schema)
+        if known is not None and subject in known[1]:
+            found = self._state.version(subject, known[1][subject], deleted=deleted)
+            if found is not None:
+                return found
+        for version in reversed(self._state.versions_of(subject, deleted=deleted)):
+            if self._is_alike(parsed, version):
+                return version
+        return None
+
+    def _is_alike(self, parsed: ParsedRequest, version: SchemaVersion) -> bool:
+        """Whether a version is the schema of a request, written in another way."""
+        if self._parser.equivalence(version) != parsed.equivalence:
+            return False
+        schema, stored = parsed.schema, version.schema
+        if schema.schema_type != stored.schema_type or schema.rule_set != stored.rule_set:
+            return False
+        resolves = not schema.references and bool(stored.references)
+        if not resolves and schema.references != stored.references:
+            return False
+        return _has_same_metadata(schema.metadata, version)
+
+
+def _has_same_metadata(metadata: Json | None, version: SchemaVersion) -> bool:
+    """Whether metadata are alike, if the version number that one side may lack is left out."""
+    stored = version.schema.metadata
+    own, other = version_property(metadata), version_property(stored)
+    if (own is None) == (other is None):
+        return metadata == stored
+    if own is not None and own != str(version.version):
+        return False
+    return without_version_property(metadata) == without_version_property(stored)
+
+
+def _populated(
+    request: SchemaRequest, config: Json, latest: SchemaVersion | None, number: int
+) -> SchemaRequest:
+    """Return a request with what it takes from the latest version and from the configuration."""
+    if not request.text.strip():
+        if latest is None:
+            raise invalid_schema("Empty schema")
+        old = latest.schema
+        request = replace(
+            request, text=old.text, schema_type=old.schema_type, references=old.references
+        )
+    return _with_metadata(request, config, latest, number)
+
+
+def _with_metadata(
+    request: SchemaRequest, config: Json, latest: SchemaVersion | None, number: int | None
+) -> SchemaRequest:
+    metadata, rule_set = request.metadata, request.rule_set
+    if latest is not None:
+        metadata = latest.schema.metadata if metadata is None else metadata
+        rule_set = latest.schema.rule_set if rule_set is None else rule_set
+    metadata = merged_metadata(config.get("defaultMetadata"), metadata)
+    metadata = merged_metadata(metadata, config.get("overrideMetadata"))
+    rule_set = merged_rule_sets(config.get("defaultRuleSet"), rule_set)
+    rule_set = merged_rule_sets(rule_set, config.get("overrideRuleSet"))
+    has_version = request.version != 0 or version_property(metadata) is not None
+    if number is not None and has_version:
+        metadata = with_version_property(metadata, number)
+    return replace(request, metadata=metadata, rule_set=rule_set)

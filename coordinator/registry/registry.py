@@ -1,0 +1,316 @@
+"""The registry's requests: each is a method that decides, and changes nothing.
+
+A method that changes something returns a Decision: append its records to `_schemas`, replay each
+(`state.replay`), then give the reply. Requests that change must be decided one after the other,
+each after the replay of the one before. Methods raise RegistryError.
+
+Parsing and comparing schemas can be long. `register`, `look_up` and `incompatibilities` do it: run
+them in a thread, and replay nothing meanwhile; `is_quick` says when that is not worth it. Methods
+that go through all subjects say so. The others are quick.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from . import errors, records, subjects
+from .parsing import SchemaParser
+from .records import ConfigKey, ModeKey, Record, SchemaKey
+from .registration import Decision, Registration
+from .requests import SchemaRequest
+from .schemas import SCHEMA_TYPES, Json, SchemaVersion
+from .settings import Mode, changed_config, mode_named
+from .state import RegistryState
+
+_SHORT_TEXT = 2000  # letters; parsed in about a millisecond
+_FEW_VERSIONS = 10
+
+
+class Registry(Registration):
+    """Decides on requests by the state. See the module."""
+
+    def __init__(self, state: RegistryState) -> None:
+        super().__init__(state, SchemaParser(state))
+        self.state = state
+
+    def is_quick(self, subject: str, request: SchemaRequest) -> bool:
+        """Whether a request with a schema takes a few milliseconds at most.
+
+        It is not quick if the subject has many versions, or long ones: it may be compared with all.
+        """
+        versions = self.state.versions.get(subjects.normalized(subject), {})
+        if len(versions) > _FEW_VERSIONS:
+            return False
+        if any(len(version.schema.text) > _SHORT_TEXT for version in versions.values()):
+            return False
+        if len(request.text) <= _SHORT_TEXT and not request.references:
+            return True
+        return all(
+            self._parser.is_parsed(subject, request, is_new=is_new) for is_new in (False, True)
+        )
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def types(self) -> list[str]:
+        return list(SCHEMA_TYPES)
+
+    def subjects(
+        self,
+        prefix: str = subjects.ALL_CONTEXTS,
+        *,
+        deleted: bool = False,
+        deleted_only: bool = False,
+    ) -> list[str]:
+        """List subjects, sorted. Linear in the number of all subjects."""
+        names = self.state.subjects(prefix, deleted=deleted or deleted_only)
+        if deleted_only:
+            return sorted(name for name in names if not self.state.has_subject(name, deleted=False))
+        return sorted(names)
+
+    def contexts(self) -> list[str]:
+        return [subjects.DEFAULT_CONTEXT, *sorted(self.state.stored_contexts)]
+
+    def versions(
+        self, subject: str, *, deleted: bool = False, deleted_only: bool = False
+    ) -> list[SchemaVersion]:
+        """List the versions of a subject. Raises SUBJECT_NOT_FOUND."""
+        subject = subjects.normalized(subject)
+        if not self.state.has_subject(subject, deleted=deleted or deleted_only):
+            raise errors.subject_not_found(subject)
+        found = self.state.versions_of(subject, deleted=deleted or deleted_only)
+        return [version for version in found if version.deleted or not deleted_only]
+
+    def version(self, subject: str, number: int, *, deleted: bool = False) -> SchemaVersion:
+        """Return a version; -1 is the latest. Raises SUBJECT_NOT_FOUND, VERSION_NOT_FOUND."""
+        subject = subjects.normalized(subject)
+        names = [subject]
+        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
+            names += [f":{name}:{subject}" for name in sorted(self.state.stored_contexts)]
+        for name in names:
+            found = self.state.version(name, number, deleted=deleted)
+            if found is not None:
+                return found
+        if not self.state.has_subject(subject, deleted=deleted):
+            raise errors.subject_not_found(subject)
+        raise errors.version_not_found(number)
+
+    def schema(self, schema_id: int, subject: str = "") -> SchemaVersion:
+        """Return a version with an id, in a subject or a context. Raises SCHEMA_NOT_FOUND."""
+        found = self.state.by_id(schema_id, subjects.normalized(subject))
+        if found is None:
+            raise errors.schema_not_found(schema_id)
+        return found
+
+    def schema_by_guid(self, guid: str) -> SchemaVersion:
+        """Raises SCHEMA_NOT_FOUND."""
+        try:
+            found = self.state.by_guid(uuid.UUID(guid).bytes)
+        except ValueError:
+            found = None
+        if found is None:
+            raise errors.schema_not_found(guid)
+        return found[0]
+
+    def schema_versions(
+        self, schema_id: int, subject: str = "", *, deleted: bool = False
+    ) -> list[SchemaVersion]:
+        """List the newest version of each subject that has an id. Raises SCHEMA_NOT_FOUND."""
+        named = self.schema(schema_id, subject)
+        of_id = self.state.context_of(named.subject).versions_by_id[schema_id]
+        versions = [
+            self.state.version(name, number, deleted=deleted) for name, number in of_id.items()
+        ]
+        return [version for version in versions if version is not None]
+
+    def referenced_by(self, subject: str, number: int, *, deleted: bool = False) -> list[int]:
+        """Return the ids of the schemas that refer to a version, sorted.
+
+        Raises SUBJECT_NOT_FOUND, VERSION_NOT_FOUND.
+        """
+        named = self.version(subject, number, deleted=True)
+        found = self.state.referrers(named.subject, named.version, deleted=deleted)
+        return sorted({version.id for version in found})
+
+    def aliased(self, subject: str) -> str:
+        """Return the subject that an alias stands for, or the subject itself."""
+        subject = subjects.normalized(subject)
+        alias = (self.state.configs.get(subject) or {}).get("alias")
+        return subjects.beside(subject, alias) if alias else subject
+
+    # -- deleting ----------------------------------------------------------------------------------
+
+    def delete_version(
+        self, subject: str, number: int, *, permanent: bool = False
+    ) -> Decision[int]:
+        """Soft-delete a version, or delete it for good once it is. The reply is its number.
+
+        Raises SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, VERSION_SOFT_DELETED, VERSION_NOT_SOFT_DELETED,
+        REFERENCE_EXISTS, OPERATION_NOT_PERMITTED.
+        """
+        subject = subjects.normalized(subject)
+        version = self.state.version(subject, number, deleted=True)
+        if version is None:
+            if not self.state.has_subject(subject, deleted=True):
+                raise errors.subject_not_found(subject)
+            raise errors.version_not_found(number)
+        if version.deleted and not permanent:
+            raise errors.version_soft_deleted(subject, number)
+        self._check_writable(subject)
+        if self.state.referrers(subject, version.version, deleted=permanent):
+            raise errors.reference_exists(subject, version.version)
+        if not permanent:
+            made = [records.schema_record(version.as_deleted())]
+        elif not version.deleted:
+            raise errors.version_not_soft_deleted(subject, version.version)
+        else:
+            made = [records.tombstone(SchemaKey(subject, version.version))]
+            if len(self.state.versions_of(subject, deleted=True)) == 1:
+                made += self._settings_tombstones(subject)
+        return Decision(version.version, self.state.stored(made))
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
+        """Soft-delete all versions of a subject, or delete them for good once they are.
+
+        The reply has their numbers. Raises SUBJECT_NOT_FOUND, SUBJECT_SOFT_DELETED,
+        SUBJECT_NOT_SOFT_DELETED, REFERENCE_EXISTS, OPERATION_NOT_PERMITTED. Linear in the versions.
+        """
+        subject = subjects.normalized(subject)
+        if not self.state.has_subject(subject, deleted=True):
+            raise errors.subject_not_found(subject)
+        if not permanent and not self.state.has_subject(subject, deleted=False):
+            raise errors.subject_soft_deleted(subject)
+        self._check_writable(subject)
+        versions = self.state.versions_of(subject, deleted=permanent)
+        for version in versions:
+            referrers = self.state.referrers(subject, version.version, deleted=permanent)
+            if any(referrer.subject != subject for referrer in referrers):
+                raise errors.reference_exists(subject, version.version)
+            if permanent and not version.deleted:
+                raise errors.subject_not_soft_deleted(subject)
+        numbers = [version.version for version in versions]
+        if permanent:
+            # In falling order, because a version may refer to an older one of its subject.
+            keys = [SchemaKey(subject, number) for number in reversed(numbers)]
+            made = [*map(records.tombstone, keys), *self._settings_tombstones(subject)]
+        else:
+            made = [records.delete_subject_record(subject, numbers[-1])]
+        return Decision(numbers, self.state.stored(made))
+
+    def _check_writable(self, subject: str | None) -> None:
+        if self.state.mode_in_scope(subject).is_read_only:
+            context = subjects.parse(subject or "").qualified_context
+            raise errors.not_permitted(
+                f"Subject {subject} in context {context} is in read-only mode"
+            )
+
+    def _settings_tombstones(self, subject: str) -> list[Record]:
+        made = []
+        if subject in self.state.modes:
+            made.append(records.tombstone(ModeKey(subject)))
+        if subject in self.state.configs:
+            made.append(records.tombstone(ConfigKey(subject)))
+        return made
+
+    # -- configurations ----------------------------------------------------------------------------
+
+    def config(self, subject: str | None, *, default_to_global: bool = False) -> Json:
+        """Return a subject's configuration; None is the top level.
+
+        With `default_to_global`, what it does not have itself comes from outside. Raises
+        NO_SUBJECT_COMPATIBILITY.
+        """
+        key = subjects.settings_subject(subject)
+        config = self.state.config_in_scope(key) if default_to_global else self.state.config(key)
+        if config is None:
+            raise errors.no_subject_compatibility(str(key))
+        return config
+
+    def change_config(self, subject: str | None, request: Mapping[str, Any]) -> Decision[Json]:
+        """Change the fields that a request has; null removes one. The reply is the result.
+
+        Raises INVALID_COMPATIBILITY_LEVEL, INVALID_SUBJECT, OPERATION_NOT_PERMITTED.
+        """
+        key = self._settings_key(subject)
+        config = changed_config(self.state.configs.get(key), request)
+        self._check_writable(key)
+        return Decision(config, self.state.stored([records.config_record(key, config)]))
+
+    def delete_config(self, subject: str | None) -> Decision[Json]:
+        """Delete a configuration. The reply is what it was. Raises SUBJECT_NOT_FOUND."""
+        key = subjects.settings_subject(subject)
+        old = self.state.config(key)
+        if old is None:
+            raise errors.subject_not_found(key)
+        self._check_writable(key)
+        return Decision(old, self.state.stored([records.tombstone(ConfigKey(key))]))
+
+    # -- modes -------------------------------------------------------------------------------------
+
+    def mode(self, subject: str | None, *, default_to_global: bool = False) -> Mode:
+        """Return a subject's mode; None is the top level. Raises NO_SUBJECT_MODE."""
+        key = subjects.settings_subject(subject)
+        mode = self.state.mode_in_scope(key) if default_to_global else self.state.mode(key)
+        if mode is None:
+            raise errors.no_subject_mode(str(key))
+        return mode
+
+    def change_mode(
+        self, subject: str | None, name: str | None, *, force: bool = False
+    ) -> Decision[str | None]:
+        """Set the mode of a subject, a context, or (None) of all; no name removes it.
+
+        IMPORT needs that there are no versions, unless forced; what is soft-deleted is then deleted
+        for good. Raises INVALID_MODE, INVALID_SUBJECT, OPERATION_NOT_PERMITTED, REFERENCE_EXISTS.
+        Linear in the number of all subjects when the mode is IMPORT.
+        """
+        key = self._settings_key(subject)
+        mode = None if name is None else mode_named(name)
+        if mode is Mode.FORWARD and key != f":{subjects.GLOBAL_CONTEXT}:":
+            raise errors.RegistryError(
+                errors.ErrorCode.INVALID_MODE, "Forward mode only supported on global level"
+            )
+        made: list[Record] = []
+        is_import = mode is Mode.IMPORT and self.state.mode_in_scope(key) is not Mode.IMPORT
+        if is_import and not force:
+            made = self._cleared(key)
+        if mode is None:
+            made.append(records.tombstone(ModeKey(key)))
+        else:
+            made.append(records.mode_record(key, mode))
+        return Decision(name, self.state.stored(made))
+
+    def _cleared(self, selection: str | None) -> list[Record]:
+        """Make the records that delete what is soft-deleted, before an import."""
+        if self.state.selected_subjects(selection, deleted=False):
+            raise errors.not_permitted("Cannot import since found existing subjects")
+        made = []
+        for subject in self.state.selected_subjects(selection, deleted=True):
+            for version in self.state.versions_of(subject, deleted=True):
+                if self.state.referrers(subject, version.version, deleted=True):
+                    raise errors.reference_exists(subject, version.version)
+                made.append(records.tombstone(SchemaKey(subject, version.version)))
+        return [*made, records.clear_subject_record(selection)]
+
+    def delete_mode(self, subject: str | None, *, recursive: bool = False) -> Decision[Mode | None]:
+        """Remove a mode. The reply is what it was. Raises SUBJECT_NOT_FOUND.
+
+        With `recursive` and a context, the modes of its subjects are removed too.
+        """
+        key = subjects.settings_subject(subject)
+        old = self.state.mode(key)
+        if old is None and not recursive:
+            raise errors.subject_not_found(key)
+        keys = [key]
+        if recursive and (key is None or not subjects.parse(key).name):
+            context = subjects.parse(key or "").context
+            keys += [
+                other
+                for other in self.state.modes
+                if other is not None and other != key and subjects.parse(other).context == context
+            ]
+        return Decision(old, self.state.stored(records.tombstone(ModeKey(k)) for k in keys))
+
+    def _settings_key(self, subject: str | None) -> str | None:
+        if subject is not None and not subjects.is_valid(subject, for_settings=True):
+            raise errors.invalid_subject(subject)
+        return subjects.settings_subject(subject)

@@ -1,0 +1,172 @@
+"""Parsing: references, odd texts, and texts at random."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.coordinator.registry import formats
+from odradek.coordinator.registry.errors import InvalidSchemaError
+from odradek.coordinator.registry.formats.protobuf_parser import parse_file
+from odradek.coordinator.registry.json_text import dumps, java_double, loads
+
+PERSON = '{"type":"record","name":"P","namespace":"n","fields":[{"name":"x","type":"%s"}]}'
+USES_PERSON = '{"type":"record","name":"R","fields":[{"name":"p","type":"n.P"}]}'
+ADDRESS = '{"type":"%s","definitions":{"k":{"type":"integer"}}}'
+USES_ADDRESS = '{"properties":{"a":{"$ref":"a.json"},"b":{"$ref":"a.json#/definitions/k"}}}'
+PART = 'syntax = "proto3"; package q; message A { %s x = 1; }'
+USES_PART = 'syntax = "proto3"; package p; import "a.proto"; message M { q.A a = 1; }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "name", "referred", "types", "reason"),
+    [
+        ("AVRO", USES_PERSON, "n.P", PERSON, ("int", "string"), "TYPE_MISMATCH"),
+        ("JSON", USES_ADDRESS, "a.json", ADDRESS, ("string", "number"), "TYPE_CHANGED"),
+        ("PROTOBUF", USES_PART, "a.proto", PART, ("int32", "string"), "FIELD_SCALAR_KIND_CHANGED"),
+    ],
+)
+def test_what_is_referred_to_is_compared_too(
+    kind: str, text: str, name: str, referred: str, types: tuple[str, str], reason: str
+) -> None:
+    old, new = (formats.parse(kind, text, {name: referred % t}, is_new=True) for t in types)
+    assert formats.compatibility(kind, old, old) == []
+    assert reason in formats.compatibility(kind, new, old)[0]
+    with pytest.raises(InvalidSchemaError):
+        formats.parse(kind, text, {}, is_new=True)
+
+
+def test_avro_texts_name_what_references_define() -> None:
+    parsed = formats.parse("AVRO", USES_PERSON, {"n.P": PERSON % "int"}, is_new=True)
+    assert parsed.canonical() == USES_PERSON
+
+
+def test_protobuf_may_be_given_as_a_descriptor() -> None:
+    descriptor = descriptor_pb2.FileDescriptorProto(name="m.proto", package="p", syntax="proto3")
+    message = descriptor.message_type.add(name="M")
+    message.field.add(name="a_b", number=1, type=5, label=1, json_name="aB")
+    message.field.add(name="n", number=2, type=11, type_name=".p.M", label=3, json_name="n")
+    text = base64.b64encode(descriptor.SerializeToString()).decode()
+    parsed = formats.parse("PROTOBUF", text, {}, is_new=True)
+    assert parsed.canonical() == (
+        'syntax = "proto3";\npackage p;\n\nmessage M {\n  int32 a_b = 1;\n'
+        "  repeated .p.M n = 2;\n}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "message",
+        "message M {",
+        "import x;",
+        "message M { map<double, M> m = 1; }",
+        "\x00",
+        "/*",
+    ],
+)
+def test_wrong_protobuf_has_a_place(text: str) -> None:
+    if not text:
+        assert parse_file(text).messages == []
+        return
+    with pytest.raises(InvalidSchemaError, match=r"Syntax error in \d+:\d+"):
+        parse_file(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("AVRO", '{"type":"array","items":' * 3000 + '"int"' + "}" * 3000),
+        ("JSON", '{"items":' * 3000 + "{}" + "}" * 3000),
+        ("PROTOBUF", "message M {" * 3000),
+        ("XML", "<a/>"),
+    ],
+)
+def test_what_is_nested_too_deeply_or_of_no_type_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(InvalidSchemaError):
+        formats.parse(kind, text, {}, is_new=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1e7, "1.0E7"),
+        (123456789.5, "1.234567895E8"),
+        (9999999.0, "9999999.0"),
+        (-1.5e300, "-1.5E300"),
+    ],
+)
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["int", "record", "R"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "name",
+                    "fields",
+                    "items",
+                    "properties",
+                    "allOf",
+                    "$ref",
+                    "enum",
+                    "default",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(value=_JSON, kind=st.sampled_from(["AVRO", "JSON"]))
+def test_any_json_is_a_schema_or_refused(value: Any, kind: str) -> None:
+    try:
+        parsed = formats.parse(kind, json.dumps(value), {}, is_new=True)
+    except InvalidSchemaError:
+        return
+    text = parsed.canonical()
+    again = formats.parse(kind, text, {}, is_new=True)
+    assert again.canonical() == text
+    assert formats.compatibility(kind, parsed, again) == []
+    normal = parsed.normalized().canonical()
+    assert formats.parse(kind, normal, {}, is_new=True).normalized().canonical() == normal
+
+
+_TOKENS = (
+    'syntax = "proto3" ; message M { } int32 a 1 option ( x ) [ ] enum E oneof map < string , >'
+    " reserved to max service rpc returns stream extend . -1 // /* */"
+)
+_WORDS = st.sampled_from([*_TOKENS.split(), "\n"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=st.lists(_WORDS, max_size=20))
+def test_any_words_are_a_file_or_refused(words: list[str]) -> None:
+    try:
+        parsed = formats.parse("PROTOBUF", " ".join(words), {}, is_new=False)
+    except InvalidSchemaError:
+        return
+    text = parsed.canonical()
+    assert formats.parse("PROTOBUF", text, {}, is_new=False).canonical() == text
+
+
+@given(value=st.recursive(st.none() | st.integers() | st.text(), st.lists))
+def test_json_is_read_as_it_was_written(value: Any) -> None:
+    assert loads(dumps(value)) == value
