@@ -10,7 +10,7 @@ loop_delay                       how late the timers of the event loop are
 observed, metric                 what metrics are read from; the definition of one metric
 *_metrics, catalogue             the metrics by subject; all of them
 rendering                        the text that Prometheus reads, made in slices
-readiness, http_server           whether the broker is ready; the HTTP server
+readiness                        whether the broker is ready
 monitoring                       puts the parts together
 reference                        makes docs/metrics.md from the catalogue
 """

@@ -8,15 +8,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import Traffic
+from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
+from odradek.broker.http.routes import Route
+from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
 from odradek.broker.node import BrokerNode
 
-from .http_server import HttpServer, Page, lines
 from .loop_delay import LoopDelay
 from .observed import Observed, ObservedBroker
 from .readiness import problems
@@ -27,14 +30,23 @@ class Monitoring:
     """The HTTP server and what it reads from. `close` ends it, after the broker's own server."""
 
     def __init__(
-        self, broker: BrokerNode, server: Server, traffic: Traffic, bound: BoundListener
+        self,
+        broker: BrokerNode,
+        server: Server,
+        traffic: Traffic,
+        bound: BoundListener,
+        others: Iterable[Route] = (),
     ) -> None:
-        """Listen on the bound port. Raises OSError."""
+        """Listen on the bound port. `others` are served there, too. Raises OSError."""
         self._observed = _observed(broker, server, traffic)
         self._loop = broker.loop
         self._rendering: asyncio.Task[bytes] | None = None
-        pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
-        self._http = HttpServer(broker.loop, bound, pages)
+        pages = (
+            Route("GET", "/metrics", self._metrics),
+            Route("GET", "/healthz", self._health),
+            Route("GET", "/readyz", self._readiness),
+        )
+        self._http = HttpServer(broker.loop, bound, [*pages, *others])
 
     def note_stopping(self) -> None:
         """The broker begins to stop: it is not ready any more."""
@@ -45,21 +57,22 @@ class Monitoring:
         self._http.close()
         self._observed.loop_delay.close()
 
-    async def _metrics(self) -> Page:
+    async def _metrics(self, _: HttpRequest) -> HttpResponse:
         """Clients that ask while the metrics are being rendered get the same text."""
         if self._rendering is None or self._rendering.done():
             self._rendering = self._loop.create_task(render(self._observed))
         body = await asyncio.shield(self._rendering)
-        return Page(HTTPStatus.OK, body, CONTENT_TYPE)
+        return HttpResponse(HTTPStatus.OK, body, CONTENT_TYPE)
 
-    async def _health(self) -> Page:
-        return Page(HTTPStatus.OK, b"ok\n")
+    async def _health(self, _: HttpRequest) -> HttpResponse:
+        return text_response("ok\n")
 
-    async def _readiness(self) -> Page:
+    async def _readiness(self, _: HttpRequest) -> HttpResponse:
         missing = list(problems(self._observed))
         if missing:
-            return Page(HTTPStatus.SERVICE_UNAVAILABLE, lines(missing))
-        return Page(HTTPStatus.OK, b"ready\n")
+            reasons = "".join(f"{problem}\n" for problem in missing)
+            return text_response(reasons, HTTPStatus.SERVICE_UNAVAILABLE)
+        return text_response("ready\n")
 
 
 def _observed(broker: BrokerNode, server: Server, traffic: Traffic) -> Observed:

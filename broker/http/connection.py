@@ -1,0 +1,270 @@
+"""One connection of an HTTP/1.1 client. h11 parses and writes; this is its rim on the event loop.
+
+Requests are served one after another. What a client may use is limited: the bytes of a request's
+head, of its body and of what it sends while it waits for a response, and the time for a request and
+between two of them. A response whose body is an iterator is written as fast as the client takes it.
+
+After a response that ends the connection, the server sends the end of the stream and drops what the
+client still sends: closing at once could cut the response off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qs
+
+import h11
+
+from .messages import HttpError, HttpRequest, HttpResponse
+from .routes import Route
+
+if TYPE_CHECKING:
+    from .server import HttpServer  # it makes the connections
+
+logger = logging.getLogger("odradek.http")
+
+# Of a request's head, and of what follows a request that is being served.
+MAX_REQUEST_BYTES = 16 * 1024
+
+
+class HttpConnection(asyncio.Protocol):
+    """The protocol object of one accepted socket."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
+        self._request: h11.Request | None = None
+        self._route: Route | None = None
+        self._parameters: dict[str, str] = {}
+        self._body = bytearray()
+        self._early_bytes = 0  # received since the current request was complete
+        self._serving: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._is_between_requests = False
+        self._is_ending = False
+
+    # -- the transport's calls --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._peer_host = str((transport.get_extra_info("peername") or ("unknown",))[0])
+        self._set_deadline()
+        refusal = self._server.admit(self)
+        if refusal is not None:
+            self._refuse(HttpError(HTTPStatus.SERVICE_UNAVAILABLE, refusal))
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_ending:
+            return
+        if self._serving is not None:
+            self._early_bytes += len(data)
+            if self._early_bytes > MAX_REQUEST_BYTES:
+                self.abort()
+                return
+        self._is_between_requests = False
+        self._http.receive_data(data)
+        if self._serving is None:
+            self._read()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
+        self._is_ending = True
+        self._clear_deadline()
+        self._server.forget(self)
+        if self._serving is not None:
+            self._serving.cancel()
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Read what has arrived, until a request is complete."""
+        try:
+            while not self._is_ending:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA or event is h11.PAUSED:
+                    return
+                if isinstance(event, h11.Request):
+                    self._begin(event)
+                elif isinstance(event, h11.Data):
+                    self._take(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    self._clear_deadline()
+                    self._early_bytes = 0
+                    self._serving = self._server.loop.create_task(self._serve())
+                    return
+                elif isinstance(event, h11.ConnectionClosed):
+                    self._transport.close()
+                    return
+        except h11.RemoteProtocolError as error:
+            self._refuse(HttpError(HTTPStatus(error.error_status_hint), str(error)))
+        except HttpError as error:
+            self._refuse(error)
+
+    def _begin(self, request: h11.Request) -> None:
+        """Find who serves the request. Raises HttpError."""
+        target = request.target.decode("latin-1")
+        if not target.startswith("/"):
+            raise HttpError(HTTPStatus.BAD_REQUEST, "the request's target is not a path")
+        self._request = request
+        self._route, self._parameters = self._server.routes.find(
+            request.method.decode("latin-1"), target.partition("?")[0]
+        )
+        self._body.clear()
+        if self._http.they_are_waiting_for_100_continue:
+            go_on = self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._transport.write(go_on or b"")
+
+    def _take(self, data: bytes) -> None:
+        assert self._route is not None
+        self._body += data
+        if len(self._body) > self._route.max_body_bytes:
+            raise HttpError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"a body may have {self._route.max_body_bytes} bytes here",
+            )
+
+    async def _serve(self) -> None:
+        """Answer a complete request, and begin with the next one."""
+        assert self._request is not None
+        assert self._route is not None
+        try:
+            request = self._parsed(self._request)
+            response = await self._route.handle(request)
+        except HttpError as error:
+            response = error.response
+        except Exception:
+            # The root of a request. The broker goes on.
+            logger.exception("an HTTP request failed")
+            response = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log").response
+        try:
+            await self._write(response)
+        except Exception:
+            # A body has failed after its head was sent: the client must not take it for whole.
+            logger.exception("an HTTP response failed")
+            self.abort()
+            return
+        finally:
+            self._serving = None
+        if self._is_ending:
+            return
+        self._set_deadline()
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._is_between_requests = True
+            self._http.start_next_cycle()
+            self._read()
+        else:
+            self._end()
+
+    def _parsed(self, request: h11.Request) -> HttpRequest:
+        path, _, query = request.target.decode("latin-1").partition("?")
+        try:
+            values = parse_qs(query, keep_blank_values=True, max_num_fields=100)
+        except ValueError:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "more than 100 values in a query") from None
+        return HttpRequest(
+            method=request.method.decode("latin-1"),
+            path=path,
+            query=values,
+            headers={name.decode(): value.decode("latin-1") for name, value in request.headers},
+            body=bytes(self._body),
+            peer_host=self._peer_host,
+            parameters=self._parameters,
+        )
+
+    # -- responses --------------------------------------------------------------------------------
+
+    async def _write(self, response: HttpResponse) -> None:
+        """Write a response. Returns when the transport has it; the client may take it later."""
+        out = self._head(response)
+        if isinstance(response.body, bytes):
+            out += self._http.send(h11.EndOfMessage()) or b""
+            self._transport.write(out)
+            return
+        self._transport.write(out)
+        if self._has_body:
+            await self._write_pieces(response.body)
+        self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
+
+    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None]) -> None:
+        """Write pieces as the client takes them. One that takes none for long is cut off."""
+        async with aclosing(pieces):
+            async for piece in pieces:
+                self._transport.write(self._http.send(h11.Data(data=piece)) or b"")
+                if not self._may_write.is_set():
+                    self._set_deadline()
+                    await self._may_write.wait()
+                    self._clear_deadline()
+
+    def _head(self, response: HttpResponse, *more: tuple[str, str]) -> bytes:
+        """The head of a response, and its body if that is known."""
+        headers = [("Content-Type", response.content_type), *response.headers, *more]
+        body = response.body
+        if isinstance(body, bytes):
+            headers.append(("Content-Length", str(len(body))))
+        head = h11.Response(
+            status_code=response.status.value,
+            reason=response.status.phrase.encode(),
+            headers=headers,
+        )
+        out = self._http.send(head) or b""
+        if isinstance(body, bytes) and body and self._has_body:
+            out += self._http.send(h11.Data(data=body)) or b""
+        return out
+
+    @property
+    def _has_body(self) -> bool:
+        """Whether the response to the current request has a body."""
+        return self._request is None or self._request.method != b"HEAD"
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer what is not, or not yet, a whole request, and end the connection."""
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._transport.write(self._head(error.response, ("Connection", "close")))
+            self._end()
+        else:
+            self.abort()
+
+    def _end(self) -> None:
+        """Send the end of the stream, and drop what the client still sends until it closes."""
+        self._is_ending = True
+        self._transport.write_eof()
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def _set_deadline(self) -> None:
+        self._clear_deadline()
+        self._timer = self._server.loop.call_later(self._server.timeout_s, self._time_out)
+
+    def _clear_deadline(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self) -> None:
+        """No request came in time, or the client does not read or does not close."""
+        if self._is_ending or self._serving is not None:
+            self.abort()
+        elif self._is_between_requests:
+            self._transport.close()
+        else:
+            self._refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, "no request came"))
+            self._transport.close()

@@ -1,0 +1,61 @@
+"""What a handler of an HTTP request gets and returns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from http import HTTPStatus
+
+from msgspec import Struct
+
+PLAIN = "text/plain; charset=utf-8"
+JSON = "application/json"
+
+
+class HttpRequest(Struct, frozen=True, kw_only=True):
+    """A whole request.
+
+    `path` begins with a slash and is as the client wrote it, still percent-encoded; `parameters`
+    are the decoded parts of it that the route names. `query` has the values of each name.
+    The names in `headers` are in lower case; of a header that is repeated the last one counts.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    body: bytes
+    peer_host: str
+    parameters: Mapping[str, str] = {}
+
+
+class HttpResponse(Struct, frozen=True):
+    """A response. A `body` that is an iterator is sent piece by piece, as the client takes it."""
+
+    status: HTTPStatus
+    body: bytes | AsyncGenerator[bytes, None] = b""
+    content_type: str = PLAIN
+    headers: Iterable[tuple[str, str]] = ()
+
+
+class HttpError(Exception):
+    """A request that cannot be served: the status of the response, and its text."""
+
+    def __init__(
+        self, status: HTTPStatus, reason: str, headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = headers
+
+    @property
+    def response(self) -> HttpResponse:
+        """The response: one line of text."""
+        return HttpResponse(self.status, f"{self}\n".encode(), PLAIN, self.headers)
+
+
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+def text_response(text: str, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
+    """A response of plain text."""
+    return HttpResponse(status, text.encode())

@@ -1,0 +1,60 @@
+"""An HTTP server on a bound listener, on the broker's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+
+from odradek.broker.network.acceptor import Acceptor
+from odradek.broker.network.listeners import BoundListener
+
+from .connection import HttpConnection
+from .routes import Route, Routes
+
+MAX_CONNECTIONS = 128
+# These get 503. More are cut, because a refused client may take TIMEOUT_S to close.
+MAX_REFUSED_CONNECTIONS = 32
+TIMEOUT_S = 10.0
+BACKLOG = 16
+
+
+class HttpServer:
+    """Listens from its creation to `close`.
+
+    `timeout_s` is how long a request may take to arrive, and a client to read or to ask again.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        bound: BoundListener,
+        routes: Iterable[Route],
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """Listen on the bound port, which `close` releases. Raises OSError."""
+        self.loop = loop
+        self.routes = Routes(routes)
+        self.timeout_s = timeout_s
+        self.connections: set[HttpConnection] = set()
+        connect = partial(HttpConnection, self)
+        self._acceptors = [Acceptor(loop, sock, connect, BACKLOG) for sock in bound.sockets]
+
+    def admit(self, connection: HttpConnection) -> str | None:
+        """Count a new connection. Returns why it is refused, if it is."""
+        self.connections.add(connection)
+        if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS:
+            connection.abort()
+            return None
+        return "too many connections" if len(self.connections) > MAX_CONNECTIONS else None
+
+    def forget(self, connection: HttpConnection) -> None:
+        """A connection is closed."""
+        self.connections.discard(connection)
+
+    def close(self) -> None:
+        """Stop listening, and cut all connections."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for connection in list(self.connections):
+            connection.abort()

@@ -1,0 +1,231 @@
+"""The HTTP server, with clients that do not behave."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from http import HTTPStatus
+
+import pytest
+
+from odradek.broker.http.connection import MAX_REQUEST_BYTES
+from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
+from odradek.broker.http.routes import MAX_BODY_BYTES, Route
+from odradek.broker.http.server import MAX_CONNECTIONS, MAX_REFUSED_CONNECTIONS, HttpServer
+from odradek.broker.network.listeners import bind_listeners
+from odradek.config.listeners import parse_http_listener
+
+
+async def hello(_: HttpRequest) -> HttpResponse:
+    return text_response("hello\n")
+
+
+async def broken(_: HttpRequest) -> HttpResponse:
+    raise RuntimeError("no page")
+
+
+async def echo(request: HttpRequest) -> HttpResponse:
+    """The name in the path, what was asked for, and the body."""
+    text = f"{request.parameters['name']} {dict(request.query)} {request.body.decode()}"
+    return text_response(text)
+
+
+async def numbers(_: HttpRequest) -> HttpResponse:
+    async def each() -> AsyncGenerator[bytes, None]:
+        for number in range(3):
+            yield b"%d\n" % number
+
+    return HttpResponse(HTTPStatus.OK, each())
+
+
+HOST = b"Host: here\r\n"
+CLOSE = b"Connection: close\r\n\r\n"
+
+
+class Server:
+    """An HTTP server with a few pages."""
+
+    def __init__(self, timeout_s: float) -> None:
+        (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
+        self.port = bound.port
+        self.ended = asyncio.Event()
+        routes = (
+            Route("GET", "/hello", hello),
+            Route("GET", "/broken", broken),
+            Route("POST", "/echo/{name}", echo),
+            Route("GET", "/echo/list", hello),
+            Route("GET", "/numbers", numbers),
+            Route("GET", "/endless", self.endless),
+        )
+        self.http = HttpServer(asyncio.get_running_loop(), bound, routes, timeout_s)
+
+    async def endless(self, _: HttpRequest) -> HttpResponse:
+        """A response without an end. `ended` is set when it is not asked for any more."""
+
+        async def zeros() -> AsyncGenerator[bytes, None]:
+            try:
+                while True:
+                    yield bytes(65536)
+            finally:
+                self.ended.set()
+
+        return HttpResponse(HTTPStatus.OK, zeros())
+
+    async def ask(self, request: bytes) -> bytes:
+        """The whole answer to these bytes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        answer = await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        return answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server(timeout_s=30)
+    yield server
+    server.http.close()
+
+
+async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
+    answer = await server.ask(b"GET /hello?x=1 HTTP/1.1\r\nHost: here\r\n" + CLOSE)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nhello\n")
+    answer = await server.ask(b"HEAD /hello HTTP/1.1\r\n" + HOST + CLOSE)
+    assert b"\r\nContent-Length: 6\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /elsewhere HTTP/1.1\r\n" + HOST, b"404"),
+        (b"GET /echo/ HTTP/1.1\r\n" + HOST, b"404"),
+        (b"POST /hello HTTP/1.1\r\nContent-Length: 1\r\n" + HOST, b"405"),
+        (b"DELETE /echo/x HTTP/1.1\r\n" + HOST, b"405"),
+        (b"GET /hello HTTP/1.1\r\n", b"400"),  # no host
+        (b"GET /hello\r\n", b"400"),
+        (b"GET http://x/ HTTP/1.1\r\n" + HOST, b"400"),
+        (b"GET /hello?" + 101 * b"x&" + b"y=1 HTTP/1.1\r\n" + HOST, b"400"),
+        (b"\x00\x00\x00\x0a\x00\x12\r\n", b"400"),
+        (b"GET /hello HTTP/1.1\r\nX: " + 64 * MAX_REQUEST_BYTES * b"y", b"431"),
+        (b"GET /broken HTTP/1.1\r\n" + HOST, b"500"),
+    ],
+)
+async def test_a_bad_request_is_refused(server: Server, request_: bytes, status: bytes) -> None:
+    assert (await server.ask(request_ + CLOSE)).split(b" ")[1] == status
+
+
+async def test_a_request_may_come_in_pieces(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for byte in b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE:
+        writer.write(bytes([byte]))
+        await asyncio.sleep(0)
+    assert (await reader.read()).endswith(b"hello\n")
+    writer.close()
+
+
+async def test_a_body_and_the_parts_of_a_path_are_decoded(server: Server) -> None:
+    head = b"POST /echo/a%2Fb%20c?x=1&y=&x=%C3%A4 HTTP/1.1\r\nContent-Length: 4\r\n"
+    answer = await server.ask(head + HOST + CLOSE + b"body")
+    assert answer.endswith("a/b c {'x': ['1', 'ä'], 'y': ['']} body".encode())
+
+
+async def test_a_literal_part_of_a_path_goes_before_a_name(server: Server) -> None:
+    answer = await server.ask(b"GET /echo/list HTTP/1.1\r\n" + HOST + CLOSE)
+    assert answer.endswith(b"hello\n")
+
+
+async def test_a_body_of_unknown_length_is_read(server: Server) -> None:
+    head = b"POST /echo/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + CLOSE
+    assert (await server.ask(head + b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n")).endswith(b"abc")
+
+
+async def test_a_client_that_waits_before_its_body_is_told_to_go_on(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    head = b"POST /echo/x HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n"
+    writer.write(head + HOST + CLOSE)
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
+    writer.write(b"x")
+    assert (await reader.read()).endswith(b"x")
+    writer.close()
+
+
+async def test_a_body_is_limited(server: Server) -> None:
+    head = b"POST /echo/x HTTP/1.1\r\nContent-Length: %d\r\n" % (MAX_BODY_BYTES + 1)
+    answer = await server.ask(head + HOST + CLOSE + bytes(MAX_BODY_BYTES + 1))
+    assert answer.split(b" ")[1] == b"413"
+
+
+async def test_requests_of_a_connection_are_answered_in_order(server: Server) -> None:
+    first = b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n"
+    second = b"POST /echo/x HTTP/1.1\r\nContent-Length: 1\r\n" + HOST + b"\r\ny"
+    answer = await server.ask(first + second + b"GET /numbers HTTP/1.1\r\n" + HOST + CLOSE)
+    assert answer.index(b"hello\n") < answer.index(b"x {} y") < answer.index(b"2\r\n2\n")
+
+
+async def test_a_client_that_takes_nothing_is_cut_off() -> None:
+    server = Server(timeout_s=0.05)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(b"GET /endless HTTP/1.1\r\n" + HOST + CLOSE)
+    await asyncio.wait_for(server.ended.wait(), 30)
+    with suppress(ConnectionError):
+        await reader.read()
+    writer.close()
+    server.http.close()
+
+
+async def test_what_is_served_ends_with_its_client(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /endless HTTP/1.1\r\n" + HOST + CLOSE)
+    await reader.readexactly(100_000)
+    writer.close()
+    await asyncio.wait_for(server.ended.wait(), 30)
+
+
+async def test_a_client_that_sends_on_without_reading_is_cut_off(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(b"GET /endless HTTP/1.1\r\n" + HOST + b"\r\n")
+    await reader.readexactly(1)
+    writer.write(bytes(MAX_REQUEST_BYTES + 1))
+    with suppress(ConnectionError):
+        await asyncio.wait_for(reader.read(), 30)  # it ends
+    writer.close()
+    assert server.ended.is_set()
+
+
+async def test_a_client_that_sends_nothing_gets_408() -> None:
+    server = Server(timeout_s=0.01)
+    assert (await server.ask(b"GET /he")).split(b" ")[1] == b"408"
+    server.http.close()
+
+
+async def test_a_client_that_asks_for_no_more_is_closed_without_a_word() -> None:
+    server = Server(timeout_s=0.05)
+    answer = await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert answer.endswith(b"\r\n\r\nhello\n")
+    server.http.close()
+
+
+async def test_connections_are_limited(server: Server) -> None:
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(MAX_CONNECTIONS)]
+    while len(server.http.connections) < MAX_CONNECTIONS:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+    assert (await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)).split(b" ")[1] == b"503"
+    for _, writer in idle:
+        writer.close()
+    while server.http.connections:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+    assert (await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)).split(b" ")[1] == b"200"
+
+
+async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server: Server) -> None:
+    most = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(most)]
+    while len(server.http.connections) < most:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+    assert len(server.http.connections) == most
+    for _, each in [*idle, (reader, writer)]:
+        each.close()
