@@ -15,16 +15,13 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 from urllib.parse import parse_qs
 
 import h11
 
 from .messages import HttpError, HttpRequest, HttpResponse
-from .routes import Route
-
-if TYPE_CHECKING:
-    from .server import HttpServer  # it makes the connections
+from .routes import Route, Routes
 
 logger = logging.getLogger("odradek.http")
 
@@ -32,10 +29,24 @@ logger = logging.getLogger("odradek.http")
 MAX_REQUEST_BYTES = 16 * 1024
 
 
+class Owner(Protocol):
+    """The server. `timeout_s` is how long a request may take to arrive, and a client to read."""
+
+    loop: asyncio.AbstractEventLoop
+    routes: Routes
+    timeout_s: float
+
+    def admit(self, connection: HttpConnection) -> str | None:
+        """Count a new connection. Returns why it is refused, if it is."""
+
+    def forget(self, connection: HttpConnection) -> None:
+        """Forget a connection that is closed."""
+
+
 class HttpConnection(asyncio.Protocol):
     """The protocol object of one accepted socket."""
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: Owner) -> None:
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
         self._request: h11.Request | None = None

@@ -49,7 +49,7 @@ class HttpServer:
         return "too many connections" if len(self.connections) > MAX_CONNECTIONS else None
 
     def forget(self, connection: HttpConnection) -> None:
-        """A connection is closed."""
+        """Forget a connection that is closed."""
         self.connections.discard(connection)
 
     def close(self) -> None:
