@@ -31,10 +31,11 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
+from odradek.storage.metadata_snapshots import snapshots_in
 
 from .cluster_metadata import ClusterMetadata
 from .features import bootstrap_records
-from .metadata_snapshot import read_snapshot, snapshots_in
+from .metadata_snapshot import read_snapshot
 from .quorum import Quorum, QuorumMember, check_sole_voter, find_quorum
 from .quorum_state import QuorumState, read_quorum_state
 from .servability import check_servable

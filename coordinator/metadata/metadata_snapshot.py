@@ -29,19 +29,12 @@ from odradek.protocol.records.control import (
     control_type,
 )
 from odradek.protocol.schema import Message
-from odradek.storage.filenames import MetadataSnapshotName, parse_metadata_snapshot_file
 from odradek.storage.files import Files
 
 # The version inside the records' first field and of their messages: all are 0 as of Kafka 4.4.
 CONTROL_VERSION = 0
 RECORDS_PER_BATCH = 1000
 RECORDS_PER_PIECE = 100
-
-
-def snapshots_in(files: Files, directory: Path) -> list[MetadataSnapshotName]:
-    """List the finished snapshots in the metadata log's directory, ordered by end offset."""
-    names = (parse_metadata_snapshot_file(name) for name in files.list_directory(directory))
-    return sorted(name for name in names if name is not None)
 
 
 def read_snapshot(files: Files, path: Path) -> list[memoryview]:

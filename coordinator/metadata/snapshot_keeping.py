@@ -27,9 +27,10 @@ from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.metadata_snapshots import snapshots_in
 from odradek.storage.retention import delete_old_segments
 
-from .metadata_snapshot import CONTROL_VERSION, snapshots_in
+from .metadata_snapshot import CONTROL_VERSION
 
 _logger = logging.getLogger(__name__)
 

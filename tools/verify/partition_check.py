@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
@@ -15,6 +14,7 @@ from odradek.storage.filenames import (
     parse_segment_file,
 )
 from odradek.storage.files import Files
+from odradek.storage.metadata_snapshots import snapshots_in
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.stored_transactions import StoredTransactions

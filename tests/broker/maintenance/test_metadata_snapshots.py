@@ -9,9 +9,9 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.startup.startup import metadata_log_config
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.metadata_snapshot import snapshots_in
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.storage.files import Files
+from odradek.storage.metadata_snapshots import snapshots_in
 from tests.support.faulty_files import FaultyFiles
 
 EAGER = {"metadata.log.max.record.bytes.between.snapshots": "1"}

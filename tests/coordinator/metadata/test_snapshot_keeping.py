@@ -14,7 +14,6 @@ from odradek.coordinator.metadata.metadata_snapshot import (
     control_records,
     read_snapshot,
     snapshot_pieces,
-    snapshots_in,
 )
 from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
@@ -24,6 +23,7 @@ from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
+from odradek.storage.metadata_snapshots import snapshots_in
 from tests.support.metadata_logs import FILES, ME, controller_of, formatted, metadata_log
 from tests.support.partition_logs import UnsyncedFiles
 from tests.support.timer import Timer
