@@ -9,8 +9,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
-# Shortest digits, and an exponent outside [10^-3, 10^7), as Java writes a double.
-_SMALLEST_PLAIN, _SMALLEST_SCIENTIFIC = 1e-3, 1e7
+from odradek.config.java_text import double_text
+
 _ESCAPE = re.compile(r"\\(?:u00[01][0-9a-f]|.)")
 
 
@@ -72,22 +72,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return _FLOAT_MARK + str(value)
     if isinstance(value, float):
-        return _FLOAT_MARK + java_double(value)
+        return _FLOAT_MARK + double_text(value)
     return value
-
-
-def java_double(value: float) -> str:
-    """Return the text that Java's Double.toString gives for a double."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or _SMALLEST_PLAIN <= abs(value) < _SMALLEST_SCIENTIFIC:
-        text = repr(value)
-        if "e" not in text:
-            return text
-        return format(Decimal(text), "f")
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{first}.{rest}E{exponent + len(digits) - 1}"

@@ -172,15 +172,27 @@ class _Parser:
         names.append(self._string())
         self._need(";")
 
+    def _statements(self, options: list[Option] | None = None) -> Iterator[None]:
+        """Pass over a block in braces; stop before each statement, which the caller parses.
+
+        Empty statements are left out, and with `options`, option statements are put there.
+        """
+        self._need("{")
+        while not self._take("}"):
+            if self._take(";"):
+                continue
+            if options is not None and self._take("option"):
+                options.append(self._option_statement())
+            else:
+                yield
+
     def _message(self, name: str = "") -> Message:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._error(f"nested deeper than {_MAX_DEPTH}")
         made = Message(name=name or self._name())
-        self._need("{")
-        while not self._take("}"):
-            if not self._take(";"):
-                self._member(made)
+        for _ in self._statements():
+            self._member(made)
         self._depth -= 1
         return made
 
@@ -230,13 +242,8 @@ class _Parser:
 
     def _oneof(self, into: Message) -> None:
         made = OneOf(name=self._name())
-        self._need("{")
-        while not self._take("}"):
-            if self._take(";"):
-                continue
-            if self._take("option"):
-                made.options.append(self._option_statement())
-            elif self._token == "group":
+        for _ in self._statements(made.options):
+            if self._token == "group":
                 made.groups.append(self._group(""))
             else:
                 made.fields.append(self._field(""))
@@ -269,21 +276,14 @@ class _Parser:
 
     def _extend(self) -> Extend:
         made = Extend(name=self._name(dotted=True))
-        self._need("{")
-        while not self._take("}"):
-            if not self._take(";"):
-                made.fields.append(self._field(self._name() if self._token in LABELS else ""))
+        for _ in self._statements():
+            made.fields.append(self._field(self._name() if self._token in LABELS else ""))
         return made
 
     def _enum(self) -> Enum:
         made = Enum(name=self._name())
-        self._need("{")
-        while not self._take("}"):
-            if self._take(";"):
-                continue
-            if self._take("option"):
-                made.options.append(self._option_statement())
-            elif self._take("reserved"):
+        for _ in self._statements(made.options):
+            if self._take("reserved"):
                 self._reserved(made)
             else:
                 name = self._name()
@@ -296,16 +296,10 @@ class _Parser:
 
     def _service(self) -> Service:
         made = Service(name=self._name())
-        self._need("{")
-        while not self._take("}"):
-            if self._take(";"):
-                continue
-            if self._take("option"):
-                made.options.append(self._option_statement())
-            elif self._take("rpc"):
-                made.methods.append(self._method())
-            else:
+        for _ in self._statements(made.options):
+            if not self._take("rpc"):
                 raise self._error(f"unexpected '{self._token}' in a service")
+            made.methods.append(self._method())
         return made
 
     def _method(self) -> Method:
@@ -322,11 +316,8 @@ class _Parser:
         )
         if self._take(";"):
             return made
-        self._need("{")
-        while not self._take("}"):
-            if not self._take(";"):
-                self._need("option")
-                made.options.append(self._option_statement())
+        for _ in self._statements(made.options):
+            raise self._error(f"expected 'option', found '{self._token}'")
         return made
 
     def _method_type(self) -> tuple[bool, str]:
@@ -363,20 +354,14 @@ class _Parser:
             if self._kind == "name" and self._token.startswith("."):
                 self._token = self._token[1:]
                 return Option(name=name, is_extension=True, value=self._option())
-        elif "." in name:  # `a.b = 1` is b of a
-            name, _, inner = name.partition(".")
-            self._token, self._kind, rest = inner, "name", (self._kind, self._token)
-            return Option(name=name, value=self._inner_option(inner, rest))
+            self._need("=")
+            return Option(name=name, is_extension=True, value=self._value())
         self._need("=")
-        return Option(name=name, is_extension=is_extension, value=self._value())
-
-    def _inner_option(self, path: str, rest: tuple[str, str]) -> Option:
-        self._kind, self._token = rest
-        name, _, inner = path.partition(".")
-        if inner:
-            return Option(name=name, value=self._inner_option(inner, rest))
-        self._need("=")
-        return Option(name=name, value=self._value())
+        *outer, last = name.split(".")
+        made = Option(name=last, value=self._value())
+        for each in reversed(outer):  # `a.b = 1` is b of a
+            made = Option(name=each, value=made)
+        return made
 
     def _value(self) -> Value:
         if self._kind == "string":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.coordinator.registry import formats
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.formats.protobuf_parser import parse_file
-from odradek.coordinator.registry.json_text import dumps, java_double, loads
+from odradek.coordinator.registry.json_text import dumps, loads
 
 PERSON = '{"type":"record","name":"P","namespace":"n","fields":[{"name":"x","type":"%s"}]}'
 USES_PERSON = '{"type":"record","name":"R","fields":[{"name":"p","type":"n.P"}]}'
@@ -105,7 +105,7 @@ def test_what_is_nested_too_deeply_or_of_no_type_is_refused(kind: str, text: str
     ],
 )
 def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
-    assert java_double(value) == text
+    assert dumps(value) == text
 
 
 _JSON = st.recursive(
