@@ -80,6 +80,23 @@ def test_a_kill_between_registrations_loses_none_that_was_answered(own_broker: B
     assert set(answered) <= set(registry.get("/subjects"))
 
 
+def test_a_log_that_is_longer_than_one_read_is_replayed(own_broker: Broker) -> None:
+    registry = RegistryClient(own_broker.registry_url)
+    for number in range(12):
+        name = f"{number:03}" + 30_000 * "x"
+        schema = json.dumps({"type": "fixed", "name": f"F{name}", "size": 1})
+        assert registry.register(f"s{number}", schema) == number + 1
+    before = state(registry)
+    own_broker.kill_and_restart()
+    assert state(registry) == before
+
+
+def test_a_registration_may_be_synced(broker: Broker, registry: RegistryClient) -> None:
+    broker.create_topic(TOPIC, 1, {"cleanup.policy": "compact", "flush.messages": "1"})
+    assert [registry.register(name, INT) for name in "abc"] == [1, 1, 1]
+    assert registry.get("/subjects") == ["a", "b", "c"]
+
+
 def test_the_topic_is_compacted_and_has_one_partition(
     broker: Broker, registry: RegistryClient
 ) -> None:
