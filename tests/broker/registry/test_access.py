@@ -17,6 +17,8 @@ from confluent_kafka.admin import (
 from odradek.broker.testing.broker import Broker
 from tests.support.registry_client import RegistryClient
 
+pytestmark = pytest.mark.slow
+
 INT = {"schema": '"int"'}
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 

@@ -37,6 +37,7 @@ def fill(registry: RegistryClient) -> None:
     registry.delete("/subjects/a/versions/1")
 
 
+@pytest.mark.slow
 def test_a_kill_loses_nothing(own_broker: Broker) -> None:
     registry = RegistryClient(own_broker.registry_url)
     fill(registry)
@@ -45,6 +46,7 @@ def test_a_kill_loses_nothing(own_broker: Broker) -> None:
     assert state(registry) == before
 
 
+@pytest.mark.slow
 def test_compaction_and_a_clean_stop_keep_everything(own_broker: Broker) -> None:
     registry = RegistryClient(own_broker.registry_url)
     fill(registry)
@@ -56,6 +58,7 @@ def test_compaction_and_a_clean_stop_keep_everything(own_broker: Broker) -> None
     assert state(RegistryClient(own_broker.registry_url)) == before
 
 
+@pytest.mark.slow
 def test_a_kill_between_registrations_loses_none_that_was_answered(own_broker: Broker) -> None:
     registry = RegistryClient(own_broker.registry_url)
     answered: dict[str, int] = {}
@@ -80,6 +83,7 @@ def test_a_kill_between_registrations_loses_none_that_was_answered(own_broker: B
     assert set(answered) <= set(registry.get("/subjects"))
 
 
+@pytest.mark.slow
 def test_a_log_that_is_longer_than_one_read_is_replayed(own_broker: Broker) -> None:
     registry = RegistryClient(own_broker.registry_url)
     for number in range(12):

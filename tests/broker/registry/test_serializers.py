@@ -14,6 +14,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 
 from odradek.broker.testing.broker import Broker
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = SerializationContext("orders", MessageField.VALUE)
 AVRO = (
     '{"type":"record","name":"Order","fields":[{"name":"id","type":"int"},'

@@ -44,11 +44,13 @@ def test_a_broker_without_a_registry_imports_nothing_of_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_broker_of_tests_has_a_registry_only_if_it_is_asked_for(tmp_path: Path) -> None:
     with Broker(tmp_path / "one") as broker, pytest.raises(BrokerError, match="registry=True"):
         _ = broker.registry_url
 
 
+@pytest.mark.slow
 def test_a_broker_of_tests_keeps_the_registry_in_its_snapshots(tmp_path: Path) -> None:
     with Broker(tmp_path / "one", registry=True) as broker:
         registry = RegistryClient(broker.registry_url)

@@ -13,7 +13,10 @@ from tests.support.registry_client import RegistryClient
 from tests.support.schema_registry import avro, framed, record
 
 # confluent-kafka's client keeps its connection, and nobody closes the client of a decoder.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 SUBJECT = "orders-value"
 AVRO = record({"name": "id", "type": "long"})
