@@ -23,9 +23,9 @@ from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.common.clock import Clock, timer_clock_ms, wall_clock_ms
 from odradek.broker.common.nodes import Ports
 from odradek.broker.maintenance.metadata_log import MetadataLog
+from odradek.broker.maintenance.own_appends import OwnAppends
 from odradek.broker.shares.dead_letter_queues import DeadLetterQueues
 from odradek.broker.shares.originals import OriginalsReader
-from odradek.broker.shares.queue_appends import QueueAppends
 from odradek.broker.shares.queue_topics import QueueTopics
 from odradek.broker.startup.preflight import Preflight
 from odradek.broker.startup.startup import (
@@ -116,6 +116,7 @@ class Broker(BrokerNode):
         self._complete(self._assign_directory, self._directory_assigned)
         self._create_telemetry()
         self._create_admin()
+        self._create_own_appends()
         self._load_coordinators()
         self._create_pushed_records()
         self.maintenance.mover.resume()
@@ -273,6 +274,17 @@ class Broker(BrokerNode):
         self.partition_transactions = PartitionTransactions(verifier, self.coordinators.markers)
         self.coordinators.logs.load()
 
+    def _create_own_appends(self) -> None:
+        """Create what appends records that no client has sent."""
+        self.own_appends = OwnAppends(
+            log_manager=self.log_manager,
+            log_syncs=self.log_syncs,
+            disk_space=self.disk_space,
+            cold_reads=self.fetching.cold_reads,
+            record_walks=self.record_walks,
+            now_ms=self.clock.now_ms,
+        )
+
     def _dead_letter_queues(self, configs: ShareGroupConfigs) -> DeadLetterQueues:
         """What writes the dead-letter queues of share groups."""
         reads, features = self.fetching.cold_reads, self.metadata.features
@@ -282,14 +294,7 @@ class Broker(BrokerNode):
                 configs, self.metadata.topics, self._topic_config, self.admin.topics.create
             ),
             OriginalsReader(self.log_manager.files, self.disk, reads),
-            QueueAppends(
-                log_manager=self.log_manager,
-                log_syncs=self.log_syncs,
-                disk_space=self.disk_space,
-                cold_reads=reads,
-                record_walks=self.record_walks,
-                now_ms=self.clock.now_ms,
-            ),
+            self.own_appends,
             is_enabled=lambda: features.level(SHARE_VERSION) >= FIRST_SHARE_VERSION_WITH_QUEUES,
         )
 

@@ -93,6 +93,9 @@ class BrokerConfig(
     odradek_http_listener: OptionalText = key(
         None, "host:port of /metrics, /healthz and /readyz, without authentication; unset: none."
     )
+    odradek_registry_listener: OptionalText = key(
+        None, "host:port of the schema registry, which needs odradek[registry]; unset: none."
+    )
     odradek_workers: Int = key(
         0, "Experimental: this many more processes serve the partitions; 0: none.", ge=0, le=64
     )
@@ -220,6 +223,14 @@ class BrokerConfig(
         """odradek.http.listener, or None."""
         text = self.odradek_http_listener
         return parse_http_listener("odradek.http.listener", text) if text else None
+
+    @cached_property
+    def registry_listener(self) -> Listener | None:
+        """odradek.registry.listener, or None."""
+        text = self.odradek_registry_listener
+        if not text:
+            return None
+        return parse_http_listener("odradek.registry.listener", text)._replace(name="REGISTRY")
 
     @cached_property
     def receives_telemetry(self) -> bool:
@@ -358,6 +369,9 @@ def _check_workers(config: BrokerConfig) -> None:
     if config.odradek_telemetry_topic is not None:
         text = "must be unset with odradek.workers"
         raise invalid_value("odradek.telemetry.topic", config.odradek_telemetry_topic, text)
+    if config.odradek_registry_listener:
+        text = "must be unset with odradek.workers"
+        raise invalid_value("odradek.registry.listener", config.odradek_registry_listener, text)
     interval_ms, timeout_ms = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
     if not 0 < interval_ms < timeout_ms:
         text = f"must be more than broker.heartbeat.interval.ms ({interval_ms}), which is positive"
@@ -386,7 +400,7 @@ def _check_authorizer(config: BrokerConfig) -> None:
 
 
 def _check_listeners(config: BrokerConfig) -> None:
-    _ = config.http_listener  # raises
+    _ = config.http_listener, config.registry_listener  # raises
     opened = {item.name for item in config.open_listeners}
     if not opened:
         raise invalid_value(

@@ -53,7 +53,8 @@ REASONS = {
         broker/producing/produced_transactions.py: verify_when_ended
         broker/producing/quick_produce.py: append_partition append_single check_all
         broker/shares/dead_letter_queues.py: _record
-        broker/shares/queue_appends.py: append
+        broker/maintenance/own_appends.py: append
+        broker/registry/schema_log.py: _append
         broker/shares/shares.py: _store _store_and_apply open
         broker/telemetry/pushed_records.py: _record write
         broker/workers/metadata_follower.py: _change_logs
@@ -83,7 +84,7 @@ REASONS = {
         coordinator/transactions/completion.py: _try _write_markers write_completed
     """,
     "the clock itself, or handed on to what uses it": """
-        broker/broker.py: __init__ _create_admin _create_pushed_records _dead_letter_queues
+        broker/broker.py: __init__ _create_admin _create_own_appends _create_pushed_records
         broker/node.py: _create_maintenance
         broker/common/clock.py: __init__ now wall_clock_ms
         broker/lifecycle/running.py: open_broker

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 
 import h11
 
-from .messages import HttpError, HttpRequest, HttpResponse
+from .messages import ErrorResponse, HttpError, HttpRequest, HttpResponse
 from .routes import Route, Routes
 
 logger = logging.getLogger("odradek.http")
@@ -35,6 +35,7 @@ class Owner(Protocol):
     loop: asyncio.AbstractEventLoop
     routes: Routes
     timeout_s: float
+    error_response: ErrorResponse
 
     def admit(self, connection: HttpConnection) -> str | None:
         """Count a new connection. Returns why it is refused, if it is."""
@@ -161,11 +162,12 @@ class HttpConnection(asyncio.Protocol):
             request = self._parsed(self._request)
             response = await self._route.handle(request)
         except HttpError as error:
-            response = error.response
+            response = self._server.error_response(error)
         except Exception:
             # The root of a request. The broker goes on.
             logger.exception("an HTTP request failed")
-            response = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log").response
+            failure = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log")
+            response = self._server.error_response(failure)
         try:
             await self._write(response)
         except Exception:
@@ -249,7 +251,8 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, error: HttpError) -> None:
         """Answer what is not, or not yet, a whole request, and end the connection."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._transport.write(self._head(error.response, ("Connection", "close")))
+            response = self._server.error_response(error)
+            self._transport.write(self._head(response, ("Connection", "close")))
             self._end()
         else:
             self.abort()

@@ -47,13 +47,15 @@ class HttpError(Exception):
         self.status = status
         self.headers = headers
 
-    @property
-    def response(self) -> HttpResponse:
-        """The response: one line of text."""
-        return HttpResponse(self.status, f"{self}\n".encode(), PLAIN, self.headers)
+
+def text_error(error: HttpError) -> HttpResponse:
+    """The response to a request that cannot be served, as one line of text."""
+    return HttpResponse(error.status, f"{error}\n".encode(), PLAIN, error.headers)
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+# Makes the response to a request that cannot be served.
+ErrorResponse = Callable[[HttpError], HttpResponse]
 
 
 def text_response(text: str, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:

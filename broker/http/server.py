@@ -10,6 +10,7 @@ from odradek.broker.network.acceptor import Acceptor
 from odradek.broker.network.listeners import BoundListener
 
 from .connection import HttpConnection
+from .messages import ErrorResponse, text_error
 from .routes import Route, Routes
 
 MAX_CONNECTIONS = 128
@@ -23,6 +24,7 @@ class HttpServer:
     """Listens from its creation to `close`.
 
     `timeout_s` is how long a request may take to arrive, and a client to read or to ask again.
+    `error_response` makes the response to a request that cannot be served.
     """
 
     def __init__(
@@ -31,11 +33,13 @@ class HttpServer:
         bound: BoundListener,
         routes: Iterable[Route],
         timeout_s: float = TIMEOUT_S,
+        error_response: ErrorResponse = text_error,
     ) -> None:
         """Listen on the bound port, which `close` releases. Raises OSError."""
         self.loop = loop
         self.routes = Routes(routes)
         self.timeout_s = timeout_s
+        self.error_response = error_response
         self.connections: set[HttpConnection] = set()
         connect = partial(HttpConnection, self)
         self._acceptors = [Acceptor(loop, sock, connect, BACKLOG) for sock in bound.sockets]

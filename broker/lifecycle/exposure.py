@@ -29,6 +29,8 @@ def _is_reachable(bound: BoundListener) -> bool:
 
 
 def _authenticates(config: BrokerConfig, bound: BoundListener) -> bool:
+    if bound.listener == config.registry_listener:
+        return any(each.security_protocol.uses_sasl for each in config.open_listeners)
     protocol = bound.listener.security_protocol
     if protocol is SecurityProtocol.SSL:
         return config.of_listener(bound.listener.name).value("ssl.client.auth") == "required"

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 from odradek.broker.broker import Broker
 from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.network.listeners import BoundListener, ListenError, bind_process, listen
+from odradek.broker.network.listeners import (
+    BoundListener,
+    ListenError,
+    bind_process,
+    bind_registry,
+    listen,
+)
 from odradek.broker.network.server import Server
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.producing.single_batch import SingleBatches
@@ -33,6 +39,7 @@ from .exposure import exposure_warning
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
+    from odradek.broker.registry.rest_server import RestServer  # likewise
     from odradek.broker.workers.worker_pool import WorkerPool  # likewise
     from odradek.broker.workers.worker_sockets import WorkerSockets
 
@@ -43,7 +50,9 @@ async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> R
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
     bound, http = bind_process(config)
     if not config.odradek_workers:
-        return await open_broker(config, bound, http=http, files=files)
+        with _closed_on_error(*bound, http):
+            registry = bind_registry(config)
+        return await open_broker(config, bound, http=http, registry=registry, files=files)
     return await _open_with_workers(config, bound, http)
 
 
@@ -52,6 +61,7 @@ async def open_broker(
     bound: Sequence[BoundListener],
     *,
     http: BoundListener | None = None,
+    registry: BoundListener | None = None,
     handlers: Mapping[ApiKey, Handler] = HANDLERS,
     now_ms: Callable[[], int] = wall_clock_ms,
     timer_ms: Callable[[], int] = timer_clock_ms,
@@ -59,15 +69,17 @@ async def open_broker(
 ) -> RunningBroker:
     """Start a broker on bound ports, which it closes when it stops or cannot start.
 
-    `http` is bound if odradek.http.listener is set.
+    `http` is bound if odradek.http.listener is set, `registry` if odradek.registry.listener is.
     Raises ListenError, DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
     ports = {item.listener.name: item.port for item in bound}
-    with _closed_on_error(*bound, http):
+    with _closed_on_error(*bound, http, registry):
+        if registry is not None:
+            _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
-        await _listen(broker, bound, http)
-    return RunningBroker(broker, bound, handlers, http)
+        await _listen(broker, bound, http, registry)
+    return RunningBroker(broker, bound, handlers, http, registry)
 
 
 async def _open_with_workers(
@@ -89,19 +101,22 @@ async def _open_with_workers(
         if not await workers.start():
             await broker.close()
             raise RefusedToStartError("a worker did not start; its log lines say why")
-        await _listen(broker, bound, http, workers)
-    return RunningBroker(broker, bound, naming_leaders(HANDLERS), http, workers)
+        await _listen(broker, bound, http, workers=workers)
+    return RunningBroker(broker, bound, naming_leaders(HANDLERS), http, workers=workers)
 
 
 async def _listen(
     broker: Broker,
     bound: Sequence[BoundListener],
     http: BoundListener | None,
+    registry: BoundListener | None = None,
+    *,
     workers: WorkerPool | None = None,
 ) -> None:
     """Listen on the ports of this process. If that fails, close the broker. Raises ListenError."""
+    others = [each for each in (http, registry) if each is not None]
     try:
-        listen([*bound, *([http] if http else [])], broker.config.socket_listen_backlog_size)
+        listen([*bound, *others], broker.config.socket_listen_backlog_size)
     except ListenError:
         if workers is not None:
             await workers.stop()
@@ -130,6 +145,8 @@ class RunningBroker:
         bound: Iterable[BoundListener],
         handlers: Mapping[ApiKey, Handler],
         http: BoundListener | None,
+        registry: BoundListener | None = None,
+        *,
         workers: WorkerPool | None = None,
     ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
@@ -140,6 +157,7 @@ class RunningBroker:
             members = ConnectedMembers(broker.coordinators.groups.members.remove_members)
             handlers = members.around(handlers)
         self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
+        self._registry = None if registry is None else _start_registry(broker, registry)
         self._server.on_disconnect += [
             broker.coordinators.shares.disconnected,
             broker.telemetry.connection_closed,
@@ -155,7 +173,7 @@ class RunningBroker:
                 item.port,
                 f"{host}:{port}" if host else f"that they used, with port {port}",
             )
-        warning = exposure_warning(broker.config, bound)
+        warning = exposure_warning(broker.config, [*bound, *([registry] if registry else [])])
         if warning is not None:
             logger.warning("%s", warning)
         broker.maintenance.cleaner.start()
@@ -176,6 +194,8 @@ class RunningBroker:
         await self.periodic_tasks.close()
         if self._workers is not None:
             await self._workers.stop()
+        if self._registry is not None:
+            self._registry.close()
         self._server.finish()
         await self.broker.coordinators.shares.finish_archiving()
         self.broker.answer_parked_requests()
@@ -210,3 +230,18 @@ def _start_servers(
     where = f"{http.listener.host or '*'}:{http.port}"
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
     return server, monitoring
+
+
+def _check_libraries() -> None:
+    """Raise ConfigError if the registry cannot be served."""
+    from odradek.broker.registry.libraries import check_libraries  # few brokers need it
+
+    check_libraries()
+
+
+def _start_registry(broker: Broker, bound: BoundListener) -> RestServer:
+    """Serve the schema registry."""
+    # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
+    from odradek.broker.registry.rest_server import RestServer
+
+    return RestServer(broker, bound)

@@ -53,6 +53,12 @@ def bind_process(
     return bound, bound.pop() if http else None
 
 
+def bind_registry(config: BrokerConfig) -> BoundListener | None:
+    """Bind odradek.registry.listener, if that is set. Raises ListenError."""
+    listener = config.registry_listener
+    return bind_listeners([listener])[0] if listener else None
+
+
 def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:
     """Bind the ports of all listeners, or none. Raises ListenError."""
     bound: list[BoundListener] = []

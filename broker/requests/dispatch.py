@@ -372,6 +372,29 @@ class Dispatcher:
         free(slices.step, parts)
         return framed
 
+    def ask(self, session: Session, client_id: str, request: Message) -> asyncio.Task[Message]:
+        """Serve a request of this process itself, of which no bytes are made.
+
+        It may do what the session's principal may, and is served in slices. The task may raise
+        ApiError, as for a client whose connection is closed then.
+        """
+        spec = type(request).SPEC
+        assert spec.key is not None
+        route = self._route(spec.key, spec.advertised.highest)
+        serve = partial(self._serve_own, session, client_id, route, request)
+        return self._broker.turns.slices.run(serve)
+
+    async def _serve_own(
+        self, session: Session, client_id: str, route: Route, request: Message, slices: Slices
+    ) -> Message:
+        answer = self._serve(session, route, client_id, 0, request, 0, slices)
+        assert isinstance(answer, Answer)  # only the frames of clients are answered by bytes
+        await self.complete(answer)
+        if answer.meter is not None:
+            answer.meter.finish()
+        response: Message = answer.response
+        return response
+
     async def complete(self, answer: Answer) -> None:
         """Wait until the response of an answer is there, and may be sent."""
         pending = answer.pending

@@ -9,7 +9,6 @@ Reading order:
     dead_letter_queues what is written, and when it is given up
     refusals           log lines about records that a queue does not get
     queue_topics       the topics of the queues: checked, and created
-    queue_appends      one append to a queue
     originals          the keys and values of the records, read again
     shares             all share-partitions that are led here: locks that end, what ends them
     share_read         one ShareFetch: read, acquire

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from odradek.broker.maintenance.own_appends import OwnAppends
 from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partitions.dead_letters import DeadLetters
@@ -30,7 +31,6 @@ from odradek.protocol.record import Record, RecordHeaders
 from odradek.storage.log import PartitionLog
 
 from .originals import NOTHING, Original, Originals, OriginalsReader
-from .queue_appends import QueueAppends
 from .queue_topics import QueueTopics
 from .refusals import Refusal, Refusals
 
@@ -71,7 +71,7 @@ class DeadLetterQueues:
         configs: ShareGroupConfigs,
         topics: QueueTopics,
         originals: OriginalsReader,
-        appends: QueueAppends,
+        appends: OwnAppends,
         *,
         is_enabled: Callable[[], bool],
     ) -> None:

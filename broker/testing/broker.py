@@ -64,6 +64,7 @@ SETTINGS: Mapping[str, str] = {
 # With -m, Python would import runpy and what that needs.
 PROCESS = "from odradek.broker.testing.process import main; main()"
 STOP_SECONDS = 15.0
+_REGISTRY = "odradek.registry.listener"
 POLL_SECONDS = 0.01
 
 
@@ -90,23 +91,26 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         *,
         secure: bool = False,
+        registry: bool = False,
     ) -> None:
         """Prepare a broker. It does not run yet.
 
         `directory`: for its data and its log, kept; by default a new one that is removed at the
         end. `settings`: keys of server.properties, in addition to SETTINGS. `secure`: clients log
         in by SCRAM over TLS, with a certificate authority of this broker's own, and ACLs are
-        enforced; `client_settings` says how clients reach it.
+        enforced; `client_settings` says how clients reach it. `registry`: it serves a schema
+        registry at `registry_url`, which needs odradek[registry].
         """
         self._given = Path(directory) if directory is not None else None
         self._overrides = dict(settings or {})
-        self._settings = {**SETTINGS, **self._overrides}
+        listener = {_REGISTRY: "127.0.0.1:0"} if registry else {}
+        self._settings = {**SETTINGS, **listener, **self._overrides}
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        self._port = 0
+        self._port = self._registry_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -130,7 +134,8 @@ class Broker:
             self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
         try:
-            self._port = self._call(calls.Start(settings), int)
+            ports = self._call(calls.Start(settings), calls.Ports)
+            self._port, self._registry_port = ports.first, ports.registry
             self._add_users()
         except BrokerError:
             self.stop()
@@ -138,6 +143,8 @@ class Broker:
         # After a restart, clients find it at the same port.
         protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
         self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._port}"
+        if self._registry_port:
+            self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         return self
 
     def _add_users(self) -> None:
@@ -203,6 +210,13 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """The address for clients, as host:port."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def registry_url(self) -> str:
+        """The address of the schema registry. On a secure broker, its users log in by Basic."""
+        if not self._registry_port:
+            raise BrokerError("there is no schema registry: Broker(registry=True)")
+        return f"http://127.0.0.1:{self._registry_port}"
 
     @property
     def log_file(self) -> Path:

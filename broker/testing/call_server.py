@@ -41,7 +41,7 @@ async def _serve() -> None:
             if isinstance(call, Start):
                 setup = Setup(call.settings)
                 service = Service(setup, await setup.open())
-                reply = _result(service.port)
+                reply = _result(service.ports)
             else:
                 assert service is not None, "the first call must be Start"
                 if isinstance(call, Stop):

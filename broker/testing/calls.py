@@ -23,8 +23,15 @@ class Reply(Struct, omit_defaults=True, frozen=True):
     error: str | None = None
 
 
+class Ports(Struct, frozen=True):
+    """The port of the first listener, and that of the schema registry, or 0."""
+
+    first: int
+    registry: int
+
+
 class Start(Call, frozen=True):
-    """Start the broker. The first call; returns the port of its first listener."""
+    """Start the broker. The first call; returns its Ports."""
 
     settings: dict[str, str]
 

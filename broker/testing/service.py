@@ -11,7 +11,7 @@ from typing import Any
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
-from odradek.broker.network.listeners import BoundListener, bind_listeners
+from odradek.broker.network.listeners import BoundListener, bind_listeners, bind_registry
 from odradek.broker.testing import calls
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.classic_groups.group import ClassicGroup
@@ -47,6 +47,7 @@ class Setup:
         """
         self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
         self.bound = bind_listeners(self.config.open_listeners)
+        self.registry = bind_registry(self.config)
         self.clock = AdjustableClock()
         self.faults = Faults()
         self.files = DisposableFiles()
@@ -55,12 +56,17 @@ class Setup:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
         return await open_broker(
             self.config,
-            [BoundListener(each.listener, [s.dup() for s in each.sockets]) for each in self.bound],
+            [_copy(each) for each in self.bound],
+            registry=_copy(self.registry) if self.registry else None,
             handlers=self.faults.around(HANDLERS),
             now_ms=self.clock.wall_ms,
             timer_ms=self.clock.timer_ms,
             files=self.files,
         )
+
+
+def _copy(bound: BoundListener) -> BoundListener:
+    return BoundListener(bound.listener, [each.dup() for each in bound.sockets])
 
 
 class Service:
@@ -76,9 +82,10 @@ class Service:
         self._running = running
 
     @property
-    def port(self) -> int:
-        """The port of the first listener."""
-        return self._setup.bound[0].port
+    def ports(self) -> calls.Ports:
+        """The ports that clients use."""
+        registry = self._setup.registry
+        return calls.Ports(self._setup.bound[0].port, registry.port if registry else 0)
 
     @property
     def _broker(self) -> Broker:

@@ -29,6 +29,7 @@ class ErrorCode(IntEnum):
     INVALID_SUBJECT = 42208
     SCHEMA_TOO_LARGE = 42209
     INVALID_RULE_SET = 42210
+    CONTEXT_NOT_EMPTY = 42211
     STORE_ERROR = 50001
 
 
@@ -156,6 +157,12 @@ def reference_exists(subject: str, version: int) -> RegistryError:
 def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(
         ErrorCode.INVALID_SUBJECT, f"The specified subject '{subject}' is not a valid."
+    )
+
+
+def context_not_empty(context: str) -> RegistryError:
+    return RegistryError(
+        ErrorCode.CONTEXT_NOT_EMPTY, f"The specified context '{context}' is not empty."
     )
 
 

@@ -194,7 +194,7 @@ def tombstone(key: Key) -> Record:
     return Record(key.encode(), None)
 
 
-def decode_schema(key: SchemaKey, stored: bytes) -> SchemaVersion:
+def decode_schema(key: SchemaKey, stored: bytes, stored_ms: int | None = None) -> SchemaVersion:
     """Raises UnreadableError."""
     fields = _object(stored)
     md5 = fields.get("md5")
@@ -216,6 +216,7 @@ def decode_schema(key: SchemaKey, stored: bytes) -> SchemaVersion:
         id=_integer(fields, "id"),
         schema=schema,
         deleted=bool(fields.get("deleted", False)),
+        stored_ms=stored_ms,
     )
 
 

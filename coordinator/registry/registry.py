@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import errors, records, subjects
+from .formats import formatted
 from .parsing import SchemaParser
-from .records import ConfigKey, ModeKey, Record, SchemaKey
+from .records import ConfigKey, ContextKey, ModeKey, Record, SchemaKey
 from .registration import Decision, Registration
 from .requests import SchemaRequest
 from .schemas import SCHEMA_TYPES, Json, SchemaVersion
@@ -131,6 +132,58 @@ class Registry(Registration):
         found = self.state.referrers(named.subject, named.version, deleted=deleted)
         return sorted({version.id for version in found})
 
+    def found_versions(
+        self, prefix: str = "", *, deleted: bool = False, latest_only: bool = False
+    ) -> list[SchemaVersion]:
+        """List the versions of subjects with a prefix. Linear in the number of all versions."""
+        found: list[SchemaVersion] = []
+        for subject in sorted(self.state.subjects(prefix, deleted=deleted)):
+            versions = self.state.versions_of(subject, deleted=deleted)
+            found += versions[-1:] if latest_only else versions
+        return found
+
+    def latest_with(
+        self, subject: str, properties: Mapping[str, str], *, deleted: bool = False
+    ) -> SchemaVersion:
+        """Return the latest version whose metadata have these properties.
+
+        Raises SUBJECT_NOT_FOUND, SCHEMA_NOT_FOUND.
+        """
+        subject = subjects.normalized(subject)
+        for version in reversed(self.state.versions_of(subject, deleted=deleted)):
+            metadata = version.schema.metadata
+            if metadata and properties.items() <= metadata.get("properties", {}).items():
+                return version
+        if not self.state.has_subject(subject, deleted=deleted):
+            raise errors.subject_not_found(subject)
+        raise errors.schema_not_found()
+
+    def ids_of_guid(self, guid: str) -> list[tuple[str, int]]:
+        """Return the contexts that have a schema, and its id in each."""
+        try:
+            md5 = uuid.UUID(guid).bytes
+        except ValueError:
+            return []
+        found = ((name, self.state.contexts.get(name)) for name in self.contexts())
+        ids = ((name, context.id_by_md5.get(md5)) for name, context in found if context)
+        return [(name, schema_id) for name, schema_id in ids if schema_id is not None]
+
+    def highest_id(self, subject: str) -> int:
+        """Return the highest id of a subject's context."""
+        return self.state.context_of(subjects.normalized(subject)).highest_id
+
+    def text_in(self, version: SchemaVersion, text_format: str) -> str:
+        """Return the text of a version in another format: see formats.formatted. May be long.
+
+        Raises INVALID_SCHEMA.
+        """
+        schema = version.schema
+        try:
+            parsed = self._parser.parse_version(version)
+            return formatted(schema.schema_type, parsed, text_format)
+        except errors.InvalidSchemaError as error:
+            raise errors.invalid_schema(str(error)) from None
+
     def aliased(self, subject: str) -> str:
         """Return the subject that an alias stands for, or the subject itself."""
         subject = subjects.normalized(subject)
@@ -210,6 +263,16 @@ class Registry(Registration):
         if subject in self.state.configs:
             made.append(records.tombstone(ConfigKey(subject)))
         return made
+
+    def delete_context(self, context: str) -> Decision[None]:
+        """Delete a context, `:.prod:`, that has no subjects. Raises CONTEXT_NOT_EMPTY.
+
+        Linear in the number of all subjects.
+        """
+        if any(self.state.subjects(context, deleted=True)):
+            raise errors.context_not_empty(context)
+        key = ContextKey(subjects.parse(context).context)
+        return Decision(None, self.state.stored([records.tombstone(key)]))
 
     # -- configurations ----------------------------------------------------------------------------
 

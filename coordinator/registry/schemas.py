@@ -65,13 +65,14 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """A schema as one version of a subject."""
+    """A schema as one version of a subject. `stored_ms` is the time of its record; None: new."""
 
     subject: str
     version: int
     id: int
     schema: Schema
     deleted: bool = False
+    stored_ms: int | None = field(default=None, compare=False)
 
     def as_deleted(self) -> "SchemaVersion":
         return replace(self, deleted=True)

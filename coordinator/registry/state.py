@@ -63,20 +63,24 @@ class RegistryState:
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """Apply one record of the log. Raises UnreadableError, and then nothing has changed."""
+    def replay(self, key: bytes, value: bytes | None, stored_ms: int | None = None) -> None:
+        """Apply one record of the log. Raises UnreadableError, and then nothing has changed.
+
+        `stored_ms` is the time of the record.
+        """
         decoded = records.decode_key(key)
-        self._apply(decoded, value)
+        self._apply(decoded, value, stored_ms)
         if key != decoded.encode():
             if value is not None:
                 self._other_spellings.setdefault(decoded, set()).add(key)
             elif decoded in self._other_spellings:
                 self._other_spellings[decoded].discard(key)
 
-    def _apply(self, key: Key, value: bytes | None) -> None:
+    def _apply(self, key: Key, value: bytes | None, stored_ms: int | None) -> None:
         match key:
             case SchemaKey():
-                self._put_schema(key, None if value is None else records.decode_schema(key, value))
+                version = None if value is None else records.decode_schema(key, value, stored_ms)
+                self._put_schema(key, version)
             case ConfigKey(subject):
                 if value is None:
                     self.configs.pop(subject, None)

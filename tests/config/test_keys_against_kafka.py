@@ -106,6 +106,7 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.min.free.bytes",
         "odradek.group.expire.on.disconnect",
         "odradek.http.listener",
+        "odradek.registry.listener",
         "odradek.workers",
         "odradek.workers.port.step",
         "odradek.cluster.id",

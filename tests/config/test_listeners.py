@@ -179,9 +179,11 @@ def test_the_inter_broker_listener_must_be_one_that_is_opened() -> None:
 
 
 @pytest.mark.parametrize("text", ["9404", "localhost", "localhost:", "localhost:65536", "a b:1"])
-def test_the_http_listener_is_a_host_and_a_port(text: str) -> None:
+def test_an_http_listener_is_a_host_and_a_port(text: str) -> None:
     with pytest.raises(ConfigError, match=r"odradek\.http\.listener.*host:port"):
         BrokerConfig.from_texts({"odradek.http.listener": text})
+    with pytest.raises(ConfigError, match=r"odradek\.registry\.listener.*host:port"):
+        BrokerConfig.from_texts({"odradek.registry.listener": text})
 
 
 @pytest.mark.parametrize(
@@ -195,3 +197,11 @@ def test_the_http_listener_may_have_no_host_or_an_ipv6_address(text: str, host: 
 
 def test_there_is_no_http_listener_by_default() -> None:
     assert BrokerConfig().http_listener is None
+    assert BrokerConfig().registry_listener is None
+
+
+def test_the_registry_does_not_go_with_workers() -> None:
+    with pytest.raises(ConfigError, match=r"odradek\.registry\.listener.*odradek\.workers"):
+        BrokerConfig.from_texts(
+            {"odradek.registry.listener": "localhost:8081", "odradek.workers": "1"}
+        )

@@ -2,7 +2,8 @@
 
 Reading order: this file (what the registry calls), avro, avro_compatibility, json_schema,
 json_compatibility, protobuf (protobuf_file, protobuf_parser, protobuf_names, protobuf_text,
-protobuf_descriptor), protobuf_compatibility. A format is imported when its first schema is parsed.
+protobuf_descriptor, protobuf_serialized), protobuf_compatibility. A format is imported when its
+first schema is parsed.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,6 +39,10 @@ _FORMATS = {
 }
 
 
+# By a type and the name of a format: the method of its parsed schemas.
+_TEXTS = {(AVRO, "resolved"): "inlined", (PROTOBUF, "serialized"): "serialized"}
+
+
 def parse(schema_type: str, text: str, references: Mapping[str, str], *, is_new: bool) -> Parsed:
     """Parse a schema whose references have these texts, each after those that it needs itself.
 
@@ -53,6 +58,16 @@ def parse(schema_type: str, text: str, references: Mapping[str, str], *, is_new:
     except RecursionError:
         raise InvalidSchemaError("nested too deeply") from None
     return parsed
+
+
+def formatted(schema_type: str, parsed: Parsed, name: str) -> str:
+    """Return the text of a schema in a format that clients ask for by name; else the stored form.
+
+    `resolved`: Avro with its references in place. `serialized`: Protobuf as a FileDescriptorProto
+    in base64. May be long, as `parse`. Raises InvalidSchemaError.
+    """
+    function = _TEXTS.get((schema_type, name))
+    return parsed.canonical() if function is None else str(getattr(parsed, function)())
 
 
 def compatibility(

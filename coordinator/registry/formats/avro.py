@@ -73,6 +73,10 @@ class AvroSchema:
     def canonical(self) -> str:
         return dumps(_written(self.root, "", dict(self._referred)))
 
+    def inlined(self) -> str:
+        """Return the schema with its references in place."""
+        return dumps(_written(self.root, "", {}))
+
     def resolved(self) -> str:
         """Return the schema with its references in place and names sorted, to compare it."""
         return dumps(_written(self.root, "", {}), sort_keys=True)

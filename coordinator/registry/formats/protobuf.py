@@ -7,6 +7,7 @@ from odradek.coordinator.registry.errors import InvalidSchemaError
 from .protobuf_descriptor import file_of
 from .protobuf_file import File
 from .protobuf_parser import parse_file
+from .protobuf_serialized import serialized
 from .protobuf_text import normalized, written
 
 
@@ -19,6 +20,10 @@ class ProtobufSchema:
 
     def canonical(self) -> str:
         return written(self.file)
+
+    def serialized(self) -> str:
+        """Return the file as a descriptor, in base64. Raises InvalidSchemaError."""
+        return serialized(self.file, self.imports)
 
     def normalized(self) -> "ProtobufSchema":
         return ProtobufSchema(parse_file(normalized(self.file, self.imports)), self.imports)

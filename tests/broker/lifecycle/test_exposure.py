@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.broker.lifecycle.exposure import exposure_warning
-from odradek.broker.network.listeners import BoundListener
+from odradek.broker.network.listeners import BoundListener, bind_registry
 from odradek.config.broker_config import BrokerConfig
 
 
@@ -52,3 +52,16 @@ def test_listeners_that_authenticate_are_no_exposure(closing: list[BoundListener
     listeners = "SASL_PLAINTEXT://:9092,SSL://:9093"
     required = {"listener.name.ssl.ssl.client.auth": "required"}
     assert warning(closing, listeners, "0.0.0.0", "::", **required) is None
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://:9092", "SASL_PLAINTEXT://:9092"])
+def test_the_registry_is_exposed_unless_the_listeners_require_a_login(
+    listeners: str, closing: list[BoundListener]
+) -> None:
+    config = BrokerConfig.from_texts({"listeners": listeners, "odradek.registry.listener": ":0"})
+    registry = bind_registry(config)
+    assert registry is not None
+    closing.append(registry)
+    line = exposure_warning(config, closing)
+    assert (line is None) == listeners.startswith("SASL")
+    assert line is None or "REGISTRY (*:" in line

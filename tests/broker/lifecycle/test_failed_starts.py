@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.lifecycle.running import open_broker, start_broker
-from odradek.broker.network.listeners import ListenError, bind_process
+from odradek.broker.network.listeners import ListenError, bind_process, bind_registry
 from odradek.config.broker_config import BrokerConfig
 
 
@@ -32,7 +32,7 @@ def lose(port: int) -> socket.socket:
     return other
 
 
-@pytest.mark.parametrize("lost", ["second listener", "http"])
+@pytest.mark.parametrize("lost", ["second listener", "http", "registry"])
 async def test_a_port_that_is_lost_after_its_binding_ends_the_start_and_leaves_nothing(
     lost: str, tmp_path: Path
 ) -> None:
@@ -41,14 +41,17 @@ async def test_a_port_that_is_lost_after_its_binding_ends_the_start_and_leaves_n
         "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT",
         "inter_broker_listener_name": "A",
         "odradek_http_listener": "127.0.0.1:0",
+        "odradek_registry_listener": "127.0.0.1:0",
     }
     config = config_of(tmp_path / "data", **settings)
     before = counts()
     bound, http = bind_process(config)
+    registry = bind_registry(config)
     assert http is not None
-    port = http.port if lost == "http" else bound[1].port
+    assert registry is not None
+    port = {"second listener": bound[1], "http": http, "registry": registry}[lost].port
     with lose(port), pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{port}: Addr"):
-        await open_broker(config, bound, http=http)
+        await open_broker(config, bound, http=http, registry=registry)
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     assert counts() == before
 

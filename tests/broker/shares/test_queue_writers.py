@@ -89,7 +89,7 @@ class Queue:
             ShareGroupConfigs(self.settings, lambda _group_id: self.overrides),
             self,  # type: ignore[arg-type] # as much of QueueTopics as is needed
             OriginalsReader(self.files, disk, reads),
-            self,  # type: ignore[arg-type] # and of QueueAppends
+            self,  # type: ignore[arg-type] # and of OwnAppends
             is_enabled=lambda: self.is_enabled,
         )
         writer = QueueWriter(queues, Source("g", 3, self.log), self._pause)

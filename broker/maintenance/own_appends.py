@@ -1,4 +1,4 @@
-"""Appends batches to dead-letter queues, with the checks and the durability of a Produce."""
+"""Appends batches that the broker has made itself, with the checks and durability of a Produce."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.record_walk import WalkedRecords, WalkTooLongError
 
 
-class QueueAppends:
+class OwnAppends:
     """Appends to any partition of this process."""
 
     def __init__(
@@ -36,8 +36,11 @@ class QueueAppends:
         self._cold_reads = cold_reads
         self._record_walks = record_walks
 
-    async def append(self, topic: str, partition: int, batch: bytearray) -> None:
-        """Append a batch. Raises ApiError: then nothing is appended, or it could not be synced."""
+    async def append(self, topic: str, partition: int, batch: bytearray) -> int:
+        """Append a batch, and return its base offset.
+
+        Raises ApiError: then nothing is appended, or it could not be synced.
+        """
         walked: WalkedRecords | None = None
         while True:
             log = self._log_manager.get(topic, partition)
@@ -46,11 +49,12 @@ class QueueAppends:
                 await self._cold_reads.look_up(log.prepare_append)
                 continue
             try:
-                log.append(batch, now_ms=self.now_ms(), walked=walked)
+                appended = log.append(batch, now_ms=self.now_ms(), walked=walked)
                 break
             except WalkTooLongError as error:
                 walked = await self._walk(error)
         await self._sync(log)
+        return appended.base_offset
 
     async def _walk(self, error: WalkTooLongError) -> WalkedRecords:
         walked = await self._record_walks.run(error.walk, error.batch, THE_BROKER)

@@ -1,0 +1,170 @@
+"""The topic `_schemas`: what the registry knows is what this log says.
+
+The topic has one partition and is compacted. It is created with the first record that the registry
+writes. Others may write to it too, through Kafka: another registry, or a tool that moves schemas.
+So before the registry decides or answers, it reads what is new (`follow`). A topic that is deleted
+leaves an empty registry, and one that is created again begins with its own records.
+
+Records that cannot be understood are left out, with a line in the broker's log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from odradek.broker.broker import Broker
+from odradek.broker.turns.slices import Slices
+from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.registry import records
+from odradek.coordinator.registry.records import UnreadableError
+from odradek.coordinator.registry.registry import Registry
+from odradek.coordinator.registry.state import RegistryState
+from odradek.protocol.batch_header import (
+    HEADER_BYTES,
+    MAGIC_V2,
+    BatchHeader,
+    CorruptRecordError,
+    read_header,
+)
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record, read_records
+from odradek.protocol.record_batch import build_batch
+from odradek.storage.log import PartitionLog
+
+logger = logging.getLogger("odradek.registry")
+
+TOPIC = "_schemas"
+READ_BYTES = 256 * 1024
+# More records are appended as several batches, and replayed in slices.
+MOST_AT_ONCE = 100
+_CONFIGS = {"cleanup.policy": "compact"}
+
+
+class SchemaLog:
+    """The log and the registry that follows it. `registry` is replaced when the topic is.
+
+    Only one `follow` or `append` may run at a time, and nobody may read the registry's state in a
+    thread meanwhile.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.registry = Registry(RegistryState())
+        self._broker = broker
+        self._log: PartitionLog | None = None
+        self._next_offset = 0
+        self.is_whole = False  # whether `registry` had all records at some time
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all records are replayed. Raises ApiError if the log cannot be read."""
+        log = self._find()
+        return log is self._log and (log is None or self._next_offset >= log.high_watermark)
+
+    async def follow(self) -> None:
+        """Replay the records that are new. Raises ApiError."""
+        while not self.is_current:
+            log = self._find()
+            if log is not self._log:
+                self._log, self._next_offset = log, 0
+                self.registry, self.is_whole = Registry(RegistryState()), False
+            elif log is not None:
+                await self._replay_some(log)
+        self.is_whole = True
+
+    async def append(self, made: Sequence[records.Record]) -> None:
+        """Append records and replay them. Raises ApiError."""
+        await self._create_topic()
+        await self.follow()
+        for first in range(0, len(made), MOST_AT_ONCE):
+            await self._append(made[first : first + MOST_AT_ONCE])
+
+    async def _append(self, made: Sequence[records.Record]) -> None:
+        now_ms = self._broker.clock.now_ms()
+        stored = [Record(record.key, record.value, now_ms) for record in made]
+        base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
+        if base_offset != self._next_offset:  # others have written
+            await self.follow()
+            return
+        for record in stored:
+            self._replay(record)
+        self._next_offset += len(stored)
+
+    # -- the topic ---------------------------------------------------------------------------------
+
+    def _find(self) -> PartitionLog | None:
+        """Return the log, or None if there is no topic. Raises ApiError if it cannot be used."""
+        topic = self._broker.metadata.topics.get(TOPIC)
+        if topic is None:
+            return None
+        if len(topic.partitions) != 1:
+            text = f"the topic {TOPIC} has {len(topic.partitions)} partitions; it must have one"
+            raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
+        return self._broker.log_manager.get(TOPIC, 0)
+
+    async def _create_topic(self) -> None:
+        if TOPIC in self._broker.metadata.topics:
+            return
+        new = NewTopic(name=TOPIC, partition_count=1, replication_factor=1, configs=_CONFIGS)
+        for result in (await self._broker.admin.topics.create([new])).values():
+            exists = ErrorCode.TOPIC_ALREADY_EXISTS
+            if isinstance(result, ApiError) and result.code is not exists:
+                raise result
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    async def _replay_some(self, log: PartitionLog) -> None:
+        """Read on in the log. It may be deleted, or its segments be replaced, meanwhile."""
+        offset = self._next_offset = max(self._next_offset, log.log_start_offset)
+        if offset >= log.high_watermark:
+            return
+        try:
+            data = await self._read(log, offset)
+            await self._broker.turns.slices.run(lambda slices: self._replay_all(data, slices))
+        except CorruptRecordError as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
+        except (OSError, EOFError) as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name}: {error}") from error
+        if self._next_offset == offset:
+            text = f"{log.name} cannot be read from offset {offset} on"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+
+    async def _read(self, log: PartitionLog, offset: int) -> bytes:
+        """Read whole batches, at least one if there is one."""
+        found = await self._broker.fetching.cold_reads.look_up(
+            lambda: log.read(offset, READ_BYTES, at_least_one_batch=True)
+        )
+        files = self._broker.log_manager.files
+        return await self._broker.disk.run(
+            files.pread_exact, found.file, found.size_bytes, found.position
+        )
+
+    async def _replay_all(self, data: bytes, slices: Slices) -> None:
+        for header, batch in _batches(data):
+            if not header.is_control:
+                for record in read_records(batch, header=header):
+                    slices.step()
+                    if record.offset >= self._next_offset:
+                        self._replay(record)
+            self._next_offset = max(self._next_offset, header.last_offset + 1)
+
+    def _replay(self, record: Record) -> None:
+        if record.key is None:
+            return
+        try:
+            self.registry.state.replay(record.key, record.value, record.timestamp_ms)
+        except UnreadableError as error:
+            logger.warning(
+                "the record of %s at offset %d is ignored: %s", TOPIC, record.offset, error
+            )
+
+
+def _batches(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Raises CorruptRecordError."""
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        if header.magic != MAGIC_V2 or header.size_bytes < HEADER_BYTES:
+            raise CorruptRecordError(f"the batch at offset {header.base_offset} is damaged")
+        yield header, memoryview(data)[position : position + header.size_bytes]
+        position += header.size_bytes
