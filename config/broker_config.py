@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from odradek.config import topic_config
 
 from .errors import invalid_value
-from .key import INT_MAX, Bool, ConfigType, Int, Long, OptionalText, field_name, key, parse_all
+from .key import INT_MAX, Bool, ConfigType, Csv, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
@@ -93,6 +93,13 @@ class BrokerConfig(
     odradek_http_listener: OptionalText = key(
         None, "host:port of /metrics, /healthz and /readyz, without authentication; unset: none."
     )
+    odradek_http_hosts: Csv = key(
+        (), "Further names of this broker that browsers may use; addresses need none."
+    )
+    odradek_console: Bool = key(
+        False, "Serve the console, pages that show and change what is here, at that listener too."
+    )
+    odradek_console_read_only: Bool = key(False, "The console changes nothing.")
     odradek_registry_listener: OptionalText = key(
         None, "host:port of the schema registry, which needs odradek[registry]; unset: none."
     )
@@ -369,6 +376,8 @@ def _check_workers(config: BrokerConfig) -> None:
     if config.odradek_telemetry_topic is not None:
         text = "must be unset with odradek.workers"
         raise invalid_value("odradek.telemetry.topic", config.odradek_telemetry_topic, text)
+    if config.odradek_console:
+        raise invalid_value("odradek.console", True, "must be false with odradek.workers")
     if config.odradek_registry_listener:
         text = "must be unset with odradek.workers"
         raise invalid_value("odradek.registry.listener", config.odradek_registry_listener, text)
@@ -400,7 +409,9 @@ def _check_authorizer(config: BrokerConfig) -> None:
 
 
 def _check_listeners(config: BrokerConfig) -> None:
-    _ = config.http_listener, config.registry_listener  # raises
+    http, _ = config.http_listener, config.registry_listener  # raises
+    if config.odradek_console and http is None:
+        raise invalid_value("odradek.console", True, "needs odradek.http.listener")
     opened = {item.name for item in config.open_listeners}
     if not opened:
         raise invalid_value(

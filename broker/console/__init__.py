@@ -3,7 +3,11 @@
 It is served by `odradek.http.listener` if `odradek.console` is set, and imported only then.
 To read in this order:
 
-calls         one request of the console: what its handler may use
+console       all routes; who may use them
 endpoints     a handler with the types of its request and response; the errors of all
+calls         one request: what its handler may use
+watching      a view as server-sent events
+views/        the handlers, a module for each view
 openapi       the description of all endpoints
+page_files    the files in pages/, which browsers get
 """

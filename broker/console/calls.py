@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from odradek.broker.metrics.observed import ObservedBroker
-from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.broker.security.session import Session
+from odradek.broker.turns.slices import Slices
 from odradek.protocol.schema import Message
 
+T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 
 CLIENT_ID = "odradek-console"
@@ -19,19 +25,54 @@ CLIENT_ID = "odradek-console"
 class Call:
     """What a handler of the console may use.
 
-    `context` is that of a request of the same principal: its permissions, and slices, in which the
-    handler runs. `observed` is the broker with its server and metrics.
+    `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
+    server and metrics.
+
+    A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
+    permissions are those of any client. What it reads from the broker directly, it may show only
+    after `check`.
     """
 
-    context: RequestContext
+    session: Session
+    slices: Slices
     observed: ObservedBroker
     dispatcher: Dispatcher
 
     async def ask(self, request: Message, response: type[Response]) -> Response:
-        """Serve a request of Kafka's protocol with the permissions of the same principal.
+        """Serve a request of Kafka's protocol, in its highest version, as if the client sent it.
 
-        Raises ApiError.
+        Raises ApiError. Errors of parts of the request are in the response.
         """
-        answer = await self.dispatcher.ask(self.context.session, CLIENT_ID, request)
+        answer = await self.dispatcher.ask(self.session, CLIENT_ID, request)
         assert isinstance(answer, response)
         return answer
+
+    def sliced(self, items: Iterable[T]) -> Iterator[T]:
+        """The items. Other requests are served between two of them. A dict is copied first."""
+        return self.slices.of(items)
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is."""
+        return self.session.principal or ANONYMOUS
+
+    def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the client may perform an operation on a resource."""
+        authorizer = self.observed.broker.security.authorizer
+        if not authorizer.has_rules:
+            return True
+        host = self.session.peer_host
+        return authorizer.allows(self.principal, host, operation, resource_type, name)
+
+    def check(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
+        """Raise the AUTHORIZATION_FAILED error of the type if the client is refused."""
+        if not self.may(operation, resource_type, name):
+            raise refusal(resource_type)
+
+    def check_topic(self, operation: AclOperation, name: str) -> None:
+        """Raise TOPIC_AUTHORIZATION_FAILED if the client may not perform an operation."""
+        self.check(operation, ResourceType.TOPIC, name)
+
+    def check_cluster(self, operation: AclOperation = AclOperation.DESCRIBE) -> None:
+        """Raise CLUSTER_AUTHORIZATION_FAILED if the client may not perform an operation."""
+        self.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -10,7 +10,6 @@ is answered as {"error": ..., "message": ...}, with Kafka's name of the error if
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -18,7 +17,6 @@ import msgspec
 from msgspec import Struct
 
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
-from odradek.broker.http.routes import Route
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .calls import Call
@@ -37,12 +35,16 @@ _NOT_FOUND = frozenset(
 _CONFLICT = frozenset({ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NON_EMPTY_GROUP})
 
 
-class Nothing(Struct, frozen=True):
-    """A request without fields."""
+class View(Struct, kw_only=True, rename="camel"):
+    """A request or a response of an endpoint, or a part of one; in JSON its names are camelCase."""
 
 
-class Failure(Struct, frozen=True):
-    """What a request that cannot be served is answered with."""
+class Nothing(View):
+    """A request without fields, or a response that says only that it is done."""
+
+
+class Failure(View):
+    """The response to a request that cannot be served."""
 
     error: str
     message: str
@@ -52,62 +54,79 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """One method of one path below PREFIX. `summary` is for the OpenAPI file.
 
     `handle` takes a Call and a `request`, and returns a `response` or an awaitable of one.
+    `every_s`: a client that accepts text/event-stream gets the response again and again, this long
+    after the one before, if it has changed (watching.py). `next_request` makes the request for the
+    next one from a request and its response; without it, the same request is served again.
+    `changes`: a GET asks, all others change something.
     """
 
     method: str
     template: str
     summary: str
     handle: Callable[[Call, Any], Any]
-    response: type[Struct]
-    request: type[Struct] = Nothing
+    response: type[View]
+    request: type[View] = Nothing
+    every_s: float | None = None
+    next_request: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether it may change something."""
+        return self.method != "GET"
 
 
-# Runs a handler in slices, for the principal of the HTTP request.
-Run = Callable[[HttpRequest, Callable[[Call], Awaitable[Any]]], Awaitable[Any]]
+# Runs a handler in slices, for the client of an HTTP request.
+Run = Callable[[Callable[[Call], Awaitable[Any]]], Awaitable[Any]]
 
 
-def route_of(endpoint: Endpoint, run: Run) -> Route:
-    """Make the endpoint a path of the HTTP server."""
-    return Route(endpoint.method, f"{PREFIX}{endpoint.template}", partial(_answer, endpoint, run))
-
-
-async def _answer(endpoint: Endpoint, run: Run, request: HttpRequest) -> HttpResponse:
+async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
+    """Serve one request."""
     try:
-        wanted = _request_of(endpoint, request)
-        body = await run(request, partial(_serve, endpoint, wanted))
-    except HttpError as error:
-        return _failure(error.status, error.status.phrase, str(error))
-    except ApiError as error:
-        return _failure(status_of(error.code), error.code.name, error.message or error.code.name)
+        _, body = await run(lambda call: serve(endpoint, request, call))
+    except (HttpError, ApiError) as error:
+        return failure_response(error)
     return HttpResponse(HTTPStatus.OK, body, JSON)
 
 
-async def _serve(endpoint: Endpoint, wanted: Struct, call: Call) -> bytes:
-    response = endpoint.handle(call, wanted)
+async def serve(endpoint: Endpoint, request: View, call: Call) -> tuple[View, bytes]:
+    """Return the response, also as JSON. Raises ApiError, HttpError."""
+    response = endpoint.handle(call, request)
     if isinstance(response, Awaitable):
         response = await response
-    return msgspec.json.encode(response)
+    return response, msgspec.json.encode(response)
 
 
-def _request_of(endpoint: Endpoint, request: HttpRequest) -> Struct:
+def request_of(endpoint: Endpoint, request: HttpRequest) -> View:
     """Make the handler's struct of a request. Raises HttpError."""
     fields: dict[str, Any] = {}
     try:
-        if endpoint.method == "GET":
+        if not endpoint.changes:
             fields = {name: values[-1] for name, values in request.query.items()}
         elif request.body:
             fields = msgspec.json.decode(request.body, type=dict[str, Any])
         # From the path and the query all values are text.
-        wanted: Struct = msgspec.convert(
-            {**fields, **request.parameters}, endpoint.request, strict=endpoint.method != "GET"
+        converted: View = msgspec.convert(
+            {**fields, **request.parameters}, endpoint.request, strict=False
         )
     except msgspec.MsgspecError as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
-    return wanted
+    return converted
 
 
-def _failure(status: HTTPStatus, error: str, message: str) -> HttpResponse:
-    return HttpResponse(status, msgspec.json.encode(Failure(error, message)), JSON)
+def failure_response(error: HttpError | ApiError) -> HttpResponse:
+    """The response to a request that cannot be served."""
+    if isinstance(error, HttpError):
+        return HttpResponse(error.status, failure_body(error), JSON, error.headers)
+    return HttpResponse(status_of(error.code), failure_body(error), JSON)
+
+
+def failure_body(error: HttpError | ApiError) -> bytes:
+    """A Failure as JSON."""
+    if isinstance(error, HttpError):
+        name, message = error.status.name, str(error)
+    else:
+        name, message = error.code.name, error.message
+    return msgspec.json.encode(Failure(error=name, message=message or name))
 
 
 def status_of(code: ErrorCode) -> HTTPStatus:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from .endpoints import PREFIX, Endpoint, Failure
+from .endpoints import PREFIX, Endpoint, Failure, View
 
 _REFERENCE = "#/components/schemas/{name}"
 
@@ -16,7 +15,7 @@ _REFERENCE = "#/components/schemas/{name}"
 def describe(endpoints: Iterable[Endpoint], version: str) -> Mapping[str, Any]:
     """Return the description of endpoints as JSON values."""
     known = list(endpoints)
-    types: set[type[Struct]] = {
+    types: set[type[View]] = {
         Failure,
         *(each.response for each in known),
         *(each.request for each in known),

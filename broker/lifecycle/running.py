@@ -35,10 +35,11 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
-from .exposure import exposure_warning
+from .exposure import check_console, exposure_warning
 
 if TYPE_CHECKING:
-    from odradek.broker.metrics.monitoring import Monitoring  # imported only if it is used
+    from odradek.broker.http.routes import Route  # imported only if it is used
+    from odradek.broker.metrics.monitoring import Monitoring  # likewise
     from odradek.broker.registry.rest_server import RestServer  # likewise
     from odradek.broker.workers.worker_pool import WorkerPool  # likewise
     from odradek.broker.workers.worker_sockets import WorkerSockets
@@ -75,6 +76,8 @@ async def open_broker(
     loop = asyncio.get_running_loop()
     ports = {item.listener.name: item.port for item in bound}
     with _closed_on_error(*bound, http, registry):
+        if config.odradek_console and http is not None:
+            check_console(config, http)
         if registry is not None:
             _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
@@ -220,16 +223,31 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None]:
     """Listen on the bound ports."""
-    server = Server(broker, bound, dispatcher_of(broker, handlers))
+    dispatcher = dispatcher_of(broker, handlers)
+    server = Server(broker, bound, dispatcher)
     if http is None or broker.traffic is None:
         return server, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
+    from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.monitoring import Monitoring
+    from odradek.broker.metrics.observed import ObservedBroker
 
-    monitoring = Monitoring(broker, server, broker.traffic, http)
+    observed = ObservedBroker(
+        broker=broker,
+        server=server,
+        traffic=broker.traffic,
+        loop_delay=LoopDelay(broker.loop),
+        started_ms=broker.clock.timer_ms(),
+    )
     where = f"{http.listener.host or '*'}:{http.port}"
+    console: Iterable[Route] = ()
+    if broker.config.odradek_console:
+        from odradek.broker.console.console import Console
+
+        console = Console(observed, dispatcher).routes()
+        logger.info("the console is at http://%s/", where)
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
-    return server, monitoring
+    return server, Monitoring(observed, http, console)
 
 
 def _check_libraries() -> None:

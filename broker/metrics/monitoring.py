@@ -11,42 +11,32 @@ import asyncio
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from odradek.broker.broker import Broker
-from odradek.broker.common.traffic import Traffic
 from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
 from odradek.broker.http.routes import Route
 from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
-from odradek.broker.network.server import Server
-from odradek.broker.node import BrokerNode
 
-from .loop_delay import LoopDelay
-from .observed import Observed, ObservedBroker
+from .observed import Observed
 from .readiness import problems
 from .rendering import CONTENT_TYPE, render
 
 
 class Monitoring:
-    """The HTTP server and what it reads from. `close` ends it, after the broker's own server."""
+    """The HTTP server. `close` ends it and what measures, after the broker's own server."""
 
     def __init__(
-        self,
-        broker: BrokerNode,
-        server: Server,
-        traffic: Traffic,
-        bound: BoundListener,
-        others: Iterable[Route] = (),
+        self, observed: Observed, bound: BoundListener, others: Iterable[Route] = ()
     ) -> None:
         """Listen on the bound port. `others` are served there, too. Raises OSError."""
-        self._observed = _observed(broker, server, traffic)
-        self._loop = broker.loop
+        self._observed = observed
+        self._loop = observed.broker.loop
         self._rendering: asyncio.Task[bytes] | None = None
         pages = (
             Route("GET", "/metrics", self._metrics),
             Route("GET", "/healthz", self._health),
             Route("GET", "/readyz", self._readiness),
         )
-        self._http = HttpServer(broker.loop, bound, [*pages, *others])
+        self._http = HttpServer(self._loop, bound, [*pages, *others])
 
     def note_stopping(self) -> None:
         """The broker begins to stop: it is not ready any more."""
@@ -73,10 +63,3 @@ class Monitoring:
             reasons = "".join(f"{problem}\n" for problem in missing)
             return text_response(reasons, HTTPStatus.SERVICE_UNAVAILABLE)
         return text_response("ready\n")
-
-
-def _observed(broker: BrokerNode, server: Server, traffic: Traffic) -> Observed:
-    delay = LoopDelay(broker.loop)
-    if isinstance(broker, Broker):
-        return ObservedBroker(broker=broker, server=server, traffic=traffic, loop_delay=delay)
-    return Observed(broker=broker, server=server, traffic=traffic, loop_delay=delay)

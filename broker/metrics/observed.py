@@ -14,12 +14,16 @@ from .loop_delay import LoopDelay
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """A process that serves. `is_stopping` is set when its stop begins."""
+    """A process that serves, since `started_ms` on the timer clock.
+
+    `is_stopping` is set when its stop begins.
+    """
 
     broker: BrokerNode
     server: Server
     traffic: Traffic
     loop_delay: LoopDelay
+    started_ms: int
     is_stopping: bool = False
 
 

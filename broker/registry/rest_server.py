@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from importlib.metadata import PackageNotFoundError, version
 
 from odradek.broker.broker import Broker
+from odradek.broker.http.own_version import own_version
 from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
 from odradek.coordinator.registry.errors import RegistryError
@@ -26,7 +26,7 @@ class RestServer:
         """Listen on the bound port. Raises OSError."""
         self._service = RegistryService(SchemaLog(broker), broker.background)
         resources = Resources(
-            self._service, Access(broker), broker.metadata.cluster_id, _own_version()
+            self._service, Access(broker), broker.metadata.cluster_id, own_version()
         )
         self._http = HttpServer(broker.loop, bound, resources.routes(), error_response=http_error)
         broker.background.start(self._load())
@@ -41,10 +41,3 @@ class RestServer:
     def close(self) -> None:
         """Stop answering."""
         self._http.close()
-
-
-def _own_version() -> str:
-    try:
-        return version("odradek")
-    except PackageNotFoundError:
-        return "0"

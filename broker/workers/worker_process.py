@@ -174,10 +174,19 @@ class Worker:
         if http is None or node.traffic is None:
             return server, None
         # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
+        from odradek.broker.metrics.loop_delay import LoopDelay
         from odradek.broker.metrics.monitoring import Monitoring
+        from odradek.broker.metrics.observed import Observed
 
         sockets = [socket.socket(fileno=fd) for fd in self._start.http_sockets]
-        return server, Monitoring(node, server, node.traffic, BoundListener(http, sockets))
+        observed = Observed(
+            broker=node,
+            server=server,
+            traffic=node.traffic,
+            loop_delay=LoopDelay(node.loop),
+            started_ms=node.clock.timer_ms(),
+        )
+        return server, Monitoring(observed, BoundListener(http, sockets))
 
     async def _follow(self) -> None:
         """Apply the records in order, while other messages are handled."""

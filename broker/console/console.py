@@ -1,0 +1,130 @@
+"""The console of one broker, as routes of its HTTP server."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from odradek.broker.http.logins import HttpLogins, host_of
+from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
+from odradek.broker.http.own_version import own_version
+from odradek.broker.http.routes import Route
+from odradek.broker.metrics.observed import ObservedBroker
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.security.principal import Principal
+from odradek.broker.security.session import Session
+from odradek.broker.turns.slices import Slices
+
+from .calls import Call
+from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response, request_of
+from .openapi import describe
+from .page_files import PageFile, page_files
+from .views import ENDPOINTS
+from .watching import CONTENT_TYPE, events
+
+T = TypeVar("T")
+
+TOKEN_HEADER = "x-odradek-token"
+
+
+class Me(View):
+    """The client, and what it needs for changes: `token` is the value of TOKEN_HEADER."""
+
+    principal: str
+    login_required: bool
+    read_only: bool
+    token: str
+    version: str
+    cluster_id: str
+
+
+class Console:
+    """Serves the console's pages and its API.
+
+    A request that changes something carries a token, which only pages of this server can read: a
+    page of another site can make a browser send requests, but not with a header of its own.
+    """
+
+    def __init__(self, observed: ObservedBroker, dispatcher: Dispatcher) -> None:
+        self._observed = observed
+        self._broker = observed.broker
+        self._dispatcher = dispatcher
+        self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
+        self._token = secrets.token_urlsafe(24)
+        client = Endpoint(
+            method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
+        )
+        self._endpoints = [client, *ENDPOINTS]
+
+    def routes(self) -> list[Route]:
+        """All paths of the console."""
+        endpoints = [
+            Route(each.method, f"{PREFIX}{each.template}", partial(self._serve, each))
+            for each in self._endpoints
+        ]
+        pages = [Route("GET", each.path, partial(self._serve_page, each)) for each in page_files()]
+        return [*endpoints, Route("GET", f"{PREFIX}/openapi.json", self._openapi), *pages]
+
+    async def _serve_page(self, page: PageFile, request: HttpRequest) -> HttpResponse:
+        await self._logins.principal_of(request)
+        return page.response(request)
+
+    async def _openapi(self, request: HttpRequest) -> HttpResponse:
+        await self._logins.principal_of(request)
+        description = describe(self._endpoints, own_version())
+        return HttpResponse(HTTPStatus.OK, msgspec.json.encode(description), JSON)
+
+    def _me(self, call: Call, _: Nothing) -> Me:
+        return Me(
+            principal=str(call.principal),
+            login_required=self._logins.are_required,
+            read_only=self._broker.config.odradek_console_read_only,
+            token=self._token,
+            version=own_version(),
+            cluster_id=self._broker.metadata.cluster_id,
+        )
+
+    async def _serve(self, endpoint: Endpoint, request: HttpRequest) -> HttpResponse:
+        try:
+            principal = await self._logins.principal_of(request)
+            if endpoint.changes:
+                self._check_change(request)
+            fields = request_of(endpoint, request)
+        except HttpError as error:
+            return failure_response(error)
+        run = partial(self._run, principal, host_of(request))
+        if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
+            return HttpResponse(HTTPStatus.OK, events(endpoint, fields, run), CONTENT_TYPE)
+        return await answer(endpoint, fields, run)
+
+    def _check_change(self, request: HttpRequest) -> None:
+        """Raise HttpError if this request may not change anything."""
+        if self._broker.config.odradek_console_read_only:
+            text = "the console is read-only here (odradek.console.read.only)"
+            raise HttpError(HTTPStatus.FORBIDDEN, text)
+        token = request.headers.get(TOKEN_HEADER, "")
+        if not hmac.compare_digest(token.encode("latin-1"), self._token.encode()):
+            text = f"a request that changes something needs the header {TOKEN_HEADER}"
+            raise HttpError(HTTPStatus.FORBIDDEN, f"{text}; its value is in {PREFIX}/me")
+
+    async def _run(
+        self, principal: Principal, host: str, work: Callable[[Call], Awaitable[T]]
+    ) -> T:
+        """Run a handler in slices, with the permissions of a client."""
+        session = Session(self._broker.config.open_listeners[0], (host, 0))
+        session.principal = principal
+        return await self._broker.turns.slices.run(partial(self._call, session, work))
+
+    async def _call(
+        self, session: Session, work: Callable[[Call], Awaitable[T]], slices: Slices
+    ) -> T:
+        call = Call(
+            session=session, slices=slices, observed=self._observed, dispatcher=self._dispatcher
+        )
+        return await work(call)

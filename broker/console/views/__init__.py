@@ -1,0 +1,9 @@
+"""The views of the console: for each one a module with its endpoints, their types and handlers."""
+
+from __future__ import annotations
+
+from odradek.broker.console.endpoints import Endpoint
+
+from . import overview
+
+ENDPOINTS: tuple[Endpoint, ...] = (*overview.ENDPOINTS,)

@@ -1,0 +1,314 @@
+"""The overview: what this broker is, what it does, and what is wrong now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from odradek.broker.common.durations import BOUNDS_MS, Durations
+from odradek.broker.console.calls import Call
+from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.http.own_version import own_version
+from odradek.broker.metrics.log_metrics import offline_partition_count
+from odradek.broker.metrics.observed import ObservedBroker
+from odradek.broker.metrics.readiness import problems
+from odradek.coordinator.metadata.features import METADATA_VERSION
+from odradek.coordinator.transactions.states import TransactionState
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+
+EVERY_S = 2.0
+LITTLE_SPACE_BYTES = 1 << 30
+_STATUS = Path("/proc/self/status")
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+class OverviewListener(View):
+    """`address` is where the broker listens, `advertised` what clients are told."""
+
+    name: str
+    protocol: str
+    address: str
+    advertised: str
+
+
+class Feature(View):
+    name: str
+    level: int
+
+
+class Counts(View):
+    """How many there are now."""
+
+    topics: int
+    partitions: int
+    groups: int
+    connections: int
+    open_transactions: int
+
+
+class Totals(View):
+    """Counts since the broker's start."""
+
+    messages_in: int
+    bytes_in: int
+    bytes_out: int
+    requests: int
+    failed_produce: int
+    failed_fetch: int
+
+
+class ApiTimes(View):
+    """The requests of an API since the start. `errors` had no response.
+
+    `p50_ms` and `p99_ms` are the bounds of `buckets` below which they lie; None above the last.
+    """
+
+    name: str
+    requests: int
+    errors: int
+    p50_ms: float | None
+    p99_ms: float | None
+    buckets: list[tuple[float, int]]
+
+
+class LoopDelays(View):
+    """How late the timers of the event loop were, as bounds; None above the last one."""
+
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+
+
+class Directory(View):
+    """A log directory. Sizes are None if it is offline."""
+
+    path: str
+    is_online: bool
+    reason: str | None
+    size_bytes: int
+    free_bytes: int | None
+    total_bytes: int | None
+    min_free_bytes: int
+
+
+class OverviewFinding(View):
+    """Something that was checked. `health` is ok, warning or problem."""
+
+    health: str
+    text: str
+    advice: str = ""
+
+
+class Overview(View):
+    """The whole view."""
+
+    cluster_id: str
+    node_id: int
+    version: str
+    metadata_version: int
+    started_ms: int
+    uptime_ms: int
+    listeners: list[OverviewListener]
+    features: list[Feature]
+    counts: Counts
+    totals: Totals
+    apis: list[ApiTimes]
+    loop_delay: LoopDelays
+    directories: list[Directory]
+    memory_bytes: int | None
+    open_files: int | None
+    findings: list[OverviewFinding]
+
+
+async def overview(call: Call, _: Nothing) -> Overview:
+    """Make the view. Needs DESCRIBE on the cluster."""
+    call.check_cluster()
+    observed = call.observed
+    broker = observed.broker
+    directories = await _directories(call)
+    uptime_ms = broker.clock.timer_ms() - observed.started_ms
+    observed.traffic.count_appends(call.sliced(broker.log_manager.logs()))
+    return Overview(
+        cluster_id=broker.metadata.cluster_id,
+        node_id=broker.nodes.own_id,
+        version=own_version(),
+        metadata_version=broker.metadata.features.level(METADATA_VERSION),
+        started_ms=broker.clock.now_ms() - uptime_ms,
+        uptime_ms=uptime_ms,
+        listeners=list(_listeners(observed)),
+        features=[
+            Feature(name=name, level=level)
+            for name, level in sorted(broker.metadata.features.finalized.items())
+        ],
+        counts=_counts(observed),
+        totals=_totals(observed),
+        apis=sorted(_apis(observed), key=lambda each: -each.requests),
+        loop_delay=_loop_delays(observed.loop_delay.durations),
+        directories=directories,
+        memory_bytes=_memory_bytes(),
+        open_files=_open_files(),
+        findings=list(_findings(observed, directories)),
+    )
+
+
+def _listeners(observed: ObservedBroker) -> Iterator[OverviewListener]:
+    broker = observed.broker
+    for listener in broker.config.open_listeners:
+        host, port = broker.advertised(listener, "")
+        own_port = broker.nodes.ports[0][listener.name]
+        yield OverviewListener(
+            name=listener.name,
+            protocol=listener.security_protocol.value,
+            address=f"{listener.host or '*'}:{own_port}",
+            advertised=f"{host}:{port}" if host else f"the address that they used, port {port}",
+        )
+
+
+def _counts(observed: ObservedBroker) -> Counts:
+    broker = observed.broker
+    topics = broker.metadata.topics
+    return Counts(
+        topics=len(topics),
+        partitions=topics.partition_count(),
+        groups=sum(
+            len(shard.state.groups) for shard in broker.coordinators.groups.shards.serving()
+        ),
+        connections=len(observed.server.connections),
+        open_transactions=sum(
+            transaction.state is TransactionState.ONGOING
+            for shard in broker.coordinators.transactions.shards.serving()
+            for transaction in shard.state.all()
+        ),
+    )
+
+
+def _totals(observed: ObservedBroker) -> Totals:
+    traffic = observed.traffic
+    return Totals(
+        messages_in=traffic.total("messages_in"),
+        bytes_in=traffic.total("bytes_in"),
+        bytes_out=traffic.total("bytes_out"),
+        requests=sum(
+            counts.answered.count + counts.unanswered
+            for by_version in traffic.requests.values()
+            for counts in by_version.values()
+        ),
+        failed_produce=traffic.total("failed_produce"),
+        failed_fetch=traffic.total("failed_fetch"),
+    )
+
+
+def _apis(observed: ObservedBroker) -> Iterator[ApiTimes]:
+    for key, by_version in list(observed.traffic.requests.items()):
+        durations = Durations()
+        errors = 0
+        for counts in by_version.values():
+            durations.merge(counts.answered)
+            errors += counts.unanswered
+        if durations.count + errors:
+            yield ApiTimes(
+                name=key.display_name,
+                requests=durations.count + errors,
+                errors=errors,
+                p50_ms=_quantile(durations, 0.5),
+                p99_ms=_quantile(durations, 0.99),
+                buckets=list(zip((*BOUNDS_MS, -1.0), durations.counts, strict=True)),
+            )
+
+
+def _quantile(durations: Durations, share: float) -> float | None:
+    """The lowest bound below which so large a share of the durations lies."""
+    wanted = durations.count * share
+    seen = 0
+    for bound_ms, count in zip(BOUNDS_MS, durations.counts[:-1], strict=True):
+        seen += count
+        if seen >= wanted:
+            return bound_ms
+    return None
+
+
+def _loop_delays(durations: Durations) -> LoopDelays:
+    return LoopDelays(
+        p50_ms=_quantile(durations, 0.5),
+        p99_ms=_quantile(durations, 0.99),
+        max_ms=_quantile(durations, 1.0),
+    )
+
+
+async def _directories(call: Call) -> list[Directory]:
+    broker = call.observed.broker
+    manager = broker.log_manager
+    sizes: Counter[str] = Counter()
+    for log in call.sliced(manager.logs()):
+        sizes[str(manager.directory_of(log).path)] += log.size_bytes
+    reasons = {str(path): reason for path, reason in manager.offline.items()}
+    request = DescribeLogDirsRequest(topics=[])  # of no topic: the disks only
+    answer = await call.ask(request, DescribeLogDirsResponse)
+    return [
+        Directory(
+            path=each.log_dir,
+            is_online=not each.error_code,
+            reason=reasons.get(each.log_dir),
+            size_bytes=sizes[each.log_dir],
+            free_bytes=each.usable_bytes if each.usable_bytes >= 0 else None,
+            total_bytes=each.total_bytes if each.total_bytes >= 0 else None,
+            min_free_bytes=broker.config.odradek_min_free_bytes,
+        )
+        for each in answer.results
+    ]
+
+
+def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterator[OverviewFinding]:
+    for text in problems(observed):
+        yield OverviewFinding(health="problem", text=text, advice="look into the broker's log")
+    offline = offline_partition_count(observed)
+    if offline:
+        text = f"{offline} partitions are not served"
+        yield OverviewFinding(health="problem", text=text, advice="look into the broker's log")
+    for reason in observed.broker.disk_space.low.values():
+        yield OverviewFinding(
+            health="problem",
+            text=reason,
+            advice="delete topics, shorten retention.ms, or make room on the disk",
+        )
+    for each in directories:
+        if each.free_bytes is not None and each.free_bytes < LITTLE_SPACE_BYTES:
+            yield OverviewFinding(
+                health="warning",
+                text=f"log directory {each.path} has {each.free_bytes >> 20} MiB left",
+                advice="delete topics, shorten retention.ms, or make room on the disk",
+            )
+
+
+def _memory_bytes() -> int | None:
+    """The memory of this process, where the system says it in Linux' way."""
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def _open_files() -> int | None:
+    try:
+        return sum(1 for _ in _DESCRIPTORS.iterdir())
+    except OSError:
+        return None
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        template="/overview",
+        summary="What the broker is, what it does, and what is wrong now.",
+        handle=overview,
+        response=Overview,
+        every_s=EVERY_S,
+    ),
+)
