@@ -26,7 +26,7 @@ from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response
 from .openapi import describe
 from .page_files import PageFile, page_files
 from .views import ENDPOINTS
-from .watching import CONTENT_TYPE, events
+from .watching import CONTENT_TYPE, SharedViews, events
 
 T = TypeVar("T")
 
@@ -56,6 +56,7 @@ class Console:
         self._broker = observed.broker
         self._dispatcher = dispatcher
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
+        self._shared = SharedViews(self._broker.loop)
         self._token = secrets.token_urlsafe(24)
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
@@ -100,7 +101,9 @@ class Console:
             return failure_response(error)
         run = partial(self._run, principal, host_of(request))
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
-            return HttpResponse(HTTPStatus.OK, events(endpoint, fields, run), CONTENT_TYPE)
+            client = principal, host_of(request)
+            stream = events(endpoint, fields, run, self._shared, client)
+            return HttpResponse(HTTPStatus.OK, stream, CONTENT_TYPE)
         return await answer(endpoint, fields, run)
 
     def _check_change(self, request: HttpRequest) -> None:
