@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import overview
+from . import group, group_changes, groups, overview
 
-ENDPOINTS: tuple[Endpoint, ...] = (*overview.ENDPOINTS,)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *overview.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *group.ENDPOINTS,
+    *group_changes.ENDPOINTS,
+)
