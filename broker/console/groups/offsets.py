@@ -17,6 +17,7 @@ from odradek.protocol.errors import ApiError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.log import PartitionLog
 
+from .deliveries import start_offset_of
 from .described import GroupMember
 from .holding import HoldingTransaction, holders_of
 from .lags import share_lag, stored_state
@@ -146,10 +147,8 @@ def _add_start_offset(
     call: Call, group: ShareGroup, offset: GroupOffset, log: PartitionLog | None
 ) -> None:
     key = SharePartitionKey(group.group_id, _topic_id(call, offset.topic), offset.partition)
-    stored = stored_state(call, key)
-    if stored is not None and stored.start_offset >= 0:
-        offset.committed = stored.start_offset
-    offset.lag = share_lag(log, stored)
+    offset.committed = start_offset_of(call, key)
+    offset.lag = share_lag(log, stored_state(call, key))
 
 
 def _topic_id(call: Call, topic: str) -> bytes:
