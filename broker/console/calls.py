@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.requests.dispatch import Dispatcher
@@ -14,6 +14,9 @@ from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
 from odradek.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from .recent_lines import RecentLines  # its lines are views, and those know calls
 
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
@@ -26,7 +29,7 @@ class Call:
     """What a handler of the console may use.
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
-    server and metrics.
+    server and metrics, `recent_lines` are those of its log.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -37,6 +40,7 @@ class Call:
     slices: Slices
     observed: ObservedBroker
     dispatcher: Dispatcher
+    recent_lines: RecentLines
 
     async def ask(self, request: Message, response: type[Response]) -> Response:
         """Serve a request of Kafka's protocol, in its highest version, as if the client sent it.
