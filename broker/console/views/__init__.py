@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import overview
+from . import messages, overview
 
-ENDPOINTS: tuple[Endpoint, ...] = (*overview.ENDPOINTS,)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *messages.ENDPOINTS,
+    *overview.ENDPOINTS,
+)
