@@ -34,8 +34,9 @@ from .endpoints import (
 )
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .sorted_topics import SortedTopics
 from .views import ENDPOINTS
-from .watching import CONTENT_TYPE, events
+from .watching import CONTENT_TYPE, SharedViews, events
 
 T = TypeVar("T")
 
@@ -64,7 +65,9 @@ class Console:
         self._observed = observed
         self._broker = observed.broker
         self._dispatcher = dispatcher
+        self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
+        self._shared = SharedViews(self._broker.loop)
         self._token = secrets.token_urlsafe(24)
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
@@ -111,7 +114,9 @@ class Console:
         if endpoint.stream is not None:
             return await answer_in_pieces(endpoint, fields, run)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
-            return HttpResponse(HTTPStatus.OK, events(endpoint, fields, run), CONTENT_TYPE)
+            client = principal, host_of(request)
+            stream = events(endpoint, fields, run, self._shared, client)
+            return HttpResponse(HTTPStatus.OK, stream, CONTENT_TYPE)
         return await answer(endpoint, fields, run)
 
     def _check_change(self, request: HttpRequest) -> None:
@@ -136,6 +141,10 @@ class Console:
         self, session: Session, work: Callable[[Call], Awaitable[T]], slices: Slices
     ) -> T:
         call = Call(
-            session=session, slices=slices, observed=self._observed, dispatcher=self._dispatcher
+            session=session,
+            slices=slices,
+            observed=self._observed,
+            dispatcher=self._dispatcher,
+            topics=self._topics,
         )
         return await work(call)

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import messages, overview
+from . import (
+    messages,
+    overview,
+    producers,
+    segments,
+    topic,
+    topic_config,
+    topics,
+    transactions,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *messages.ENDPOINTS,
     *overview.ENDPOINTS,
+    *topics.ENDPOINTS,
+    *topic.ENDPOINTS,
+    *topic_config.ENDPOINTS,
+    *segments.ENDPOINTS,
+    *producers.ENDPOINTS,
+    *transactions.ENDPOINTS,
+    *messages.ENDPOINTS,
 )
