@@ -162,7 +162,9 @@ class Decoder:
             control = decode_control(picked.key, picked.value)
         except UnreadableError:
             return self._hex(picked.value, picked.value_bytes)
-        shown: dict[str, Any] = {"type": control.type_id if control.kind is None else control.kind.name}
+        shown: dict[str, Any] = {
+            "type": control.type_id if control.kind is None else control.kind.name
+        }
         if control.message is None:
             shown["coordinatorEpoch"] = control.coordinator_epoch
         else:
