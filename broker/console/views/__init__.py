@@ -12,6 +12,7 @@ from . import (
     groups,
     log,
     maintenance,
+    messages,
     overview,
     producers,
     quotas,
@@ -42,4 +43,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *tokens.ENDPOINTS,
     *maintenance.ENDPOINTS,
     *log.ENDPOINTS,
+    *messages.ENDPOINTS,
 )
