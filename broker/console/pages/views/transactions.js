@@ -1,0 +1,46 @@
+// Transactions, and what the open ones hold back.
+
+import { useMayChange } from '../api.js';
+import { Badge, Empty, Head, Loaded, Pager, Panel, Search, Table } from '../components.js';
+import { counted, duration, number, plain } from '../format.js';
+import { to, useQuery } from '../router.js';
+import { html, useState } from '../vendor/htm-preact.js';
+import { useWatched } from '../watch.js';
+import { Abort } from './producers.js';
+
+/** The view. */
+export function Transactions() {
+  const [query, change] = useQuery();
+  const { search, from = 0 } = query;
+  const source = useWatched('/transactions', { search, from });
+  return html`
+    <${Head} title="Transactions" note="An open transaction holds back all records behind it from consumers that read committed ones." />
+    <div class="filters"><${Search} label="Search in transactional ids" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>
+    <${Panel} title="Transactional ids">
+      <${Loaded} source=${source}>${(data) => html`<${Rows} data=${data} from=${Number(from)} change=${change} />`}<//>
+    <//>`;
+}
+
+function Rows({ data, from, change }) {
+  const [aborted, setAborted] = useState(null);
+  const mayChange = useMayChange();
+  if (data.total === 0) return html`<${Empty} title="There are no transactions.">A producer with a transactional id makes one.<//>`;
+  return html`
+    <${Table} label="Transactions" rows=${data.transactions} keyOf=${(row) => row.transactionalId} columns=${[
+      { title: 'Transactional id', cell: (row) => row.transactionalId },
+      { title: 'State', cell: (row) => html`<${Badge} kind=${row.state.toLowerCase() === 'ongoing' ? 'warning' : 'plain'}>${plain(row.state.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`))}<//>` },
+      { title: 'Open for', isNumber: true, cell: (row) => duration(row.runningMs) },
+      { title: 'Timeout', isNumber: true, cell: (row) => duration(row.timeoutMs) },
+      { title: 'Producer', cell: (row) => `${row.producerId}, epoch ${row.producerEpoch}` },
+      { title: 'Where', isWide: true, cell: (row) => (row.partitions.length === 0 ? '–' : html`<div class="rows">${row.partitions.map((part) => html`<div>
+        <a href=${to(['topics', part.topic, 'producers'], { partition: part.partition })}>${part.topic} ${part.partition}</a>
+        ${part.startOffset != null && ` since offset ${number(part.startOffset)}`}
+        ${part.heldBackRecords > 0 && html` <${Badge} kind="warning">${counted(part.heldBackRecords, 'record')} held back<//>`}
+        ${mayChange && part.startOffset != null && html` <button type="button" class="danger small"
+          aria-label=${`Abort ${row.transactionalId} in ${part.topic} ${part.partition}`}
+          onClick=${() => setAborted({ ...part, transaction: { ...row, startOffset: part.startOffset } })}>Abort</button>`}
+      </div>`)}</div>`) },
+    ]} />
+    <${Pager} from=${from} total=${data.total} onMove=${(target) => change({ from: target || null })} />
+    ${aborted && html`<${Abort} topic=${aborted.topic} partition=${aborted.partition} transaction=${aborted.transaction} onClose=${() => setAborted(null)} />`}`;
+}
