@@ -19,7 +19,7 @@ retention.py deletes the segments. It evaluates the same rules lazily, from the 
 of a stopped broker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -90,7 +90,11 @@ class WhyNotDeleted(NamedTuple):
 
 def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
     """Explain every segment of the log, the oldest first."""
-    found: list[WhyNotDeleted] = []
+    return list(explanations(log, now_ms))
+
+
+def explanations(log: LogFacts, now_ms: int) -> Iterator[WhyNotDeleted]:
+    """Explain the segments one by one, the oldest first."""
     bytes_after = sum(segment.size_bytes for segment in log.segments)
     waits_for: int | None = None
     oldest_eligible_ms: int | None = 0  # when every segment so far is old enough; None: never
@@ -107,22 +111,19 @@ def explain(log: LogFacts, now_ms: int) -> list[WhyNotDeleted]:
         if uncleanable:
             stable = log.last_stable_offset
             text += f"; it is not cleaned: a transaction is open from offset {stable} on"
-        found.append(
-            WhyNotDeleted(
-                segment=segment,
-                is_active=is_active,
-                deleted_by=deleted_by,
-                eligible_at_ms=eligible_ms,
-                waits_for=held_by if deleted_by is None else None,
-                rules=rules,
-                is_uncleanable=uncleanable,
-                text=text,
-            )
+        yield WhyNotDeleted(
+            segment=segment,
+            is_active=is_active,
+            deleted_by=deleted_by,
+            eligible_at_ms=eligible_ms,
+            waits_for=held_by if deleted_by is None else None,
+            rules=rules,
+            is_uncleanable=uncleanable,
+            text=text,
         )
         if not met:
             waits_for = segment.base_offset if waits_for is None else waits_for
             oldest_eligible_ms = eligible_ms
-    return found
 
 
 def _later(one_ms: int | None, other_ms: int | None) -> int | None:
@@ -224,14 +225,19 @@ def retention_facts(log: PartitionLog) -> LogFacts:
     """Collect the values of an open log that the rules use. Raises OSError, CorruptRecordError."""
     segments = list(log.segments)
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
-    facts = [
-        SegmentFacts(
-            segment.base_offset,
-            end_offset,
-            segment.size_bytes,
-            segment.largest_timestamp_ms(),
-            segment.newest.timestamp_ms == NO_TIMESTAMP,
-        )
-        for segment, end_offset in zip(segments, ends, strict=True)
-    ]
+    facts = [segment_facts(*each) for each in zip(segments, ends, strict=True)]
     return LogFacts(log.config, log.log_start_offset, facts, log.producers.first_unstable_offset)
+
+
+def segment_facts(segment: Segment, end_offset: int) -> SegmentFacts:
+    """Collect the values of a segment of an open log. Raises OSError, CorruptRecordError.
+
+    `end_offset`: the next segment's base offset, or the log end offset.
+    """
+    return SegmentFacts(
+        segment.base_offset,
+        end_offset,
+        segment.size_bytes,
+        segment.largest_timestamp_ms(),
+        segment.newest.timestamp_ms == NO_TIMESTAMP,
+    )

@@ -143,7 +143,7 @@ REASONS = {
     "retention and cleaning by the time of records, which writers set": """
         broker/maintenance/cleaning/cleaning_choice.py: due
         broker/maintenance/cleaning/cleaning_round.py: run
-        broker/maintenance/cleaning/log_cleaner.py: why_not_cleaned
+        broker/maintenance/cleaning/log_cleaner.py: assess
         broker/maintenance/metadata_snapshots.py: clean
         broker/maintenance/retention_check.py: _check
         coordinator/metadata/snapshot_keeping.py: is_old

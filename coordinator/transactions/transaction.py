@@ -19,7 +19,7 @@ from odradek.protocol.records.transaction_state import (
 from odradek.storage.producer_entry import MAX_EPOCH
 from odradek.storage.topic_partition import TopicPartition
 
-from .states import PREVIOUS, TransactionState
+from .states import PREPARED, PREVIOUS, TransactionState
 
 NO_TIME = -1
 # One for all transactional ids that are idle: an empty set of its own takes 216 bytes.
@@ -53,6 +53,12 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     def is_epoch_exhausted(self) -> bool:
         """Whether clients may not get another epoch of this producer id."""
         return is_exhausted(self.producer_epoch)
+
+    def will_end(self, partition: TopicPartition, producer_epoch: int) -> bool:
+        """Whether its end will write a marker to what is open in a partition of that epoch."""
+        is_open = self.state is TransactionState.ONGOING or self.state in PREPARED
+        is_of_it = partition in self.partitions and self.producer_epoch >= producer_epoch
+        return is_open and is_of_it
 
     def partitions_by_topic(self) -> dict[str, list[int]]:
         """Return the partitions in order."""

@@ -7,7 +7,7 @@ transaction begins.
 Kafka: TransactionsCommand.FindHangingTransactionsCommand.
 """
 
-from odradek.coordinator.transactions.states import PREPARED, TransactionState
+from odradek.coordinator.transactions.states import PREPARED
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.storage.inspect.open_transactions import OpenTransaction
 from odradek.storage.time_text import rounded, utc
@@ -22,11 +22,8 @@ def owner_of(
     open_: OpenTransaction, where: TopicPartition, stored: StoredTransactions
 ) -> Transaction | None:
     """Return the transaction whose end will write a marker there; None if there is none."""
-    for each in stored.of_producer(open_.producer_id):
-        is_open = each.state is TransactionState.ONGOING or each.state in PREPARED
-        if is_open and where in each.partitions and each.producer_epoch >= open_.producer_epoch:
-            return each
-    return None
+    of_producer = stored.of_producer(open_.producer_id)
+    return next((each for each in of_producer if each.will_end(where, open_.producer_epoch)), None)
 
 
 def described(open_: OpenTransaction, now_ms: int) -> str:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import overview
+from . import overview, producers, segments, topic, topic_config, topics, transactions
 
-ENDPOINTS: tuple[Endpoint, ...] = (*overview.ENDPOINTS,)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *overview.ENDPOINTS,
+    *topics.ENDPOINTS,
+    *topic.ENDPOINTS,
+    *topic_config.ENDPOINTS,
+    *segments.ENDPOINTS,
+    *producers.ENDPOINTS,
+    *transactions.ENDPOINTS,
+)

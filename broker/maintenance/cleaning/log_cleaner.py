@@ -320,4 +320,8 @@ class LogCleaner:
         ):
             if holds:
                 return reason
-        return explain_due(assess(log, self._checkpoints.get(key), self._now_ms()), log.config)
+        return explain_due(self.assess(log), log.config)
+
+    def assess(self, log: PartitionLog) -> LogToClean:
+        """Say how dirty a log is, and what could be cleaned now. Raises OSError."""
+        return assess(log, self._checkpoints.get(log.key), self._now_ms())

@@ -1,0 +1,308 @@
+"""The segments of a partition, their indexes, and why retention and compaction have left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from odradek.broker.console.calls import Call
+from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.paging import MAX_LIMIT
+from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.cleaning.explanation import why_not_cleaned
+from odradek.storage.cleaning.plan import LogToClean
+from odradek.storage.filenames import FileKind, segment_file
+from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
+from odradek.storage.retention_explanation import (
+    LogFacts,
+    SegmentFacts,
+    WhyNotDeleted,
+    explanations,
+    segment_facts,
+)
+from odradek.storage.segment import Segment
+
+from .topic import described_log
+
+_FILE_KINDS = (
+    FileKind.LOG,
+    FileKind.OFFSET_INDEX,
+    FileKind.TIME_INDEX,
+    FileKind.TXN_INDEX,
+    FileKind.PRODUCER_SNAPSHOT,
+)
+
+
+class SegmentsRequest(View, kw_only=True):
+    """A page of the segments of a partition, the oldest first."""
+
+    topic: str
+    partition: int
+    first: Annotated[int, Meta(ge=0)] = field(default=0, name="from")
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
+
+
+class SegmentFile(View):
+    """A file. That of an index of the active segment has its full size before it is filled."""
+
+    name: str
+    size_bytes: int
+
+
+class SegmentView(View):
+    """A segment: offsets `base_offset` to `end_offset`, which is the next one's base offset.
+
+    `newest_timestamp_ms` is that of its newest record, or, if `is_file_time`, of its file, because
+    its records have none. `why` says why it is not deleted; or that it will be, by the setting
+    `deleted_by`. It is old enough at `eligible_at_ms`; null: its age does not matter. It waits for
+    the segment at `waits_for`, which stays. `cleaning` says what the cleaner does with it;
+    `not_cleaned_because` is the same if the cleaner cannot take it now. Both are null if the topic
+    is not compacted.
+    """
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    is_active: bool
+    newest_timestamp_ms: int | None
+    is_file_time: bool
+    files: list[SegmentFile]
+    offset_index_entries: int
+    time_index_entries: int
+    aborted_transactions: int
+    why: str
+    deleted_by: str | None
+    eligible_at_ms: int | None
+    waits_for: int | None
+    cleaning: str | None
+    not_cleaned_because: str | None
+
+
+class SegmentSettingsView(View):
+    """The settings that decide about segments, with their values for this topic."""
+
+    cleanup_policy: str
+    retention_ms: int
+    retention_bytes: int
+    segment_bytes: int
+    segment_ms: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    delete_retention_ms: int
+    retention_check_interval_ms: int
+
+
+class SegmentsView(View):
+    """A page of the segments. `cleaning` says why the log is not being cleaned now."""
+
+    total: int
+    log_start_offset: int
+    log_end_offset: int
+    directory: str
+    config: SegmentSettingsView
+    cleaning: str | None
+    segments: list[SegmentView]
+
+
+async def segments(call: Call, request: SegmentsRequest) -> SegmentsView:
+    """Make a page. Needs DESCRIBE on the topic."""
+    broker = call.observed.broker
+    log = described_log(call, request.topic, request.partition)
+    log.check_online()
+    config = log.config
+    try:
+        found, facts = await _facts(call, log)
+        cleaning, state = await _cleaning(call, log)
+        first, end = request.first, request.first + request.limit
+        # All before the page are evaluated too: a segment waits for those before it.
+        answers = call.sliced(explanations(facts, broker.clock.now_ms()))
+        page = list(islice(answers, first, end))
+        views = [
+            await _view(call, log, segment, answer, state)
+            for segment, answer in zip(found[first:end], page, strict=True)
+        ]
+        await _add_files(call, log, views)
+    except (OSError, CorruptRecordError) as error:
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name}: {error}") from error
+    return SegmentsView(
+        total=len(found),
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        directory=str(log.directory),
+        config=_settings(config, broker.config.log_retention_check_interval_ms),
+        cleaning=cleaning,
+        segments=views,
+    )
+
+
+def _settings(config: TopicConfig, check_interval_ms: int) -> SegmentSettingsView:
+    return SegmentSettingsView(
+        cleanup_policy=",".join(config.cleanup_policy),
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        segment_bytes=config.segment_size_bytes,
+        segment_ms=config.segment_ms,
+        min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms=config.min_compaction_lag_ms,
+        max_compaction_lag_ms=config.max_compaction_lag_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        retention_check_interval_ms=check_interval_ms,
+    )
+
+
+class _Indexes(View):
+    """How many entries the indexes of a segment have."""
+
+    offset: int
+    time: int
+    aborted: int
+
+
+async def _facts(call: Call, log: PartitionLog) -> tuple[list[Segment], LogFacts]:
+    """The segments of a log, and what the rules use of them.
+
+    Segments that are deleted meanwhile are left out.
+    """
+    reads = call.observed.broker.fetching.cold_reads
+    known = list(log.segments)
+    ends = [*(each.base_offset for each in known[1:]), log.log_end_offset]
+    found: list[Segment] = []
+    facts: list[SegmentFacts] = []
+    for segment, end_offset in call.sliced(zip(known, ends, strict=True)):
+        was_open = segment.has_open_file
+        fact = await reads.look_up(partial(_fact, log, segment, end_offset))
+        if fact is not None:
+            found.append(segment)
+            facts.append(fact)
+        _release(log, segment, was_open=was_open)
+    unstable = log.producers.first_unstable_offset
+    return found, LogFacts(log.config, log.log_start_offset, facts, unstable)
+
+
+def _fact(log: PartitionLog, segment: Segment, end_offset: int) -> SegmentFacts | None:
+    return segment_facts(segment, end_offset) if _is_in(log, segment) else None
+
+
+def _indexes(log: PartitionLog, segment: Segment) -> _Indexes:
+    if not _is_in(log, segment):
+        return _Indexes(offset=0, time=0, aborted=0)
+    return _Indexes(
+        offset=segment.offset_index.entries,
+        time=segment.time_index.entries,
+        aborted=len(segment.aborted()),
+    )
+
+
+def _is_in(log: PartitionLog, segment: Segment) -> bool:
+    """Whether a segment is still a part of the log.
+
+    The files of another one must not be read: an index that is missing would be made again.
+    """
+    index = log.segments.floor_index(segment.base_offset)
+    return log.is_online and index >= 0 and log.segments[index] is segment
+
+
+def _release(log: PartitionLog, segment: Segment, *, was_open: bool) -> None:
+    """Close the files of a segment that nobody else reads: there may be thousands of segments."""
+    if not was_open and segment is not log.segments.active:
+        segment.release_files()
+
+
+async def _cleaning(call: Call, log: PartitionLog) -> tuple[str | None, LogToClean | None]:
+    """Why the log is not cleaned now, and how dirty it is; None if it is not compacted."""
+    if not log.config.compact:
+        return None, None
+    broker = call.observed.broker
+    reads, cleaner = broker.fetching.cold_reads, broker.maintenance.cleaner
+    text = await reads.look_up(partial(cleaner.why_not_cleaned, log.topic, log.partition))
+    return text, await reads.look_up(partial(cleaner.assess, log))
+
+
+async def _view(
+    call: Call,
+    log: PartitionLog,
+    segment: Segment,
+    answer: WhyNotDeleted,
+    state: LogToClean | None,
+) -> SegmentView:
+    call.slices.step()
+    was_open = segment.has_open_file
+    reads = call.observed.broker.fetching.cold_reads
+    indexes = await reads.look_up(partial(_indexes, log, segment))
+    _release(log, segment, was_open=was_open)
+    fact = answer.segment
+    cleaning = None
+    if state is not None:
+        cleaning = why_not_cleaned(
+            fact,
+            state,
+            log.config,
+            is_active=answer.is_active,
+            last_stable_offset=log.last_stable_offset,
+        )
+    can_be_cleaned = state is None or fact.base_offset < state.first_uncleanable_offset
+    return SegmentView(
+        base_offset=fact.base_offset,
+        end_offset=fact.end_offset,
+        size_bytes=fact.size_bytes,
+        is_active=answer.is_active,
+        newest_timestamp_ms=fact.newest_ms if fact.size_bytes else None,
+        is_file_time=fact.is_file_time,
+        files=[],
+        offset_index_entries=indexes.offset,
+        time_index_entries=indexes.time,
+        aborted_transactions=indexes.aborted,
+        why=answer.text,
+        deleted_by=answer.deleted_by.value if answer.deleted_by else None,
+        eligible_at_ms=answer.eligible_at_ms,
+        waits_for=answer.waits_for,
+        cleaning=cleaning,
+        not_cleaned_because=None if can_be_cleaned else cleaning,
+    )
+
+
+async def _add_files(call: Call, log: PartitionLog, views: Sequence[SegmentView]) -> None:
+    """List the files of each segment."""
+    broker = call.observed.broker
+    sizes = await broker.disk.run(
+        _sizes, broker.log_manager.files, log.directory, [view.base_offset for view in views]
+    )
+    for view, files in zip(views, sizes, strict=True):
+        view.files = files
+
+
+def _sizes(files: Files, directory: Path, offsets: Iterable[int]) -> list[list[SegmentFile]]:
+    """The files of segments that exist now. Runs on a disk thread."""
+    found = []
+    for offset in offsets:
+        of_segment = []
+        for kind in _FILE_KINDS:
+            path = directory / segment_file(offset, kind)
+            try:
+                size = files.size(path)
+            except FileNotFoundError:
+                continue
+            of_segment.append(SegmentFile(name=path.name, size_bytes=size))
+        found.append(of_segment)
+    return found
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        template="/topics/{topic}/partitions/{partition}/segments",
+        summary="The segments of a partition, and why they are still there.",
+        handle=segments,
+        request=SegmentsRequest,
+        response=SegmentsView,
+    ),
+)
