@@ -112,29 +112,26 @@ export function Facts({ items }) {
 /**
  * A table, at phone width a list of cards.
  *
- * The first column names the row. `sort` of a column is the name that `onSort` gets.
- * @param {{label: string, columns: {title: string, cell: (row: any) => any, isNumber?: boolean, sort?: string, isWide?: boolean}[],
+ * The first column names the row. Columns of kind `fixed` are never broken, `text` and `wide` ones have
+ * room. `sort` of a column is the name that `onSort` gets.
+ * @param {{label: string, columns: {title: string, cell: (row: any) => any, kind?: 'number'|'fixed'|'text'|'wide', sort?: string}[],
  *          rows: any[], keyOf: (row: any) => any, sorted?: {by: string, isDescending: boolean}, onSort?: (by: string) => void,
  *          kindOf?: (row: any) => string}} props
  */
 export function Table({ label, columns, rows, keyOf, sorted, onSort, kindOf }) {
   return html`<div class="table-box"><table role="table" aria-label=${label}>
     <thead role="rowgroup"><tr role="row">${columns.map((column) => html`
-      <th role="columnheader" scope="col" class=${classOf(column)} aria-sort=${orderOf(column, sorted)}>
+      <th role="columnheader" scope="col" class=${column.kind} aria-sort=${orderOf(column, sorted)}>
         ${column.sort
           ? html`<button type="button" class="sort" onClick=${() => onSort(column.sort)}>${column.title}</button>`
           : column.title || html`<span class="hidden">Actions</span>`}
       </th>`)}</tr></thead>
     <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${keyOf(row)} class=${kindOf?.(row)}>
       ${columns.map((column, index) => index === 0
-        ? html`<th role="rowheader" scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
-        : html`<td role="cell" class=${classOf(column)} data-label=${column.title}>${column.cell(row)}</td>`)}
+        ? html`<th role="rowheader" scope="row" class=${column.kind}>${column.cell(row)}</th>`
+        : html`<td role="cell" class=${column.kind} data-label=${column.title}>${column.cell(row)}</td>`)}
     </tr>`)}</tbody>
   </table></div>`;
-}
-
-function classOf(column) {
-  return `${column.isNumber ? 'number' : ''} ${column.isWide ? 'wide' : ''}`;
 }
 
 function orderOf(column, sorted) {

@@ -74,6 +74,11 @@ export function plain(word) {
   return word.toLowerCase().replaceAll('_', ' ');
 }
 
+/** @param {string} word such as PreparingRebalance @returns {string} such as preparing rebalance */
+export function spaced(word) {
+  return word.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}
+
 /** @param {number} count @param {string} noun @returns {string} such as 2 records */
 export function counted(count, noun) {
   return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;

@@ -7,14 +7,18 @@ import uPlot from './vendor/uplot.js';
 
 const HEIGHT = 150;
 const LINES = 5;
+// What a value may grow by from one tick to the next.
+const STEPS = Object.fromEntries([1000, 1024].map((base) => [base, [0.001, 1, base, base ** 2, base ** 3, base ** 4]
+  .flatMap((unit) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * unit))]));
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 /**
  * A plot whose lines may change their number; the values that are shown last stand below it as text.
  * @param {{title: string, times: number[], lines: {name: string, values: (number|null)[]}[],
- *          format: (value: ?number) => string}} props `times` are seconds since the epoch
+ *          format: (value: ?number) => string, base?: 1000|1024}} props
+ *   `times` are seconds since the epoch; units of the values are `base` of the unit below
  */
-export function Plot({ title, times, lines, format }) {
+export function Plot({ title, times, lines, format, base = 1000 }) {
   const box = useRef(null);
   const plot = useRef(null);
   const choice = useStore(theme);
@@ -22,7 +26,7 @@ export function Plot({ title, times, lines, format }) {
   const names = lines.map((line) => line.name).join('\n');
 
   useEffect(() => {
-    plot.current = new uPlot(optionsOf(box.current, lines, format), [times, ...lines.map((line) => line.values)], box.current);
+    plot.current = new uPlot(optionsOf(box.current, lines, format, base), [times, ...lines.map((line) => line.values)], box.current);
     const resized = new ResizeObserver(() => plot.current.setSize({ width: box.current.clientWidth, height: HEIGHT }));
     resized.observe(box.current);
     return () => {
@@ -62,8 +66,9 @@ function colorOf(element, name) {
   return color;
 }
 
-function optionsOf(box, lines, format) {
+function optionsOf(box, lines, format, base) {
   const color = (name) => colorOf(box, name);
+  const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString('sv');
   const axis = { stroke: color('muted'), font: '11px system-ui, sans-serif', ticks: { show: false } };
   return {
     width: box.clientWidth,
@@ -73,8 +78,8 @@ function optionsOf(box, lines, format) {
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 26 },
-      { ...axis, grid: { stroke: color('line'), width: 1 }, size: 68, values: (_, ticks) => ticks.map(format) },
+      { ...axis, grid: { show: false }, size: 26, space: 90, values: (_, ticks) => ticks.map(clock) },
+      { ...axis, grid: { stroke: color('line'), width: 1 }, size: 68, space: 36, incrs: STEPS[base], values: (_, ticks) => ticks.map(format) },
     ],
     series: [{}, ...lines.map((line, index) => ({
       label: line.name,

@@ -37,12 +37,12 @@ function Rows({ data, from, change, isFiltered }) {
       { title: 'Software', cell: (row) => `${row.software ?? 'unknown'} ${row.softwareVersion ?? ''}` },
       { title: 'Listener', cell: (row) => row.listener },
       { title: 'Connected', cell: (row) => ago(row.connectedMs) },
-      { title: 'Idle for', isNumber: true, cell: (row) => duration(row.idleMs) },
+      { title: 'Idle for', kind: 'number', cell: (row) => duration(row.idleMs) },
       ...(hasBytes ? [
-        { title: 'In', isNumber: true, cell: (row) => byteRate(rates[`in ${row.id}`]) },
-        { title: 'Out', isNumber: true, cell: (row) => byteRate(rates[`out ${row.id}`]) },
+        { title: 'In', kind: 'number', cell: (row) => byteRate(rates[`in ${row.id}`]) },
+        { title: 'Out', kind: 'number', cell: (row) => byteRate(rates[`out ${row.id}`]) },
       ] : []),
-      { title: 'Throttled', isNumber: true, cell: (row) => (row.throttledMs ? html`<${Badge} kind="warning">${duration(row.throttledMs)}<//>` : 'no') },
+      { title: 'Throttled', kind: 'number', cell: (row) => (row.throttledMs ? html`<${Badge} kind="warning">${duration(row.throttledMs)}<//>` : 'no') },
       { title: 'API versions', cell: (row) => html`<${Versions} versions=${row.apiVersions} />` },
     ]} />
     <${Pager} from=${from} total=${data.total} onMove=${(target) => change({ from: target || null })} />`;

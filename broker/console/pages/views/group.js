@@ -74,10 +74,10 @@ function Offsets({ group }) {
         : html`<${Table} label="Offsets" rows=${pageOf(offsets, from)} keyOf=${(row) => `${row.topic}/${row.partition}`}
           kindOf=${(row) => (row.waitsFor ? 'warning' : '')} columns=${[
           { title: 'Partition', cell: (row) => html`<a href=${to(['topics', row.topic, 'messages'], { partition: row.partition, position: 'offset', offset: row.committed ?? row.logStartOffset })}>${row.topic} ${row.partition}</a>` },
-          { title: 'Committed', isNumber: true, cell: (row) => number(row.committed) },
-          { title: 'Last stable', isNumber: true, cell: (row) => number(row.lastStableOffset) },
-          { title: 'End', isNumber: true, cell: (row) => number(row.logEndOffset) },
-          { title: 'Lag', isNumber: true, cell: (row) => number(row.lag) },
+          { title: 'Committed', kind: 'number', cell: (row) => number(row.committed) },
+          { title: 'Last stable', kind: 'number', cell: (row) => number(row.lastStableOffset) },
+          { title: 'End', kind: 'number', cell: (row) => number(row.logEndOffset) },
+          { title: 'Lag', kind: 'number', cell: (row) => number(row.lag) },
           { title: 'Read by', cell: (row) => (row.memberId ? clients.get(row.memberId) ?? row.memberId : 'nobody') },
           { title: 'Expires', cell: (row) => (row.expiresMs == null ? 'no' : ago(row.expiresMs)) },
           { title: 'Metadata', cell: (row) => row.metadata || '–' },
@@ -100,8 +100,8 @@ function Members({ group }) {
           { title: 'Host', cell: (member) => html`${member.host}${member.rackId && `, rack ${member.rackId}`}` },
           { title: 'State', cell: (member) => `${member.state ?? '–'}${member.memberEpoch == null ? '' : `, epoch ${member.memberEpoch}`}` },
           { title: 'Subscribed to', cell: (member) => member.subscribed.join(', ') || '–' },
-          { title: 'Reads', isWide: true, cell: (member) => html`<${Assignment} topics=${member.assignment} />` },
-          ...(hasTargets ? [{ title: 'Will read', isWide: true, cell: (member) => html`<${Assignment} topics=${member.targetAssignment ?? []} />` }] : []),
+          { title: 'Reads', kind: 'wide', cell: (member) => html`<${Assignment} topics=${member.assignment} />` },
+          ...(hasTargets ? [{ title: 'Will read', kind: 'wide', cell: (member) => html`<${Assignment} topics=${member.targetAssignment ?? []} />` }] : []),
         ]} />
         <${Pager} from=${from} total=${group.members.length} onMove=${(target) => change({ from: target || null })} />`}
     <//>`;
@@ -132,8 +132,8 @@ function Share({ group }) {
       ${group.share.length === 0 ? html`<${Empty} title="No partition is shared yet.">It is when a member has asked for records.<//>`
         : html`<${Table} label="Shared partitions" rows=${group.share} keyOf=${(row) => `${row.topic}/${row.partition}`} columns=${[
           { title: 'Partition', cell: (row) => html`<a href=${to(['topics', row.topic])}>${row.topic}</a> ${row.partition}` },
-          { title: 'Start offset', isNumber: true, cell: (row) => number(row.startOffset) },
-          { title: 'In flight', isNumber: true, cell: (row) => number(row.inFlight) },
+          { title: 'Start offset', kind: 'number', cell: (row) => number(row.startOffset) },
+          { title: 'In flight', kind: 'number', cell: (row) => number(row.inFlight) },
         ]} />`}
     <//>
     <${Panel} title="Records in flight" note="Acquired ones are locked until their member acknowledges them or the lock ends.">
@@ -141,7 +141,7 @@ function Share({ group }) {
         : html`<${Table} label="Records in flight" rows=${pageOf(locks, from)} keyOf=${(row) => `${row.topic}/${row.partition}/${row.firstOffset}`} columns=${[
           { title: 'Offsets', cell: (row) => html`<a href=${to(['topics', row.topic, 'messages', row.partition, row.firstOffset])}>${row.topic} ${row.partition}</a>: ${number(row.firstOffset)} to ${number(row.lastOffset)}` },
           { title: 'State', cell: (row) => html`<${Badge} kind=${row.deliveryCount > 1 ? 'warning' : 'plain'}>${row.state.toLowerCase()}<//>` },
-          { title: 'Deliveries', isNumber: true, cell: (row) => number(row.deliveryCount) },
+          { title: 'Deliveries', kind: 'number', cell: (row) => number(row.deliveryCount) },
           { title: 'Member', cell: (row) => (row.memberId ? html`<code>${row.memberId}</code>` : '–') },
           { title: 'Lock ends', cell: (row) => ago(row.lockedUntilMs) },
         ]} />

@@ -1,7 +1,7 @@
 // All groups, a page at a time.
 
 import { Badge, Choice, Empty, Head, Loaded, Pager, Panel, Search, Table } from '../components.js';
-import { compact, counted, number, plain } from '../format.js';
+import { compact, counted, number, spaced } from '../format.js';
 import { to, useQuery } from '../router.js';
 import { html } from '../vendor/htm-preact.js';
 import { useWatched } from '../watch.js';
@@ -38,9 +38,9 @@ function Rows({ data, sort, from, change, isFiltered }) {
         { title: 'Group', sort: 'name', cell: (group) => html`<a href=${to(['groups', group.groupId])}>${group.groupId}</a>` },
         { title: 'Type', cell: (group) => group.type },
         { title: 'State', cell: (group) => html`<${GroupState} state=${group.state} />` },
-        { title: 'Members', isNumber: true, cell: (group) => number(group.members) },
-        { title: 'Partitions', isNumber: true, cell: (group) => number(group.partitions) },
-        { title: 'Lag', sort: 'lag', isNumber: true, cell: (group) => compact(group.lag) },
+        { title: 'Members', kind: 'number', cell: (group) => number(group.members) },
+        { title: 'Partitions', kind: 'number', cell: (group) => number(group.partitions) },
+        { title: 'Lag', sort: 'lag', kind: 'number', cell: (group) => compact(group.lag) },
       ]} />
     <${Pager} from=${from} total=${data.total} onMove=${(target) => change({ from: target || null })} />`;
 }
@@ -48,5 +48,5 @@ function Rows({ data, sort, from, change, isFiltered }) {
 /** @param {{state: string}} props */
 export function GroupState({ state }) {
   const kind = { Stable: 'ok', Empty: 'plain', Dead: 'plain' }[state] ?? 'warning';
-  return html`<${Badge} kind=${kind}>${plain(state.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`))}<//>`;
+  return html`<${Badge} kind=${kind}>${spaced(state)}<//>`;
 }

@@ -33,9 +33,9 @@ function isBad(entry) {
 function Entries({ entries }) {
   if (entries.length === 0) return html`<${Empty} title="Nothing to worry about.">No warning and no error is here.<//>`;
   return html`<${Table} label="Log entries" rows=${entries.map((entry, index) => ({ index, ...entry }))} keyOf=${(entry) => entry.index} columns=${[
-    { title: 'Time', cell: (entry) => time(entry.timestampMs) },
+    { title: 'Time', kind: 'fixed', cell: (entry) => time(entry.timestampMs) },
     { title: 'Level', cell: (entry) => html`<${Badge} kind=${isBad(entry) ? 'problem' : 'warning'}>${entry.level.toLowerCase()}<//>` },
     { title: 'Part', cell: (entry) => html`<code>${entry.logger}</code>` },
-    { title: 'Text', isWide: true, cell: (entry) => html`<pre>${entry.text}</pre>` },
+    { title: 'Text', kind: 'wide', cell: (entry) => html`<pre>${entry.text}</pre>` },
   ]} />`;
 }

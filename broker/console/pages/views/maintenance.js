@@ -35,9 +35,9 @@ function Page({ data }) {
       ${cleaner.logs.length === 0 ? html`<${Empty} title="No log is compacted.">Topics with cleanup.policy=compact appear here.<//>`
         : html`<${Table} label="Compacted logs" rows=${cleaner.logs} keyOf=${(log) => `${log.topic}/${log.partition}`} columns=${[
           { title: 'Partition', cell: (log) => html`<a href=${to(['topics', log.topic, 'segments'], { partition: log.partition })}>${log.topic} ${log.partition}</a>` },
-          { title: 'Dirty', isNumber: true, cell: (log) => `${Math.round(log.dirtyRatio * 100)} %` },
-          { title: 'Dirty bytes', isNumber: true, cell: (log) => bytes(log.dirtyBytes) },
-          { title: 'Cleaned up to offset', isNumber: true, cell: (log) => number(log.cleanedToOffset) },
+          { title: 'Dirty', kind: 'number', cell: (log) => `${Math.round(log.dirtyRatio * 100)} %` },
+          { title: 'Dirty bytes', kind: 'number', cell: (log) => bytes(log.dirtyBytes) },
+          { title: 'Cleaned up to offset', kind: 'number', cell: (log) => number(log.cleanedToOffset) },
           { title: 'State', cell: (log) => log.state },
         ]} />`}
     <//>`;

@@ -69,7 +69,7 @@ function Tiles({ data, rates }) {
     ['Connections', linked('connections', counts.connections)],
     ['Open transactions', linked('transactions', counts.openTransactions)],
   ];
-  return html`<dl class="tiles">${tiles.map(([name, value]) => html`<div class="tile"><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="tiles five">${tiles.map(([name, value]) => html`<div class="tile"><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 function linked(view, count) {
@@ -82,7 +82,7 @@ function Plots({ history, data }) {
   const busiest = data.apis.slice(0, LINES).map((api) => api.name);
   return html`<div class="plots">
     <${Plot} title="Messages" times=${times} format=${rate} lines=${[line('in', ({ rates }) => rates?.messagesIn)]} />
-    <${Plot} title="Bytes" times=${times} format=${byteRate} lines=${[
+    <${Plot} title="Bytes" times=${times} format=${byteRate} base=${1024} lines=${[
       line('in', ({ rates }) => rates?.bytesIn), line('out', ({ rates }) => rates?.bytesOut)]} />
     <${Plot} title="Requests of each API" times=${times} format=${rate}
       lines=${busiest.map((name) => line(name, ({ rates }) => rates?.[`requests of ${name}`]))} />
@@ -98,13 +98,13 @@ function Apis({ data, rates, latencies }) {
       ? html`<${Empty} title="No client has asked for anything yet.">Connect one to the address below.<//>`
       : html`<${Table} label="APIs" rows=${data.apis} keyOf=${(api) => api.name} columns=${[
         { title: 'API', cell: (api) => api.name },
-        { title: 'Requests', isNumber: true, cell: (api) => number(api.requests) },
-        { title: 'Now', isNumber: true, cell: (api) => rate(rates?.[`requests of ${api.name}`]) },
-        { title: '50 % now', isNumber: true, cell: (api) => limit(latencies?.[api.name]?.p50Ms) },
-        { title: '99 % now', isNumber: true, cell: (api) => limit(latencies?.[api.name]?.p99Ms) },
-        { title: '50 %', isNumber: true, cell: (api) => limit(api.p50Ms) },
-        { title: '99 %', isNumber: true, cell: (api) => limit(api.p99Ms) },
-        { title: 'Unanswered', isNumber: true, cell: (api) => number(api.errors) },
+        { title: 'Requests', kind: 'number', cell: (api) => number(api.requests) },
+        { title: 'Now', kind: 'number', cell: (api) => rate(rates?.[`requests of ${api.name}`]) },
+        { title: '50 % now', kind: 'number', cell: (api) => limit(latencies?.[api.name]?.p50Ms) },
+        { title: '99 % now', kind: 'number', cell: (api) => limit(latencies?.[api.name]?.p99Ms) },
+        { title: '50 %', kind: 'number', cell: (api) => limit(api.p50Ms) },
+        { title: '99 %', kind: 'number', cell: (api) => limit(api.p99Ms) },
+        { title: 'Unanswered', kind: 'number', cell: (api) => number(api.errors) },
       ]} />`}
   <//>`;
 }

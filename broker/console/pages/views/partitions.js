@@ -1,6 +1,6 @@
 // The partitions of a topic and their offsets.
 
-import { send, url, useMayChange } from '../api.js';
+import { Failure, send, url, useMayChange } from '../api.js';
 import { Badge, Field, Pager, pageOf, Panel, Table, toast } from '../components.js';
 import { ChangeForm, Dialog } from '../dialogs.js';
 import { bytes, counted, number } from '../format.js';
@@ -16,14 +16,14 @@ export function Partitions({ topic }) {
   const columns = [
     { title: 'Partition', cell: (row) => html`<a href=${to(['topics', topic.name, 'messages'], { partition: row.partition })}>${row.partition}</a>
       ${!row.isOnline && html` <${Badge} kind="problem">offline<//> ${row.reason}`}` },
-    { title: 'Log start', isNumber: true, cell: (row) => number(row.logStartOffset) },
-    { title: 'Last stable', isNumber: true, cell: (row) => html`${number(row.lastStableOffset)}${heldBack(topic.name, row)}` },
-    { title: 'High watermark', isNumber: true, cell: (row) => number(row.highWatermark) },
-    { title: 'End', isNumber: true, cell: (row) => number(row.logEndOffset) },
-    { title: 'Size', isNumber: true, cell: (row) => bytes(row.sizeBytes) },
-    { title: 'Segments', isNumber: true, cell: (row) => html`<a href=${to(['topics', topic.name, 'segments'], { partition: row.partition })}
+    { title: 'Log start', kind: 'number', cell: (row) => number(row.logStartOffset) },
+    { title: 'Last stable', kind: 'number', cell: (row) => html`${number(row.lastStableOffset)}${heldBack(topic.name, row)}` },
+    { title: 'High watermark', kind: 'number', cell: (row) => number(row.highWatermark) },
+    { title: 'End', kind: 'number', cell: (row) => number(row.logEndOffset) },
+    { title: 'Size', kind: 'number', cell: (row) => bytes(row.sizeBytes) },
+    { title: 'Segments', kind: 'number', cell: (row) => html`<a href=${to(['topics', topic.name, 'segments'], { partition: row.partition })}
       aria-label=${`Segments of partition ${row.partition}`}>${number(row.segments)}</a>` },
-    { title: 'Leader epoch', isNumber: true, cell: (row) => number(row.leaderEpoch) },
+    { title: 'Leader epoch', kind: 'number', cell: (row) => number(row.leaderEpoch) },
     { title: 'Directory', cell: (row) => html`<code>${row.directory}</code>` },
   ];
   if (mayChange) {
@@ -46,6 +46,7 @@ function heldBack(topic, row) {
 function DeleteRecords({ topic, row, onClose }) {
   const remove = async ({ offset }) => {
     const answer = await send('POST', url`/topics/${topic}/delete-records`, { offsets: { [row.partition]: Number(offset) } });
+    if (answer.failures.length > 0) throw new Failure({ error: answer.failures[0].error, message: 'The records could not be deleted.' });
     toast(`Partition ${row.partition} begins at offset ${answer.lowWatermarks[row.partition]} now.`);
     onClose();
   };

@@ -27,12 +27,13 @@ function Page({ data, topic, partition, onChange }) {
   const columns = [
     { title: 'Producer', cell: (row) => html`${row.producerId}, epoch ${row.producerEpoch}
       ${row.transactionalId && html`<br /><code>${row.transactionalId}</code>`}` },
-    { title: 'Transaction', cell: (row) => (row.transactionStartOffset == null ? 'none'
-      : html`<${Badge} kind="warning">open<//> since offset ${number(row.transactionStartOffset)}${row.transactionStartMs != null && `, ${ago(row.transactionStartMs)}`}`) },
-    { title: 'Holds back', isNumber: true, cell: (row) => (row.heldBackRecords ? counted(row.heldBackRecords, 'record') : '–') },
-    { title: 'Last sequence', isNumber: true, cell: (row) => number(row.lastSequence) },
+    { title: 'Transaction', kind: 'wide', cell: (row) => (row.transactionStartOffset == null ? 'none'
+      : html`<${Badge} kind=${row.isHanging ? 'problem' : 'warning'}>${row.isHanging ? 'hangs' : 'open'}<//> since offset ${number(row.transactionStartOffset)}${row.transactionStartMs != null && `, ${ago(row.transactionStartMs)}`}
+      ${row.ends && html`<br /><span class="muted">${row.ends}</span>`}`) },
+    { title: 'Holds back', kind: 'number', cell: (row) => (row.heldBackRecords ? counted(row.heldBackRecords, 'record') : '–') },
+    { title: 'Last sequence', kind: 'number', cell: (row) => number(row.lastSequence) },
     { title: 'Last record', cell: (row) => html`${time(row.lastTimestampMs)} <span class="muted">(${ago(row.lastTimestampMs)})</span>` },
-    { title: 'Coordinator epoch', isNumber: true, cell: (row) => number(row.coordinatorEpoch) },
+    { title: 'Coordinator epoch', kind: 'number', cell: (row) => number(row.coordinatorEpoch) },
   ];
   if (mayChange) {
     columns.push({ title: '', cell: (row) => row.transactionStartOffset != null && html`<button type="button" class="danger small"
@@ -53,20 +54,21 @@ function Page({ data, topic, partition, onChange }) {
 }
 
 /**
- * Asks, and aborts the transaction in one partition.
+ * Asks, and aborts the transaction that is open in a partition.
  * @param {{topic: string, partition: number|string, transaction: {producerId: number, producerEpoch: number, startOffset: number, transactionalId?: string},
  *          onClose: () => void, onDone?: () => void}} props
  */
 export function Abort({ topic, partition, transaction, onClose, onDone }) {
   const { producerId, producerEpoch, startOffset, transactionalId } = transaction;
   const abort = async () => {
-    await send('POST', url`/topics/${topic}/partitions/${partition}/abort`, { producerId, producerEpoch, transactionStartOffset: startOffset });
+    const body = { producerId, producerEpoch, transactionStartOffset: startOffset };
+    await send('POST', url`/topics/${topic}/partitions/${partition}/abort`, body);
     onDone?.();
   };
-  return html`<${Confirm} title="Abort this transaction?" action="Abort the transaction" done="The transaction was aborted here."
+  return html`<${Confirm} title="Abort this transaction?" action="Abort the transaction" done="The transaction was aborted."
     onClose=${onClose} onConfirm=${abort}>
     <p>Producer ${producerId}${transactionalId && ` (${transactionalId})`} has it open in ${topic}, partition ${partition}, since offset ${number(startOffset)}.</p>
-    <p>Its records in this partition are lost to consumers that read committed ones; these go on behind it. Do it only if the producer is gone for good:
-      if it lives and commits later, its records in this partition stay aborted.</p>
+    <p>Its records are lost to consumers that read committed ones; these go on behind it. If a coordinator has the transaction, it is aborted in all its
+      partitions, and its producer learns that it is fenced.</p>
   <//>`;
 }

@@ -31,7 +31,7 @@ function Rows({ quotas, mayChange, onChange }) {
     <${Table} label="Quotas" rows=${rows} keyOf=${(row) => `${textOf(row.entity)}/${row.key}`} columns=${[
       { title: 'Who', cell: (row) => textOf(row.entity) },
       { title: 'Limit', cell: (row) => html`<code>${row.key}</code>` },
-      { title: 'Value', isNumber: true, cell: (row) => row.value.toLocaleString('en') },
+      { title: 'Value', kind: 'number', cell: (row) => row.value.toLocaleString('en') },
       ...(mayChange ? [{ title: '', cell: (row) => html`<button type="button" class="danger small"
         aria-label=${`Remove ${row.key} of ${textOf(row.entity)}`} onClick=${() => setRemoved(row)}>Remove</button>` }] : []),
     ]} />

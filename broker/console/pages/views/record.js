@@ -14,13 +14,13 @@ export const FORMATS = [['', 'what it is'], ['text', 'text'], ['json', 'JSON'], 
 /** @param {{topic: string, records: object[], query: Object<string, any>}} props `query` is that of links to a record */
 export function Records({ topic, records, query }) {
   return html`<${Table} label="Records" rows=${records} keyOf=${(record) => `${record.partition}/${record.offset}`} columns=${[
-    { title: 'Offset', cell: (record) => html`<a href=${to(['topics', topic, 'messages', record.partition, record.offset], query)}
+    { title: 'Offset', kind: 'fixed', cell: (record) => html`<a href=${to(['topics', topic, 'messages', record.partition, record.offset], query)}
       aria-label=${`Partition ${record.partition}, offset ${record.offset}`}>${number(record.offset)}</a> <span class="muted">in ${record.partition}</span>` },
-    { title: 'Time', cell: (record) => time(record.timestampMs) },
-    { title: 'Key', cell: (record) => html`<${Short} data=${record.key} none="no key" />` },
-    { title: 'Value', isWide: true, cell: (record) => (record.isControl ? html`<${Badge}>end of a transaction<//>` : html`<${Short} data=${record.value} none="tombstone" />`) },
+    { title: 'Time', kind: 'fixed', cell: (record) => time(record.timestampMs) },
+    { title: 'Key', kind: 'text', cell: (record) => html`<${Short} data=${record.key} none="no key" />` },
+    { title: 'Value', kind: 'wide', cell: (record) => (record.isControl ? html`<${Badge}>end of a transaction<//>` : html`<${Short} data=${record.value} none="tombstone" />`) },
     { title: 'Headers', cell: (record) => record.headers.map((header) => header.name).join(', ') || '–' },
-    { title: 'Size', isNumber: true, cell: (record) => bytes(record.sizeBytes) },
+    { title: 'Size', kind: 'number', cell: (record) => bytes(record.sizeBytes) },
   ]} />`;
 }
 
@@ -70,7 +70,7 @@ function Whole({ topic, data }) {
       ${record.headers.length === 0 ? html`<${Empty} title="The record has no headers." />`
         : html`<${Table} label="Headers" rows=${record.headers.map((header, index) => ({ index, ...header }))} keyOf=${(header) => header.index} columns=${[
           { title: 'Name', cell: (header) => html`<code>${header.name}</code>` },
-          { title: 'Value', isWide: true, cell: (header) => (header.value === null ? html`<${Badge}>null<//>` : html`<code>${header.value.text}</code>`) },
+          { title: 'Value', kind: 'wide', cell: (header) => (header.value === null ? html`<${Badge}>null<//>` : html`<code>${header.value.text}</code>`) },
         ]} />`}
     <//>
     ${isProducing && html`<${Produce} topic=${topic} start=${data} onClose=${close} />`}`;

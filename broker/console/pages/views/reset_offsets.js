@@ -35,8 +35,8 @@ export function ResetOffsets({ group, onClose }) {
         buttons=${html`<button type="button" onClick=${() => setChecked(null)}>Back</button>`}>
         <${Table} label="Offsets" rows=${checked.offsets} keyOf=${(row) => row.partition} columns=${[
           { title: 'Partition', cell: (row) => `${row.topic} ${row.partition}` },
-          { title: 'Now', isNumber: true, cell: (row) => number(row.from) },
-          { title: 'Then', isNumber: true, cell: (row) => number(row.to) },
+          { title: 'Now', kind: 'number', cell: (row) => number(row.from) },
+          { title: 'Then', kind: 'number', cell: (row) => number(row.to) },
         ]} />
       <//>
     <//>`;

@@ -1,8 +1,8 @@
 // The segments of a partition, and why retention or compaction has not taken them yet.
 
 import { url, useLoaded } from '../api.js';
-import { Badge, Facts, Loaded, Pager, pageOf, Panel, Table } from '../components.js';
-import { ago, bytes, duration, number, time } from '../format.js';
+import { Badge, Facts, Loaded, Pager, Panel, Table } from '../components.js';
+import { ago, bytes, counted, duration, number, time } from '../format.js';
 import { useQuery } from '../router.js';
 import { html } from '../vendor/htm-preact.js';
 import { PartitionChoice } from './partition_choice.js';
@@ -11,7 +11,7 @@ import { PartitionChoice } from './partition_choice.js';
 export function Segments({ topic }) {
   const [query] = useQuery();
   const partition = query.partition ?? '0';
-  const source = useLoaded(url`/topics/${topic.name}/partitions/${partition}/segments`);
+  const source = useLoaded(url`/topics/${topic.name}/partitions/${partition}/segments`, { from: query.from });
   return html`
     <div class="filters"><${PartitionChoice} topic=${topic} />
       <button type="button" onClick=${source.reload}>Look again</button></div>
@@ -20,37 +20,42 @@ export function Segments({ topic }) {
 
 function Page({ data }) {
   const [query, change] = useQuery();
-  const from = Number(query.from ?? 0);
-  const { segments, config } = data;
+  const { segments, config, total } = data;
   return html`
     <${Panel} title="What takes segments away"><${Facts} items=${configFacts(config)} /><//>
-    <${Panel} title="Segments" note=${`${segments.length} files of records, offsets ${number(data.logStartOffset)} to ${number(data.logEndOffset)}, oldest first. Wide ones are large.`}>
-      <div class="segments" aria-hidden="true">${segments.map((segment) => html`<i class=${kindOf(segment)} style=${`flex-grow:${Math.max(1, segment.sizeBytes)}`}></i>`)}</div>
-      <${Table} label="Segments" rows=${pageOf(segments, from)} keyOf=${(segment) => segment.baseOffset} columns=${[
-        { title: 'Offsets', cell: (segment) => html`${number(segment.baseOffset)} to ${number(segment.endOffset)}
+    <${Panel} title="Segments" note=${html`${counted(total, 'segment')} in <code>${data.directory}</code>, offsets ${number(data.logStartOffset)} to ${number(data.logEndOffset)}, oldest first.
+      ${data.cleaning && ` Compaction: ${data.cleaning}.`}`}>
+      <div class="segments" aria-hidden="true" title="Their sizes">${segments.map((segment) => html`<i class=${kindOf(segment)} style=${`flex-grow:${Math.max(1, segment.sizeBytes)}`}></i>`)}</div>
+      <${Table} label="Segments" rows=${segments} keyOf=${(segment) => segment.baseOffset} columns=${[
+        { title: 'Offsets', cell: (segment) => html`${offsetsOf(segment)}
           ${segment.isActive && html` <${Badge} kind="ok">active<//>`}` },
-        { title: 'Size', isNumber: true, cell: (segment) => bytes(segment.sizeBytes) },
+        { title: 'Size', kind: 'number', cell: (segment) => bytes(segment.sizeBytes) },
         { title: 'Newest record', cell: (segment) => (segment.newestTimestampMs == null ? '–'
-          : html`${time(segment.newestTimestampMs).slice(0, 19)}<br /><span class="muted">${ago(segment.newestTimestampMs)}</span>`) },
-        { title: 'Why it is still here', isWide: true, cell: Why },
-        { title: 'Index entries', isNumber: true, cell: (segment) => `${number(segment.offsetIndexEntries)} offset, ${number(segment.timeIndexEntries)} time` },
-        { title: 'Files', cell: (segment) => html`<details><summary>${segment.files.length} files</summary>
+          : html`${time(segment.newestTimestampMs).slice(0, 19)}<br /><span class="muted">${ago(segment.newestTimestampMs)}${segment.isFileTime && ', the time of the file'}</span>`) },
+        { title: 'Why it is still here', kind: 'wide', cell: Why },
+        { title: 'Index entries', kind: 'fixed', cell: (segment) => html`${number(segment.offsetIndexEntries)} offsets<br />${number(segment.timeIndexEntries)} times
+          ${segment.abortedTransactions > 0 && html`<br />${number(segment.abortedTransactions)} aborted`}` },
+        { title: 'Files', kind: 'fixed', cell: (segment) => html`<details><summary>${counted(segment.files.length, 'file')}</summary>
           ${segment.files.map((file) => html`<div><code>${file.name}</code> ${bytes(file.sizeBytes)}</div>`)}</details>` },
       ]} />
-      <${Pager} from=${from} total=${segments.length} onMove=${(target) => change({ from: target || null })} />
+      <${Pager} from=${Number(query.from ?? 0)} total=${total} onMove=${(target) => change({ from: target || null })} />
     <//>`;
+}
+
+function offsetsOf({ baseOffset, endOffset }) {
+  return endOffset > baseOffset ? `${number(baseOffset)} to ${number(endOffset - 1)}` : `none yet, from ${number(baseOffset)}`;
 }
 
 function Why(segment) {
   return html`<div>${segment.why}</div>
-    ${segment.eligibleAtMs != null && html`<div class="muted">May go ${ago(segment.eligibleAtMs)} (${time(segment.eligibleAtMs).slice(0, 19)})
-      ${segment.deletedBy && ` by ${segment.deletedBy}`}</div>`}
-    ${segment.notCleanedBecause && html`<div class="muted">Not compacted: ${segment.notCleanedBecause}</div>`}`;
+    ${segment.waitsFor != null && html`<div class="muted">It waits for the segment at offset ${number(segment.waitsFor)}.</div>`}
+    ${segment.eligibleAtMs != null && html`<div class="muted">Old enough ${ago(segment.eligibleAtMs)} (${time(segment.eligibleAtMs).slice(0, 19)})</div>`}
+    ${segment.cleaning && html`<div class="muted">Compaction: ${segment.cleaning}</div>`}`;
 }
 
 function kindOf(segment) {
   if (segment.isActive) return 'active';
-  return segment.eligibleAtMs != null && segment.eligibleAtMs <= Date.now() ? 'due' : '';
+  return segment.deletedBy ? 'due' : '';
 }
 
 /** Names as Kafka writes them; -1 and what is longer than any life is no limit. */

@@ -36,7 +36,7 @@ export function Topic({ name }) {
     <${Tabs} label="Parts of the topic" links=${TABS.map(([known, title]) => ({
       title, href: to(['topics', name, known]), isCurrent: known === tab }))} />
     <${Loaded} source=${source}>${(topic) => (offset !== undefined
-      ? html`<${OneRecord} key=${`${partition}/${offset}`} topic=${name} partition=${partition} offset=${offset} />`
+      ? html`<${OneRecord} key=${`${partition}/${offset}`} topic=${topic} partition=${partition} offset=${offset} />`
       : html`<${View} key=${tab} topic=${topic} />`)}<//>`;
 }
 

@@ -31,8 +31,8 @@ function Configs({ topic, configs, onChange }) {
   const mayChange = useMayChange() && topic.mayChange;
   if (configs.length === 0) return html`<${Empty} title="No key is shown.">Search for less, or show what comes from the broker too.<//>`;
   return html`<${Table} label="Configuration" rows=${configs} keyOf=${(config) => config.name} columns=${[
-    { title: 'Key', isWide: true, cell: Name },
-    { title: 'Value', isWide: true, cell: (config) => (edited === config.name
+    { title: 'Key', kind: 'wide', cell: Name },
+    { title: 'Value', kind: 'wide', cell: (config) => (edited === config.name
       ? html`<${Edit} topic=${topic.name} config=${config} onClose=${() => setEdited(null)} onChange=${onChange} />`
       : html`<code>${config.isSensitive ? 'hidden' : config.value ?? 'not set'}</code>
         ${mayChange && !config.isReadOnly && html` <button type="button" class="small" aria-label=${`Edit ${config.name}`} onClick=${() => setEdited(config.name)}>Edit</button>`}`) },

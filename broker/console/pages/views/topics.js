@@ -51,15 +51,15 @@ function Rows({ data, query, change }) {
     <${Table} label="Topics" rows=${data.topics} keyOf=${(topic) => topic.name} onSort=${onSort}
       sorted=${{ by: sort, isDescending: descending === 'true' }}
       columns=${[
-        { title: 'Topic', sort: 'name', cell: (topic) => html`<a href=${to(['topics', topic.name])}>${topic.name}</a>
+        { title: 'Topic', kind: 'text', sort: 'name', cell: (topic) => html`<a href=${to(['topics', topic.name])}>${topic.name}</a>
           ${topic.isInternal && html` <${Badge}>internal<//>`}
           ${topic.offlinePartitions > 0 && html` <${Badge} kind="problem">${counted(topic.offlinePartitions, 'partition')} offline<//>`}` },
-        { title: 'Partitions', sort: 'partitions', isNumber: true, cell: (topic) => number(topic.partitions) },
-        { title: 'Offsets', sort: 'records', isNumber: true, cell: (topic) => compact(topic.records) },
-        { title: 'Size', sort: 'size', isNumber: true, cell: (topic) => bytes(topic.sizeBytes) },
-        { title: 'Messages in', sort: 'messagesIn', isNumber: true, cell: (topic) => rate(rates[`messages ${topic.name}`]) },
-        { title: 'Bytes in', isNumber: true, cell: (topic) => byteRate(rates[`in ${topic.name}`]) },
-        { title: 'Bytes out', isNumber: true, cell: (topic) => byteRate(rates[`out ${topic.name}`]) },
+        { title: 'Partitions', sort: 'partitions', kind: 'number', cell: (topic) => number(topic.partitions) },
+        { title: 'Offsets', sort: 'records', kind: 'number', cell: (topic) => compact(topic.records) },
+        { title: 'Size', sort: 'size', kind: 'number', cell: (topic) => bytes(topic.sizeBytes) },
+        { title: 'Messages in', sort: 'messagesIn', kind: 'number', cell: (topic) => rate(rates[`messages ${topic.name}`]) },
+        { title: 'Bytes in', kind: 'number', cell: (topic) => byteRate(rates[`in ${topic.name}`]) },
+        { title: 'Bytes out', kind: 'number', cell: (topic) => byteRate(rates[`out ${topic.name}`]) },
         { title: 'Cleanup', cell: (topic) => topic.cleanupPolicy },
       ]} />
     <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`;

@@ -27,7 +27,7 @@ function Rows({ users, mayChange, onChange }) {
     <${Table} label="Users" rows=${rows} keyOf=${(row) => `${row.name}/${row.mechanism}`} columns=${[
       { title: 'User', cell: (row) => row.name },
       { title: 'Mechanism', cell: (row) => row.mechanism },
-      { title: 'Iterations', isNumber: true, cell: (row) => number(row.iterations) },
+      { title: 'Iterations', kind: 'number', cell: (row) => number(row.iterations) },
       ...(mayChange ? [{ title: '', cell: (row) => html`<button type="button" class="danger small"
         aria-label=${`Delete the ${row.mechanism} password of ${row.name}`} onClick=${() => setDeleted(row)}>Delete</button>` }] : []),
     ]} />
