@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import overview, producers, segments, topic, topic_config, topics, transactions
+from . import (
+    group,
+    group_changes,
+    groups,
+    overview,
+    producers,
+    segments,
+    topic,
+    topic_config,
+    topics,
+    transactions,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *overview.ENDPOINTS,
@@ -14,4 +25,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *segments.ENDPOINTS,
     *producers.ENDPOINTS,
     *transactions.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *group.ENDPOINTS,
+    *group_changes.ENDPOINTS,
 )
