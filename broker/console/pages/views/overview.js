@@ -32,13 +32,13 @@ function Page({ data }) {
     <${Tiles} data=${data} rates=${rates} />
     <${Plots} history=${history} data=${data} />
     <${Apis} data=${data} rates=${rates} latencies=${latencies} />
-    <div class="columns">
-      <${Panel} title="What clients are told"><${Table} label="Listeners" rows=${data.listeners} keyOf=${(row) => row.name} columns=${[
+    <${Panel} title="What clients are told"><${Table} label="Listeners" rows=${data.listeners} keyOf=${(row) => row.name} columns=${[
         { title: 'Listener', cell: (row) => row.name },
         { title: 'Protocol', cell: (row) => row.protocol },
         { title: 'Listens at', cell: (row) => html`<code>${row.address}</code>` },
         { title: 'Told to clients', cell: (row) => html`<code>${row.advertised}</code>` },
       ]} /><//>
+    <div class="columns">
       <${Disks} directories=${data.directories} />
       <${About} data=${data} />
     </div>`;

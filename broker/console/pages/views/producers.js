@@ -32,8 +32,7 @@ function Page({ data, topic, partition, onChange }) {
       ${row.ends && html`<br /><span class="muted">${row.ends}</span>`}`) },
     { title: 'Holds back', kind: 'number', cell: (row) => (row.heldBackRecords ? counted(row.heldBackRecords, 'record') : '–') },
     { title: 'Last sequence', kind: 'number', cell: (row) => number(row.lastSequence) },
-    { title: 'Last record', cell: (row) => html`${time(row.lastTimestampMs)} <span class="muted">(${ago(row.lastTimestampMs)})</span>` },
-    { title: 'Coordinator epoch', kind: 'number', cell: (row) => number(row.coordinatorEpoch) },
+    { title: 'Last record', kind: 'fixed', cell: (row) => html`${time(row.lastTimestampMs).slice(0, 19)}<br /><span class="muted">${ago(row.lastTimestampMs)}</span>` },
   ];
   if (mayChange) {
     columns.push({ title: '', cell: (row) => row.transactionStartOffset != null && html`<button type="button" class="danger small"

@@ -12,7 +12,7 @@ const TARGETS = [['earliest', 'the first record'], ['latest', 'the end'], ['offs
 export function ResetOffsets({ group, onClose }) {
   const [target, setTarget] = useState('earliest');
   const [checked, setChecked] = useState(null);
-  const topics = [...new Set([...group.offsets, ...(group.share ?? [])].map((row) => row.topic))];
+  const topics = [...new Set(group.offsets.map((row) => row.topic))];
   const path = url`/groups/${group.groupId}/offsets`;
   const preview = async ({ topic, partitions, value, at }) => {
     const asked = {
@@ -21,8 +21,7 @@ export function ResetOffsets({ group, onClose }) {
       to: target,
       value: at ? new Date(at).getTime() : value ? Number(value) : null,
     };
-    const { offsets } = await send('POST', path, { ...asked, preview: true });
-    setChecked({ asked, offsets });
+    setChecked({ asked, ...await send('POST', path, { ...asked, preview: true }) });
   };
   const apply = async () => {
     await send('POST', path, { ...checked.asked, preview: false });
@@ -31,11 +30,12 @@ export function ResetOffsets({ group, onClose }) {
   };
   if (checked) {
     return html`<${Dialog} title="Set these offsets?" isWide onClose=${onClose}>
-      <${ChangeForm} key="apply" action="Set the offsets" isDangerous onClose=${onClose} onSend=${apply}
+      <${ChangeForm} key="apply" action="Set the offsets" isDangerous isReady=${!checked.refusal} onClose=${onClose} onSend=${apply}
         buttons=${html`<button type="button" onClick=${() => setChecked(null)}>Back</button>`}>
+        ${checked.refusal && html`<p class="advice">They cannot be set now: ${checked.refusal}.</p>`}
         <${Table} label="Offsets" rows=${checked.offsets} keyOf=${(row) => row.partition} columns=${[
           { title: 'Partition', cell: (row) => `${row.topic} ${row.partition}` },
-          { title: 'Now', kind: 'number', cell: (row) => number(row.from) },
+          { title: 'Now', kind: 'number', cell: (row) => row.from == null ? 'none' : number(row.from) },
           { title: 'Then', kind: 'number', cell: (row) => number(row.to) },
         ]} />
       <//>
@@ -43,7 +43,6 @@ export function ResetOffsets({ group, onClose }) {
   }
   return html`<${Dialog} title="Reset offsets" onClose=${onClose}>
     <${ChangeForm} key="preview" action="Preview" onClose=${onClose} onSend=${preview}>
-      ${group.members.length > 0 && html`<p class="advice">The group has members. The broker refuses to set offsets until they have left.</p>`}
       <${Field} label="Topic"><select name="topic">${topics.map((topic) => html`<option>${topic}</option>`)}</select><//>
       <${Field} label="Partitions" hint="Empty: all. Else numbers, as 0,1,2."><input name="partitions" pattern="[0-9]+(,[0-9]+)*" /><//>
       <${Field} label="Go to"><select value=${target} onChange=${(event) => setTarget(event.currentTarget.value)}>
