@@ -165,7 +165,12 @@ export function pageOf(rows, from) {
  * @param {{label: string, links: {title: string, href: string, isCurrent: boolean}[]}} props
  */
 export function Tabs({ label, links }) {
-  return html`<nav class="tabs" aria-label=${label}>
+  const bar = useRef(null);
+  const current = links.find((link) => link.isCurrent)?.href;
+  useEffect(() => {
+    bar.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [current]);
+  return html`<nav class="tabs" aria-label=${label} ref=${bar}>
     ${links.map(({ title, href, isCurrent }) => html`<a href=${href} aria-current=${isCurrent ? 'page' : undefined}>${title}</a>`)}
   </nav>`;
 }

@@ -7,6 +7,7 @@ import uPlot from './vendor/uplot.js';
 
 const HEIGHT = 150;
 const LINES = 5;
+const SHOWN_S = 180;
 // What a value may grow by from one tick to the next.
 const STEPS = Object.fromEntries([1000, 1024].map((base) => [base, [0.001, 1, base, base ** 2, base ** 3, base ** 4]
   .flatMap((unit) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * unit))]));
@@ -76,7 +77,10 @@ function optionsOf(box, lines, format, base) {
     legend: { show: false },
     cursor: { show: false },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
+    scales: {
+      x: { range: (_, __, last) => [(last ?? Date.now() / 1000) - SHOWN_S, last ?? Date.now() / 1000] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] },
+    },
     axes: [
       { ...axis, grid: { show: false }, size: 26, space: 90, values: (_, ticks) => ticks.map(clock) },
       { ...axis, grid: { stroke: color('line'), width: 1 }, size: 68, space: 36, incrs: STEPS[base], values: (_, ticks) => ticks.map(format) },

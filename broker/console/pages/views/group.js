@@ -66,7 +66,7 @@ function Offsets({ group }) {
       <div class="tile"><dt>Members</dt><dd>${number(group.totalMembers)}</dd></div>
     </dl>
     ${waiting.length > 0 && html`<div class="advice"><p><strong>${counted(waiting.length, 'partition')} cannot move on.</strong></p>
-      ${waiting.slice(0, 5).map((row) => html`<p>${row.topic}, partition ${row.partition}, waits for: ${row.waitsFor}.
+      ${waiting.slice(0, 5).map((row) => html`<p>${row.topic}, partition ${row.partition}: ${row.waitsFor}.
         ${' '}<a href=${to(['topics', row.topic, 'producers'], { partition: row.partition })}>See its producers, and abort</a></p>`)}</div>`}
     ${(totalOffsets > offsets.length || query.search) && html`<div class="filters">
       <${Search} label="Search in topics" value=${query.search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>`}

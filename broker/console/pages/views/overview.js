@@ -9,7 +9,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../vendor/htm-preact
 import { useWatched } from '../watch.js';
 
 const PERIOD_MS = 2000;
-const KEPT = 150;
+const KEPT = 90;
 const LINES = 5;
 
 /** The view. */

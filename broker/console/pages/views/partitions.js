@@ -24,8 +24,10 @@ export function Partitions({ topic }) {
     { title: 'Segments', kind: 'number', cell: (row) => html`<a href=${to(['topics', topic.name, 'segments'], { partition: row.partition })}
       aria-label=${`Segments of partition ${row.partition}`}>${number(row.segments)}</a>` },
     { title: 'Leader epoch', kind: 'number', cell: (row) => number(row.leaderEpoch) },
-    { title: 'Directory', cell: (row) => html`<code>${row.directory}</code>` },
   ];
+  if (new Set(topic.partitions.map((row) => row.directory)).size > 1) {
+    columns.push({ title: 'Directory', cell: (row) => html`<code>${row.directory}</code>` });
+  }
   if (mayChange) {
     columns.push({ title: '', cell: (row) => row.isOnline && row.logEndOffset > row.logStartOffset && html`<button type="button" class="small"
       aria-label=${`Delete records of partition ${row.partition}`} onClick=${() => setEmptied(row)}>Delete records</button>` });

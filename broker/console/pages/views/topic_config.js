@@ -34,10 +34,15 @@ function Configs({ topic, configs, onChange }) {
     { title: 'Key', kind: 'wide', cell: Name },
     { title: 'Value', kind: 'wide', cell: (config) => (edited === config.name
       ? html`<${Edit} topic=${topic.name} config=${config} onClose=${() => setEdited(null)} onChange=${onChange} />`
-      : html`<code>${config.isSensitive ? 'hidden' : config.value ?? 'not set'}</code>
+      : html`${valueOf(config)}
         ${mayChange && !config.isReadOnly && html` <button type="button" class="small" aria-label=${`Edit ${config.name}`} onClick=${() => setEdited(config.name)}>Edit</button>`}`) },
     { title: 'Comes from', cell: (config) => html`<${Badge} kind=${config.source === OWN ? 'ok' : 'plain'}>${plain(config.source)}<//>` },
   ]} />`;
+}
+
+function valueOf({ isSensitive, value }) {
+  if (isSensitive) return html`<span class="muted">hidden</span>`;
+  return value ? html`<code>${value}</code>` : html`<span class="muted">empty</span>`;
 }
 
 function Name(config) {

@@ -31,11 +31,11 @@ function Rows({ data, from, change }) {
   return html`
     <${Table} label="Transactions" rows=${data.transactions} keyOf=${(row) => `${row.producerId}/${row.producerEpoch}/${row.transactionalId}`} columns=${[
       { title: 'Transactional id', kind: 'text', cell: (row) => row.transactionalId ?? 'unknown' },
-      { title: 'State', cell: (row) => html`<${Badge} kind=${KINDS[row.state] ?? 'plain'}>${spaced(row.state)}<//>
+      { title: 'State', kind: 'text', cell: (row) => html`<${Badge} kind=${KINDS[row.state] ?? 'plain'}>${spaced(row.state)}<//>
         ${row.ends && html`<div class="muted">${row.ends}</div>`}` },
       { title: 'Open for', kind: 'number', cell: (row) => duration(row.runningMs) },
       { title: 'Timeout', kind: 'number', cell: (row) => duration(row.timeoutMs) },
-      { title: 'Producer', cell: (row) => `${row.producerId}, epoch ${row.producerEpoch}` },
+      { title: 'Producer', kind: 'fixed', cell: (row) => `${row.producerId}, epoch ${row.producerEpoch}` },
       { title: 'Where', kind: 'wide', cell: (row) => (row.partitions.length === 0 ? '–' : html`<div class="rows">${row.partitions.map((part) => html`<div>
         <a href=${to(['topics', part.topic, 'producers'], { partition: part.partition })}>${part.topic} ${part.partition}</a>
         ${part.startOffset != null && ` since offset ${number(part.startOffset)}`}
