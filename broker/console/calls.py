@@ -15,6 +15,8 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
 from odradek.protocol.schema import Message
 
+from .sorted_topics import SortedTopics
+
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 
@@ -26,7 +28,7 @@ class Call:
     """What a handler of the console may use.
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
-    server and metrics.
+    server and metrics. `topics` has the names of all topics in order.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -37,6 +39,7 @@ class Call:
     slices: Slices
     observed: ObservedBroker
     dispatcher: Dispatcher
+    topics: SortedTopics
 
     async def ask(self, request: Message, response: type[Response]) -> Response:
         """Serve a request of Kafka's protocol, in its highest version, as if the client sent it.

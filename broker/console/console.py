@@ -25,6 +25,7 @@ from .calls import Call
 from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response, request_of
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .sorted_topics import SortedTopics
 from .views import ENDPOINTS
 from .watching import CONTENT_TYPE, events
 
@@ -55,6 +56,7 @@ class Console:
         self._observed = observed
         self._broker = observed.broker
         self._dispatcher = dispatcher
+        self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._token = secrets.token_urlsafe(24)
         client = Endpoint(
@@ -125,6 +127,10 @@ class Console:
         self, session: Session, work: Callable[[Call], Awaitable[T]], slices: Slices
     ) -> T:
         call = Call(
-            session=session, slices=slices, observed=self._observed, dispatcher=self._dispatcher
+            session=session,
+            slices=slices,
+            observed=self._observed,
+            dispatcher=self._dispatcher,
+            topics=self._topics,
         )
         return await work(call)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import field
@@ -10,8 +12,9 @@ from msgspec import field
 from odradek.broker.console.calls import Call
 from odradek.broker.console.config_words import source_name
 from odradek.broker.console.endpoints import Endpoint, View
-from odradek.broker.console.paging import PageRequest, page_of
+from odradek.broker.console.paging import PageRequest
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.sorted_topics import PART
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.messages.create_topics import (
@@ -20,10 +23,11 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsResponse,
     CreateTopicsTopic,
 )
-from odradek.protocol.primitives import ZERO_UUID, uuid_text
+from odradek.protocol.primitives import uuid_text
 from odradek.storage.log import PartitionLog
 
 EVERY_S = 2.0
+MANY_LOGS = 50  # of a topic take so long that others are served in between
 BROKER_DEFAULT = -1  # the number of partitions or replicas that the broker's settings say
 
 
@@ -101,56 +105,73 @@ class NewTopicResult(View):
 
 def topics(call: Call, request: TopicsRequest) -> TopicList:
     """Make a page. Has the topics that the client may describe."""
-    found = [
-        topic
-        for topic in call.sliced(call.observed.broker.metadata.topics.values())
-        if (request.internal or not topic.is_internal)
-        and request.matches(topic.name)
-        and call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
-    ]
-    if request.sort == "name":
-        page = page_of(call, found, _by_name, request, descending=request.descending)
-    else:
-        measured = [(_measure(call, topic, request.sort), topic.name, topic) for topic in found]
-        sign = -1 if request.descending else 1
-        page = [
-            topic
-            for _, _, topic in page_of(
-                call, measured, lambda each: (sign * each[0], each[1]), request
-            )
+    names = call.topics.matching(call.slices, request.search, internal=request.internal)
+    if call.observed.broker.security.authorizer.has_rules:
+        names = [
+            name
+            for name in call.sliced(names)
+            if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
         ]
-    return TopicList(total=len(found), topics=[_summary(call, each) for each in call.sliced(page)])
+    known = call.observed.broker.metadata.topics
+    if request.sort != "name":
+        names = _ordered(call, names, request.sort)
+    if request.descending:
+        names.reverse()
+    page = (known.get(name) for name in names[request.first : request.first + request.limit])
+    return TopicList(
+        total=len(names),
+        topics=[_summary(call, topic) for topic in call.sliced(page) if topic is not None],
+    )
 
 
-def _by_name(topic: Topic) -> str:
-    return topic.name
+def _ordered(call: Call, names: list[str], by: str) -> list[str]:
+    """The names in the order of a number of the topics, the smallest first."""
+    measure, clock = partial(_MEASURES[by], call), call.observed.broker.clock
+    order = call.topics.ordered(call.slices, by, measure, clock.timer_ms())
+    wanted = frozenset(names)
+    found: list[str] = []
+    for start in range(0, len(order), PART):
+        call.slices.step()
+        found += [name for name in order[start : start + PART] if name in wanted]
+    return found
 
 
 def logs_of(call: Call, topic: str) -> Iterable[PartitionLog]:
     """The open logs of a topic."""
-    return call.sliced(call.observed.broker.log_manager.of_topic(topic).values())
+    logs = call.observed.broker.log_manager.of_topic(topic).values()
+    return call.sliced(logs) if len(logs) > MANY_LOGS else tuple(logs)
 
 
 def size_bytes(logs: Iterable[PartitionLog]) -> int:
     """The bytes of the segments of logs."""
-    return sum(log.size_bytes for log in logs)
+    return sum([log.size_bytes for log in logs])
 
 
 def _records(logs: Iterable[PartitionLog]) -> int:
-    return sum(log.log_end_offset - log.log_start_offset for log in logs)
+    return sum([log.log_end_offset - log.log_start_offset for log in logs])
 
 
-def _measure(call: Call, topic: Topic, what: str) -> int:
-    """The number by which topics are sorted."""
-    if what == "partitions":
-        return len(topic.partitions)
-    logs = logs_of(call, topic.name)
-    if what == "messagesIn":
-        traffic = call.observed.traffic
-        traffic.count_appends(logs)
-        return traffic.topics[topic.name].messages_in if topic.name in traffic.topics else 0
-    measure: Callable[[Iterable[PartitionLog]], int] = size_bytes if what == "size" else _records
-    return measure(logs)
+def _partition_count(call: Call, topic: str) -> int:
+    known = call.observed.broker.metadata.topics.get(topic)
+    return 0 if known is None else len(known.partitions)
+
+
+def _messages_in(call: Call, topic: str) -> int:
+    traffic = call.observed.traffic
+    traffic.count_appends(logs_of(call, topic))
+    counts = traffic.topics.get(topic)
+    return 0 if counts is None else counts.messages_in
+
+
+# The number by which topics are sorted.
+_MEASURES: Mapping[str, Callable[[Call, str], int]] = MappingProxyType(
+    {
+        "size": lambda call, topic: size_bytes(logs_of(call, topic)),
+        "records": lambda call, topic: _records(logs_of(call, topic)),
+        "partitions": _partition_count,
+        "messagesIn": _messages_in,
+    }
+)
 
 
 def _summary(call: Call, topic: Topic) -> TopicSummary:
@@ -197,7 +218,7 @@ async def create_topic(call: Call, request: NewTopicRequest) -> NewTopicResult:
     check_code(result.error_code, result.error_message)
     return NewTopicResult(
         name=result.name,
-        topic_id=None if result.topic_id == ZERO_UUID else uuid_text(result.topic_id),
+        topic_id=None if request.validate_only else uuid_text(result.topic_id),
         partitions=None if result.num_partitions < 0 else result.num_partitions,
         replication_factor=None if result.replication_factor < 0 else result.replication_factor,
         config=[

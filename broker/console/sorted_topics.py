@@ -1,0 +1,86 @@
+"""The names of all topics in order, so that no request for a page of them sorts thousands.
+
+The order by a number, such as the size, is used for ORDER_KEPT_MS: several clients may watch it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from heapq import merge
+
+from odradek.broker.turns.slices import Slices
+from odradek.coordinator.metadata.topics import Topic, TopicEvent, Topics
+from odradek.storage.topic_names import INTERNAL_TOPICS
+
+PART = 500  # names that are looked through between two steps
+ORDER_KEPT_MS = 1000
+
+
+class SortedTopics:
+    """The names; changes are noted when they happen, and made when somebody asks."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._names = sorted(topics)
+        self._changes: deque[tuple[TopicEvent, str]] = deque()
+        # By what the topics are ordered: when that was, and the names, the smallest number first.
+        self._orders: dict[str, tuple[int, list[str]]] = {}
+        topics.on_change.append(self._note)
+
+    def _note(self, topic: Topic, event: TopicEvent) -> None:
+        if event is not TopicEvent.REPLICAS_CHANGED:
+            self._changes.append((event, topic.name))
+
+    def matching(self, slices: Slices, search: str, *, internal: bool) -> list[str]:
+        """The names that contain `search`, in any case of letters, in order.
+
+        Without Kafka's own topics unless `internal`. The client may not be allowed to see them.
+        """
+        self._make_changes(slices)
+        names = self._names.copy()  # it may change between two steps
+        lowered = search.lower()
+        hidden = frozenset[str]() if internal else INTERNAL_TOPICS
+        found: list[str] = []
+        for start in range(0, len(names), PART):
+            slices.step()
+            part = names[start : start + PART]
+            if lowered:
+                found += [name for name in part if lowered in name.lower() and name not in hidden]
+            else:
+                found += [name for name in part if name not in hidden]
+        return found
+
+    def ordered(
+        self, slices: Slices, by: str, measure: Callable[[str], int], now_ms: int
+    ) -> list[str]:
+        """All names in the order of a number, the smallest first. `now_ms` is the timer clock's."""
+        self._make_changes(slices)
+        ordered_ms, order = self._orders.get(by, (0, None))
+        if order is None or now_ms - ordered_ms >= ORDER_KEPT_MS:
+            parts = []
+            names = self._names.copy()
+            for start in range(0, len(names), PART):
+                part = []
+                for name in names[start : start + PART]:
+                    slices.step()
+                    part.append((measure(name), name))
+                part.sort()
+                parts.append(part)
+            order = [name for _, name in slices.of(merge(*parts))]
+            self._orders[by] = now_ms, order
+        return order
+
+    def _make_changes(self, slices: Slices) -> None:
+        while self._changes:
+            self._make_change(*self._changes.popleft())
+            slices.step()
+
+    def _make_change(self, event: TopicEvent, name: str) -> None:
+        index = bisect_left(self._names, name)
+        self._orders.clear()
+        is_known = index < len(self._names) and self._names[index] == name
+        if event is TopicEvent.CREATED and not is_known:
+            self._names.insert(index, name)
+        elif event is TopicEvent.DELETED and is_known:
+            del self._names[index]
