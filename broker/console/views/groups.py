@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from odradek.broker.console.calls import Call
@@ -14,6 +16,9 @@ from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.groups.group_state import GroupState
 
 EVERY_S = 2.0
+PART = 500  # groups
+
+_BY_NAME = attrgetter("group_id")
 
 
 class GroupsRequest(PageRequest):
@@ -58,40 +63,29 @@ class GroupList(View):
     groups: list[GroupSummary]
 
 
-class _Found(NamedTuple):
-    """A group of the list, and the state of its partition of `__consumer_offsets`."""
-
-    group_id: str
-    group: Group
-    state: GroupState
-
-
 class _Measured(NamedTuple):
     lag: Lag
-    found: _Found
+    group: Group
 
 
 def groups(call: Call, request: GroupsRequest) -> GroupList:
     """Make a page. Has the groups that the client may describe."""
-    lags = Lags(call)
     shards = call.observed.broker.coordinators.groups.shards
-    found = [
-        _Found(group.group_id, group, shard.state)
-        for shard in shards.serving()
-        for group in call.sliced(shard.state.groups.values())
-    ]
-    found = [each for each in call.sliced(found) if _matches(request, each.group)]
-    found = _visible(call, found)
-    if request.sort == "name":
-        descending = bool(request.descending)
-        page = page_of(call, found, _by_name, request, descending=descending)
-        measured = [_Measured(lags.of(each.group, each.state), each) for each in call.sliced(page)]
-    else:
-        all_measured = [
-            _Measured(lags.of(each.group, each.state), each) for each in call.sliced(found)
-        ]
+    lags = Lags(call)
+    found: list[Group] = []
+    measured: list[_Measured] = []
+    for state, part in _found(call, request):
+        found += part
+        if request.sort == "lag":
+            measured += [_Measured(lags.of(group, state), group) for group in call.sliced(part)]
+    if request.sort == "lag":
         key = _by_lag if request.descending is False else _by_lag_descending
-        measured = page_of(call, all_measured, key, request)
+        measured = page_of(call, measured, key, request)
+    else:
+        page = page_of(call, found, _BY_NAME, request, descending=bool(request.descending))
+        for group in call.sliced(page):
+            state = shards.of(group.group_id).state
+            measured.append(_Measured(lags.of(group, state), group))
     return GroupList(
         total=len(found),
         is_loading=shards.is_loading,
@@ -100,32 +94,35 @@ def groups(call: Call, request: GroupsRequest) -> GroupList:
     )
 
 
-def _matches(request: GroupsRequest, group: Group) -> bool:
-    if request.type and group.group_type != request.type:
-        return False
-    if request.search and not request.matches(group.group_id):
-        return False
-    return not request.state or group.state_name.lower() == request.state.lower()
+def _found(call: Call, request: GroupsRequest) -> Iterator[tuple[GroupState, list[Group]]]:
+    """The groups that are asked for, of those that ListGroups shows, with the state of their shard.
 
-
-def _visible(call: Call, found: list[_Found]) -> list[_Found]:
-    """Those that ListGroups shows."""
-    if call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return found
-    return [
-        each
-        for each in call.sliced(found)
-        if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, each.group_id)
-    ]
-
-
-def _by_name(found: _Found) -> str:
-    return found.group_id
+    They are looked at in parts, between which other requests are served: there may be thousands.
+    """
+    search, name = request.search.lower(), request.state.lower()
+    sees_all = call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    for shard in list(call.observed.broker.coordinators.groups.shards.serving()):
+        groups = list(shard.state.groups.values())
+        for start in call.sliced(iter(range(0, len(groups), PART))):
+            part = groups[start : start + PART]
+            if search:
+                part = [group for group in part if search in group.group_id.lower()]
+            if request.type:
+                part = [group for group in part if group.group_type == request.type]
+            if name:
+                part = [group for group in part if group.state_name.lower() == name]
+            if not sees_all:
+                part = [
+                    group
+                    for group in call.sliced(part)
+                    if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+                ]
+            yield shard.state, part
 
 
 def _by_lag(measured: _Measured) -> tuple[bool, int, str]:
     records = measured.lag.records
-    return records is None, records or 0, measured.found.group_id
+    return records is None, records or 0, measured.group.group_id
 
 
 def _by_lag_descending(measured: _Measured) -> tuple[bool, int, str]:
@@ -133,8 +130,7 @@ def _by_lag_descending(measured: _Measured) -> tuple[bool, int, str]:
     return is_unknown, -records, group_id
 
 
-def _summary(call: Call, lag: Lag, found: _Found) -> GroupSummary:
-    group = found.group
+def _summary(call: Call, lag: Lag, group: Group) -> GroupSummary:
     return GroupSummary(
         group_id=group.group_id,
         type=group.group_type,
