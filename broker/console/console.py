@@ -25,6 +25,7 @@ from .calls import Call
 from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response, request_of
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
 from .views import ENDPOINTS
 from .watching import CONTENT_TYPE, events
@@ -58,11 +59,21 @@ class Console:
         self._dispatcher = dispatcher
         self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
+        # Its clients may do what those of this listener may. Delegation tokens need a login.
+        listeners = self._broker.config.open_listeners
+        secured = [each for each in listeners if each.security_protocol.uses_sasl]
+        self._listener = [*secured, *listeners][0]
         self._token = secrets.token_urlsafe(24)
+        self._recent_lines = RecentLines()
+        self._recent_lines.install()
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
         )
         self._endpoints = [client, *ENDPOINTS]
+
+    def close(self) -> None:
+        """End what it does between requests."""
+        self._recent_lines.remove()
 
     def routes(self) -> list[Route]:
         """All paths of the console."""
@@ -119,7 +130,7 @@ class Console:
         self, principal: Principal, host: str, work: Callable[[Call], Awaitable[T]]
     ) -> T:
         """Run a handler in slices, with the permissions of a client."""
-        session = Session(self._broker.config.open_listeners[0], (host, 0))
+        session = Session(self._listener, (host, 0))
         session.principal = principal
         return await self._broker.turns.slices.run(partial(self._call, session, work))
 
@@ -132,5 +143,6 @@ class Console:
             observed=self._observed,
             dispatcher=self._dispatcher,
             topics=self._topics,
+            recent_lines=self._recent_lines,
         )
         return await work(call)

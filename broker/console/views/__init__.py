@@ -5,16 +5,23 @@ from __future__ import annotations
 from odradek.broker.console.endpoints import Endpoint
 
 from . import (
+    acls,
+    connections,
     group,
     group_changes,
     groups,
+    log,
+    maintenance,
     overview,
     producers,
+    quotas,
     segments,
+    tokens,
     topic,
     topic_config,
     topics,
     transactions,
+    users,
 )
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -28,4 +35,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *groups.ENDPOINTS,
     *group.ENDPOINTS,
     *group_changes.ENDPOINTS,
+    *connections.ENDPOINTS,
+    *acls.ENDPOINTS,
+    *users.ENDPOINTS,
+    *quotas.ENDPOINTS,
+    *tokens.ENDPOINTS,
+    *maintenance.ENDPOINTS,
+    *log.ENDPOINTS,
 )
