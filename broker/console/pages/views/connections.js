@@ -29,19 +29,16 @@ function Rows({ data, from, change, isFiltered }) {
     return isFiltered ? html`<${Empty} title="No connection is like that.">Search for less.<//>`
       : html`<${Empty} title="No client is connected.">The overview says what to connect to.<//>`;
   }
-  const hasBytes = data.connections.some((row) => row.bytesIn != null);
   return html`
     <${Table} label="Connections" rows=${data.connections} keyOf=${(row) => row.id} columns=${[
-      { title: 'Client', cell: (row) => html`${row.clientId ?? 'without a client id'}<br /><span class="muted">${row.address}</span>` },
+      { title: 'Client', cell: (row) => html`${row.clientId || 'without a client id'}<br /><span class="muted">${row.address}</span>` },
       { title: 'Principal', cell: (row) => row.principal },
-      { title: 'Software', cell: (row) => `${row.software ?? 'unknown'} ${row.softwareVersion ?? ''}` },
+      { title: 'Software', cell: (row) => `${row.software || 'unknown'} ${row.softwareVersion ?? ''}` },
       { title: 'Listener', cell: (row) => row.listener },
       { title: 'Connected', cell: (row) => ago(row.connectedMs) },
       { title: 'Idle for', kind: 'number', cell: (row) => duration(row.idleMs) },
-      ...(hasBytes ? [
-        { title: 'In', kind: 'number', cell: (row) => byteRate(rates[`in ${row.id}`]) },
-        { title: 'Out', kind: 'number', cell: (row) => byteRate(rates[`out ${row.id}`]) },
-      ] : []),
+      { title: 'In', kind: 'number', cell: (row) => byteRate(rates[`in ${row.id}`]) },
+      { title: 'Out', kind: 'number', cell: (row) => byteRate(rates[`out ${row.id}`]) },
       { title: 'Throttled', kind: 'number', cell: (row) => (row.throttledMs ? html`<${Badge} kind="warning">${duration(row.throttledMs)}<//>` : 'no') },
       { title: 'API versions', cell: (row) => html`<${Versions} versions=${row.apiVersions} />` },
     ]} />

@@ -21,9 +21,7 @@ export function Log() {
 
 function shown(entries, { search = '', level }) {
   const part = search.toLowerCase();
-  return entries
-    .filter((entry) => (!level || isBad(entry)) && `${entry.logger} ${entry.text}`.toLowerCase().includes(part))
-    .toSorted((left, right) => right.timestampMs - left.timestampMs);
+  return entries.filter((entry) => (!level || isBad(entry)) && `${entry.logger} ${entry.text}`.toLowerCase().includes(part));
 }
 
 function isBad(entry) {

@@ -1,20 +1,25 @@
 // Limits of users, clients and addresses.
 
 import { send, useLoaded, useMayChange } from '../api.js';
-import { Empty, Field, Loaded, Panel, Table, toast, useOpen } from '../components.js';
+import { Empty, Field, Loaded, Pager, Panel, Search, Table, toast, useOpen } from '../components.js';
 import { ChangeForm, Confirm, Dialog } from '../dialogs.js';
+import { useQuery } from '../router.js';
 import { html, useState } from '../vendor/htm-preact.js';
 
 const KEYS = ['producer_byte_rate', 'consumer_byte_rate', 'request_percentage', 'controller_mutation_rate', 'connection_creation_rate'];
 
 /** The tab. */
 export function Quotas() {
-  const source = useLoaded('/quotas');
+  const [query, change] = useQuery();
+  const { search, from = 0 } = query;
+  const source = useLoaded('/quotas', { search, from });
   const mayChange = useMayChange();
   const [isAdding, open, close] = useOpen();
   return html`
+    <div class="filters"><${Search} label="Search in names" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>
     <${Panel} title="Quotas" actions=${mayChange && html`<button type="button" class="main" onClick=${open}>Set a quota</button>`}>
-      <${Loaded} source=${source}>${(data) => html`<${Rows} quotas=${data.quotas} mayChange=${mayChange} onChange=${source.reload} />`}<//>
+      <${Loaded} source=${source}>${(data) => html`<${Rows} quotas=${data.quotas} mayChange=${mayChange} onChange=${source.reload} isFiltered=${Boolean(search)} />
+        <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`}<//>
     <//>
     ${isAdding && html`<${Add} onClose=${close} onChange=${source.reload} />`}`;
 }
@@ -23,9 +28,10 @@ function textOf(entity) {
   return entity.map(({ type, name }) => `${type} ${name ?? '(default)'}`).join(', ');
 }
 
-function Rows({ quotas, mayChange, onChange }) {
+function Rows({ quotas, mayChange, onChange, isFiltered }) {
   const [removed, setRemoved] = useState(null);
   const rows = quotas.flatMap(({ entity, values }) => Object.entries(values).map(([key, value]) => ({ entity, key, value })));
+  if (rows.length === 0 && isFiltered) return html`<${Empty} title="No quota is like that.">Search for less.<//>`;
   if (rows.length === 0) return html`<${Empty} title="There are no quotas.">Clients may use as much as they can.<//>`;
   return html`
     <${Table} label="Quotas" rows=${rows} keyOf=${(row) => `${textOf(row.entity)}/${row.key}`} columns=${[

@@ -1,14 +1,20 @@
 // Delegation tokens. Their secrets are never shown.
 
 import { useLoaded } from '../api.js';
-import { Empty, Loaded, Panel, Table } from '../components.js';
+import { Empty, Loaded, Pager, Panel, Search, Table } from '../components.js';
 import { ago, time } from '../format.js';
+import { useQuery } from '../router.js';
 import { html } from '../vendor/htm-preact.js';
 
 /** The tab. */
 export function Tokens() {
-  const source = useLoaded('/tokens');
-  return html`<${Panel} title="Delegation tokens"><${Loaded} source=${source}>${(data) => html`<${Rows} data=${data} />`}<//><//>`;
+  const [query, change] = useQuery();
+  const { search, from = 0 } = query;
+  const source = useLoaded('/tokens', { search, from });
+  return html`
+    <div class="filters"><${Search} label="Search in ids and owners" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>
+    <${Panel} title="Delegation tokens"><${Loaded} source=${source}>${(data) => html`<${Rows} data=${data} />
+      <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`}<//><//>`;
 }
 
 function Rows({ data }) {

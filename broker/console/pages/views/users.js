@@ -1,27 +1,33 @@
 // Users that log in by SCRAM.
 
 import { send, useLoaded, useMayChange } from '../api.js';
-import { Empty, Field, Loaded, Panel, Table, toast, useOpen } from '../components.js';
+import { Empty, Field, Loaded, Pager, Panel, Search, Table, toast, useOpen } from '../components.js';
 import { ChangeForm, Confirm, Dialog } from '../dialogs.js';
 import { number } from '../format.js';
+import { useQuery } from '../router.js';
 import { html, useState } from '../vendor/htm-preact.js';
 
 /** The tab. */
 export function Users() {
-  const source = useLoaded('/users');
+  const [query, change] = useQuery();
+  const { search, from = 0 } = query;
+  const source = useLoaded('/users', { search, from });
   const mayChange = useMayChange();
   const [isAdding, open, close] = useOpen();
   return html`
+    <div class="filters"><${Search} label="Search in names" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>
     <${Panel} title="Users" note="Those with a SCRAM password. Others may log in by certificates, tokens or files."
       actions=${mayChange && html`<button type="button" class="main" onClick=${open}>Set a password</button>`}>
-      <${Loaded} source=${source}>${(data) => html`<${Rows} users=${data.users} mayChange=${mayChange} onChange=${source.reload} />`}<//>
+      <${Loaded} source=${source}>${(data) => html`<${Rows} users=${data.users} mayChange=${mayChange} onChange=${source.reload} isFiltered=${Boolean(search)} />
+        <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`}<//>
     <//>
     ${isAdding && html`<${Add} onClose=${close} onChange=${source.reload} />`}`;
 }
 
-function Rows({ users, mayChange, onChange }) {
+function Rows({ users, mayChange, onChange, isFiltered }) {
   const [deleted, setDeleted] = useState(null);
   const rows = users.flatMap((user) => user.mechanisms.map((mechanism) => ({ name: user.name, ...mechanism })));
+  if (rows.length === 0 && isFiltered) return html`<${Empty} title="No user is like that.">Search for less.<//>`;
   if (rows.length === 0) return html`<${Empty} title="There are no users with a SCRAM password.">Set one, if clients log in by SCRAM.<//>`;
   return html`
     <${Table} label="Users" rows=${rows} keyOf=${(row) => `${row.name}/${row.mechanism}`} columns=${[
