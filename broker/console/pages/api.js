@@ -3,7 +3,8 @@
 import { makeStore, useStore } from './store.js';
 import { useCallback, useEffect, useState } from './vendor/htm-preact.js';
 
-const PREFIX = '/api/v1';
+// Without a name and a password that may stand in the address of the page: fetch refuses those.
+const PREFIX = `${location.origin}/api/v1`;
 
 /** What the API answers to a request that it cannot serve. */
 export class Failure extends Error {

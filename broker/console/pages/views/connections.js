@@ -31,16 +31,15 @@ function Rows({ data, from, change, isFiltered }) {
   }
   return html`
     <${Table} label="Connections" rows=${data.connections} keyOf=${(row) => row.id} columns=${[
-      { title: 'Client', cell: (row) => html`${row.clientId || 'without a client id'}<br /><span class="muted">${row.address}</span>` },
-      { title: 'Principal', cell: (row) => row.principal },
-      { title: 'Software', cell: (row) => `${row.software || 'unknown'} ${row.softwareVersion ?? ''}` },
-      { title: 'Listener', cell: (row) => row.listener },
+      { title: 'Client', kind: 'fixed', cell: (row) => html`${row.clientId || 'without a client id'}<br /><span class="muted">${row.address}</span>` },
+      { title: 'Principal', kind: 'text', cell: (row) => html`${row.principal}<br /><span class="muted">${row.listener}</span>` },
+      { title: 'Software', kind: 'text', cell: (row) => html`${row.software || 'unknown'}<br /><span class="muted">${row.softwareVersion}</span>` },
       { title: 'Connected', cell: (row) => ago(row.connectedMs) },
       { title: 'Idle for', kind: 'number', cell: (row) => duration(row.idleMs) },
       { title: 'In', kind: 'number', cell: (row) => byteRate(rates[`in ${row.id}`]) },
       { title: 'Out', kind: 'number', cell: (row) => byteRate(rates[`out ${row.id}`]) },
       { title: 'Throttled', kind: 'number', cell: (row) => (row.throttledMs ? html`<${Badge} kind="warning">${duration(row.throttledMs)}<//>` : 'no') },
-      { title: 'API versions', cell: (row) => html`<${Versions} versions=${row.apiVersions} />` },
+      { title: 'API versions', kind: 'fixed', cell: (row) => html`<${Versions} versions=${row.apiVersions} />` },
     ]} />
     <${Pager} from=${from} total=${data.total} onMove=${(target) => change({ from: target || null })} />`;
 }

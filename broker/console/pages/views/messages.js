@@ -64,8 +64,8 @@ function Filters({ topic, query, change, isLive }) {
     <div class="pair">
       ${text('key', 'Key has', 'text')}
       ${text('value', 'Value has', 'text')}
-      ${text('header', 'A header has', 'name=text')}
-      ${text('jsonPath', 'JSON path', '$.customer.id == 7')}
+      ${text('header', 'A header has', 'text, or name=text')}
+      ${text('jsonPath', 'JSON path', '$.customer.city=Prague')}
     </div>
     <div class="actions">
       <button type="submit" class="main">Search</button>
