@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from tests.support.groups_of_a_console import commit
+
 from odradek.broker.testing.broker import Broker
 from tests.support.console_client import ConsoleClient
-from tests.support.groups_of_a_console import commit
 
 
 def names(answer: Any) -> list[str]:
