@@ -1,63 +1,86 @@
-"""Asks the API of a broker's console, without a browser."""
+"""Asks a broker's console over HTTP, as its pages do."""
 
 import base64
+import http.client
 import json
-import urllib.error
-import urllib.parse
-import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
+from tests.support.broker_process import BrokerProcess, running_broker
+from tests.support.metrics import http_port
+
+PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
 
 
-class Reply(NamedTuple):
+class Answer(NamedTuple):
     status: int
     body: Any
 
+    @property
+    def error(self) -> tuple[int, str]:
+        """The status and the error's name."""
+        return self.status, self.body["error"]
+
 
 class ConsoleClient:
-    """One user of a console. Paths are those below /api/v1."""
+    """One user of a console."""
 
     def __init__(self, port: int, user: str = "", password: str = "") -> None:
-        self._url = f"http://localhost:{port}/api/v1"
-        self._headers: dict[str, str] = {}
-        if user:
-            login = base64.b64encode(f"{user}:{password}".encode()).decode()
-            self._headers["Authorization"] = f"Basic {login}"
+        self.port = port
+        login = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {login}"} if user else {}
+        self._token: str | None = None
 
-    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Reply:
-        """Send a request, and return the reply, also that of an error."""
-        url = self._url + path + ("?" + urllib.parse.urlencode(query) if query else "")
+    def ask(self, method: str, path: str, body: Any = None, **query: object) -> Answer:
+        """Send a request. One that changes something carries the console's token."""
+        headers = dict(self._headers)
+        if method != "GET":
+            if self._token is None:
+                self._token = self.get("/me")["token"]
+            headers["X-Odradek-Token"] = self._token
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, self._headers, method=method)
+        where = f"{PREFIX}{path}" + (f"?{urlencode(query)}" if query else "")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-                return Reply(answer.status, json.loads(answer.read()))
-        except urllib.error.HTTPError as error:
-            with error:
-                return Reply(error.code, json.loads(error.read()))
+            connection.request(method, where, data, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, json.loads(answer.read()))
+        finally:
+            connection.close()
 
-    def get(self, path: str, **query: Any) -> Any:
-        """The body of a successful reply."""
-        return _body(self.ask("GET", path, None, **query))
+    def get(self, path: str, **query: object) -> Any:
+        """The body of a successful answer."""
+        return _body(self.ask("GET", path, **query))
 
-    def change(self, method: str, path: str, body: Any) -> Any:
-        """Change something with the token that pages get."""
-        self._log_in()
-        return _body(self.ask(method, path, body))
+    def post(self, path: str, body: Any) -> Any:
+        return _body(self.ask("POST", path, body))
 
-    def refused(self, method: str, path: str, body: Any = None) -> tuple[int, str, str]:
-        """The status, the name and the message of an error, of a request with the token."""
-        self._log_in()
-        reply = self.ask(method, path, body)
-        assert reply.status >= 400, reply
-        return reply.status, reply.body["error"], reply.body["message"]
+    def put(self, path: str, body: Any) -> Any:
+        return _body(self.ask("PUT", path, body))
 
-    def _log_in(self) -> None:
-        if "X-Odradek-Token" not in self._headers:
-            self._headers["X-Odradek-Token"] = self.get("/me")["token"]
+    def delete(self, path: str, body: Any) -> Any:
+        return _body(self.ask("DELETE", path, body))
 
 
-def _body(reply: Reply) -> Any:
-    assert reply.status == 200, reply
-    return reply.body
+def _body(answer: Answer) -> Any:
+    assert answer.status == 200, answer
+    return answer.body
+
+
+class ConsoleBroker(NamedTuple):
+    """A broker with a console, and its client."""
+
+    process: BrokerProcess
+    console: ConsoleClient
+
+
+@contextmanager
+def console_broker(directory: Path, settings: dict[str, str]) -> Iterator[ConsoleBroker]:
+    """A broker process with a console."""
+    http = {"odradek.http.listener": "127.0.0.1:0", "odradek.console": "true"}
+    with running_broker(directory, {**http, **settings}) as process:
+        yield ConsoleBroker(process, ConsoleClient(http_port(process)))

@@ -4,6 +4,6 @@ finding       finds the group that a request names
 described     a group of any type with its members, by the request that describes its type
 lags          how far a group has got in the logs
 offsets       the partitions of one group
-transactions  the open transactions that hold consumers back
+holding       the open transactions that hold consumers back
 deliveries    the records that a share group has in flight
 """

@@ -57,12 +57,29 @@ class ShareDelivery(View):
     has_more_ranges: bool = False
 
 
+def start_offset_of(call: Call, key: SharePartitionKey) -> int | None:
+    """The first record that is not done; None: it is not decided yet where the group begins.
+
+    It is stored with the next acknowledgement.
+    """
+    led = _led(call, key)
+    if led is not None:
+        return led.partition.start_offset
+    stored = stored_state(call, key)
+    return None if stored is None or stored.start_offset < 0 else stored.start_offset
+
+
+def _led(call: Call, key: SharePartitionKey) -> LedPartition | None:
+    """The share-partition while members read it."""
+    try:
+        return call.observed.broker.coordinators.shares.find(key)
+    except ApiError:  # its log is offline or being recovered
+        return None
+
+
 def delivery_of(call: Call, key: SharePartitionKey, topic: str, max_ranges: int) -> ShareDelivery:
     """Describe a share-partition as it is now, with some of its first ranges."""
-    try:
-        led = call.observed.broker.coordinators.shares.find(key)
-    except ApiError:  # its log is offline or being recovered: nobody reads it
-        led = None
+    led = _led(call, key)
     if led is None:
         return _stored(call, key, topic, max_ranges)
     partition = led.partition

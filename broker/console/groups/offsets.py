@@ -13,14 +13,14 @@ from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.groups.offset_expiry import expires_ms
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.log import PartitionLog
 
+from .deliveries import start_offset_of
 from .described import GroupMember
+from .holding import HoldingTransaction, holders_of
 from .lags import share_lag, stored_state
-from .transactions import HoldingTransaction, holder_of, holding_transaction, known_transactions
 
 Place = tuple[str, int]  # topic and partition
 # By partition: the members that read it. In share groups there may be several.
@@ -88,21 +88,21 @@ def _known_partitions(group: Group, state: GroupState) -> Iterable[tuple[str, It
     return state.offsets.of_group(group.group_id).items()
 
 
-def offsets_of(
+async def offsets_of(
     call: Call, group: Group, state: GroupState, owners: Owners, places: Iterable[Place]
 ) -> list[GroupOffset]:
     """Describe partitions. The client must be allowed to describe their topics."""
     described = [_describe(call, group, state, place) for place in call.sliced(iter(places))]
-    holders = {holder_of(log) for _, log in call.sliced(described) if log is not None}
-    known = known_transactions(call, {holder[1] for holder in holders if holder is not None})
     pending = state.offsets.pending(group.group_id)
+    heeded = _heeds_transactions(call, group)
+    holders = await holders_of(call, [log for _, log in described if log is not None and heeded])
     for offset, log in call.sliced(described):
         readers = owners.get((offset.topic, offset.partition), ())
         offset.member_id = readers[0] if len(readers) == 1 else None
         if (offset.topic, offset.partition) in pending:
             offset.waits_for = _PENDING
-        if log is not None and _is_held_back(call, group):
-            _add_holder(offset, log, known)
+        if log is not None and log in holders:
+            _add_holder(offset, holders[log])
     return [offset for offset, _ in described]
 
 
@@ -147,10 +147,8 @@ def _add_start_offset(
     call: Call, group: ShareGroup, offset: GroupOffset, log: PartitionLog | None
 ) -> None:
     key = SharePartitionKey(group.group_id, _topic_id(call, offset.topic), offset.partition)
-    stored = stored_state(call, key)
-    if stored is not None and stored.start_offset >= 0:
-        offset.committed = stored.start_offset
-    offset.lag = share_lag(log, stored)
+    offset.committed = start_offset_of(call, key)
+    offset.lag = share_lag(log, stored_state(call, key))
 
 
 def _topic_id(call: Call, topic: str) -> bytes:
@@ -158,20 +156,17 @@ def _topic_id(call: Call, topic: str) -> bytes:
     return ZERO_UUID if known is None else known.id
 
 
-def _is_held_back(call: Call, group: Group) -> bool:
-    """Whether open transactions may hold the group back: unless it does not heed them."""
+def _heeds_transactions(call: Call, group: Group) -> bool:
+    """Whether open transactions may hold the group back. What share groups read is a setting."""
     configs = call.observed.broker.coordinators.group_configs.share
     return not isinstance(group, ShareGroup) or configs.reads_committed(group.group_id)
 
 
-def _add_holder(offset: GroupOffset, log: PartitionLog, known: Mapping[int, Transaction]) -> None:
-    holding = holding_transaction(log, known)
-    if holding is None:
-        return
-    stable = log.last_stable_offset
-    waits = "wait" if offset.committed is not None and offset.committed >= stable else "will wait"
+def _add_holder(offset: GroupOffset, holding: HoldingTransaction) -> None:
+    start = holding.start_offset
+    waits = "wait" if offset.committed is not None and offset.committed >= start else "will wait"
     text = (
-        f"consumers with isolation.level=read_committed {waits} at offset {stable}: {holding.text}"
+        f"consumers with isolation.level=read_committed {waits} at offset {start}: {holding.text}"
     )
     offset.holding = holding
     offset.waits_for = text if offset.waits_for is None else f"{text}; {offset.waits_for}"

@@ -108,7 +108,7 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
         total_members=len(description.members),
         members=description.members[request.members_from : request.members_from + MAX_MEMBERS],
         total_offsets=len(places),
-        offsets=offsets_of(call, found, state, owners, page),
+        offsets=await offsets_of(call, found, state, owners, page),
         topology=description.topology,
     )
     if isinstance(found, ShareGroup):

@@ -10,8 +10,8 @@ from msgspec import field
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.groups.deliveries import start_offset_of
 from odradek.broker.console.groups.finding import find_group
-from odradek.broker.console.groups.lags import stored_state
 from odradek.broker.console.refusals import check_code
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation
@@ -199,8 +199,7 @@ def _offset_before(
     call: Call, group: Group, state: GroupState, topic: Topic, partition: int
 ) -> int | None:
     if isinstance(group, ShareGroup):
-        stored = stored_state(call, SharePartitionKey(group.group_id, topic.id, partition))
-        return None if stored is None or stored.start_offset < 0 else stored.start_offset
+        return start_offset_of(call, SharePartitionKey(group.group_id, topic.id, partition))
     committed = state.offsets.of_group(group.group_id).get(topic.name, {}).get(partition)
     return committed.offset if committed is not None and committed.is_of(topic.id) else None
 
