@@ -22,7 +22,16 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
 
 from .calls import Call
-from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response, request_of
+from .endpoints import (
+    PREFIX,
+    Endpoint,
+    Nothing,
+    View,
+    answer,
+    answer_in_pieces,
+    failure_response,
+    request_of,
+)
 from .openapi import describe
 from .page_files import PageFile, page_files
 from .recent_lines import RecentLines
@@ -112,6 +121,8 @@ class Console:
         except HttpError as error:
             return failure_response(error)
         run = partial(self._run, principal, host_of(request))
+        if endpoint.stream is not None:
+            return await answer_in_pieces(endpoint, fields, run)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
             return HttpResponse(HTTPStatus.OK, events(endpoint, fields, run), CONTENT_TYPE)
         return await answer(endpoint, fields, run)
