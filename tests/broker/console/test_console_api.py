@@ -1,8 +1,10 @@
 """What all endpoints have in common: their description, their errors, and watching."""
 
+import asyncio
 import http.client
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from jsonschema import Draft202012Validator
 
 from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing, View
-from odradek.broker.console.watching import QUIET_S, events
+from odradek.broker.console.watching import QUIET_S, SharedViews, events
 from odradek.broker.lifecycle.running import start_broker
 from odradek.broker.testing.broker import Broker
 from odradek.config.broker_config import BrokerConfig
@@ -122,6 +124,34 @@ class Number(View):
     number: int
 
 
+class Unshared(SharedViews):
+    """Makes each response again."""
+
+    async def get(
+        self, _: object, __: float, make: Callable[[], Awaitable[tuple[View, bytes]]]
+    ) -> tuple[View, bytes]:
+        return await make()
+
+
+async def test_clients_that_watch_the_same_get_the_same_response() -> None:
+    shared = SharedViews(asyncio.get_running_loop())
+    made: list[str] = []
+
+    async def response(key: str) -> tuple[View, bytes]:
+        return await shared.get(key, 0.02, partial(make, key))
+
+    async def make(key: str) -> tuple[View, bytes]:
+        made.append(key)
+        return Nothing(), key.encode()
+
+    both = await asyncio.gather(response("a"), response("a"), response("b"))
+    assert [body for _, body in both] == [b"a", b"a", b"b"]
+    assert made == ["a", "b"]
+    while len(made) < 3:  # it is forgotten after a while
+        await asyncio.sleep(0.01)
+        await response("a")
+
+
 async def watch(results: list[int | ApiError], every_s: float = 0.0) -> list[bytes]:
     """The first events of a view that gives one result after the other, and fails at the end."""
     left = iter([*results, ApiError(ErrorCode.NOT_COORDINATOR, "it is over")])
@@ -138,7 +168,8 @@ async def watch(results: list[int | ApiError], every_s: float = 0.0) -> list[byt
     endpoint = Endpoint(
         method="GET", template="/", summary="", handle=handle, response=Number, every_s=every_s
     )
-    return [event async for event in events(endpoint, Nothing(), run)]
+    unshared = Unshared(asyncio.get_running_loop())
+    return [event async for event in events(endpoint, Nothing(), run, unshared, "client")]
 
 
 async def test_only_changes_are_sent() -> None:
