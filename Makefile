@@ -16,10 +16,15 @@ RERUN_ON_BUSY = --reruns 2 --only-rerun 'Python worker failed to connect back'
 ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
 	tests/conformance/test_spark_sink.py tests/conformance/test_spark_reads_kafkas_files.py
 
+# What `make run` shows beside Kafka's port: the console, and a schema registry.
+LOOK_INSIDE = odradek.http.listener=localhost:9080 odradek.console=true \
+	odradek.registry.listener=localhost:8081
+
 .PHONY: help run check test durations answers long bench docs clean
 
 help:
-	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data"
+	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data,"
+	@echo "            with its console at http://localhost:9080 and a schema registry at :8081"
 	@echo "make check  format, lint, types, import rules, fast tests (two minutes)"
 	@echo "make test   check, then every other test at short length (12 minutes)"
 	@echo "make durations  measures how long the files of tests take; the longest begin first"
@@ -32,7 +37,7 @@ help:
 # Two stamps: running the broker does not install the tools for tests.
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[registry]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
@@ -40,7 +45,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@touch $@
 
 run: $(VENV)/.run
-	$(BIN)/odradek serve server.properties
+	$(BIN)/odradek serve server.properties $(LOOK_INSIDE:%=--override %)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -22,12 +22,22 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
 
 from .calls import Call
-from .endpoints import PREFIX, Endpoint, Nothing, View, answer, failure_response, request_of
+from .endpoints import (
+    PREFIX,
+    Endpoint,
+    Nothing,
+    View,
+    answer,
+    answer_in_pieces,
+    failure_response,
+    request_of,
+)
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
 from .views import ENDPOINTS
-from .watching import CONTENT_TYPE, events
+from .watching import CONTENT_TYPE, SharedViews, events
 
 T = TypeVar("T")
 
@@ -58,11 +68,22 @@ class Console:
         self._dispatcher = dispatcher
         self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
+        self._shared = SharedViews(self._broker.loop)
+        # Its clients may do what those of this listener may. Delegation tokens need a login.
+        listeners = self._broker.config.open_listeners
+        secured = [each for each in listeners if each.security_protocol.uses_sasl]
+        self._listener = [*secured, *listeners][0]
         self._token = secrets.token_urlsafe(24)
+        self._recent_lines = RecentLines()
+        self._recent_lines.install()
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
         )
         self._endpoints = [client, *ENDPOINTS]
+
+    def close(self) -> None:
+        """End what it does between requests."""
+        self._recent_lines.remove()
 
     def routes(self) -> list[Route]:
         """All paths of the console."""
@@ -101,8 +122,12 @@ class Console:
         except HttpError as error:
             return failure_response(error)
         run = partial(self._run, principal, host_of(request))
+        if endpoint.stream is not None:
+            return await answer_in_pieces(endpoint, fields, run)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
-            return HttpResponse(HTTPStatus.OK, events(endpoint, fields, run), CONTENT_TYPE)
+            client = principal, host_of(request)
+            stream = events(endpoint, fields, run, self._shared, client)
+            return HttpResponse(HTTPStatus.OK, stream, CONTENT_TYPE)
         return await answer(endpoint, fields, run)
 
     def _check_change(self, request: HttpRequest) -> None:
@@ -119,7 +144,7 @@ class Console:
         self, principal: Principal, host: str, work: Callable[[Call], Awaitable[T]]
     ) -> T:
         """Run a handler in slices, with the permissions of a client."""
-        session = Session(self._broker.config.open_listeners[0], (host, 0))
+        session = Session(self._listener, (host, 0))
         session.principal = principal
         return await self._broker.turns.slices.run(partial(self._call, session, work))
 
@@ -132,5 +157,6 @@ class Console:
             observed=self._observed,
             dispatcher=self._dispatcher,
             topics=self._topics,
+            recent_lines=self._recent_lines,
         )
         return await work(call)

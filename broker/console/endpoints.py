@@ -9,7 +9,8 @@ is answered as {"error": ..., "message": ...}, with Kafka's name of the error if
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
@@ -50,6 +51,17 @@ class Failure(View):
     message: str
 
 
+# Runs a handler in slices, for the client of an HTTP request.
+Run = Callable[[Callable[[Call], Awaitable[Any]]], Awaitable[Any]]
+# Makes the pieces of a body.
+Stream = Callable[[Any, Run], AsyncGenerator[bytes, None]]
+
+
+def not_called(_: Call, __: View) -> View:
+    """The handler of an endpoint with a `stream`."""
+    raise NotImplementedError
+
+
 class Endpoint(Struct, frozen=True, kw_only=True):
     """One method of one path below PREFIX. `summary` is for the OpenAPI file.
 
@@ -57,26 +69,26 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     `every_s`: a client that accepts text/event-stream gets the response again and again, this long
     after the one before, if it has changed (watching.py). `next_request` makes the request for the
     next one from a request and its response; without it, the same request is served again.
+    `stream` makes a body of another `content_type`, piece by piece, in place of `handle`: it gets
+    the request and a Run.
     `changes`: a GET asks, all others change something.
     """
 
     method: str
     template: str
     summary: str
-    handle: Callable[[Call, Any], Any]
-    response: type[View]
+    handle: Callable[[Call, Any], Any] = not_called
+    response: type[View] = Nothing
     request: type[View] = Nothing
     every_s: float | None = None
     next_request: Callable[[Any, Any], Any] | None = None
+    stream: Stream | None = None
+    content_type: str = JSON
 
     @property
     def changes(self) -> bool:
         """Whether it may change something."""
         return self.method != "GET"
-
-
-# Runs a handler in slices, for the client of an HTTP request.
-Run = Callable[[Callable[[Call], Awaitable[Any]]], Awaitable[Any]]
 
 
 async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
@@ -86,6 +98,27 @@ async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
     except (HttpError, ApiError) as error:
         return failure_response(error)
     return HttpResponse(HTTPStatus.OK, body, JSON)
+
+
+async def answer_in_pieces(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
+    """Serve a request with `stream`. If its first piece cannot be made, the response says why."""
+    assert endpoint.stream is not None
+    pieces = endpoint.stream(request, run)
+    try:
+        first = await anext(pieces, b"")
+    except (HttpError, ApiError) as error:
+        return failure_response(error)
+    return HttpResponse(HTTPStatus.OK, _all_pieces(first, pieces), endpoint.content_type)
+
+
+async def _all_pieces(
+    first: bytes, others: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(others):
+        if first:
+            yield first
+        async for piece in others:
+            yield piece
 
 
 async def serve(endpoint: Endpoint, request: View, call: Call) -> tuple[View, bytes]:

@@ -41,7 +41,7 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "responses": {
-            "200": _content("What was asked for.", endpoint.response.__name__),
+            "200": _answer(endpoint),
             "default": _content("Why it was refused.", Failure.__name__),
         },
     }
@@ -57,6 +57,13 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
     if endpoint.method != "GET":
         operation["requestBody"] = _content("", endpoint.request.__name__)
     return operation
+
+
+def _answer(endpoint: Endpoint) -> dict[str, Any]:
+    if endpoint.stream is None:
+        return _content("What was asked for.", endpoint.response.__name__)
+    body = {"schema": {"type": "string"}}
+    return {"description": "What was asked for.", "content": {endpoint.content_type: body}}
 
 
 def _parameter(

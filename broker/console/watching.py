@@ -3,12 +3,15 @@
 The next response is made after the client has taken the last one, so a slow client makes the broker
 hold one. A response that equals the last one is not sent. An error is sent as an event `failure`,
 and ends the stream; browsers then connect again by themselves.
+
+Clients that watch the same view get the same responses: ten open pages cost little more than one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from functools import partial
 
 from odradek.broker.http.messages import HttpError
 from odradek.protocol.errors import ApiError
@@ -19,16 +22,50 @@ CONTENT_TYPE = "text/event-stream"
 # How long nothing may be sent. A client that is gone is noticed by what is sent to it.
 QUIET_S = 15.0
 
+Response = tuple[View, bytes]
 
-async def events(endpoint: Endpoint, request: View, run: Run) -> AsyncGenerator[bytes, None]:
-    """Serve a request again and again, until the client goes."""
+
+class SharedViews:
+    """Responses that several clients get. Each is kept for half the time between two of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._made: dict[Hashable, asyncio.Task[Response]] = {}
+
+    async def get(
+        self, key: Hashable, every_s: float, make: Callable[[], Awaitable[Response]]
+    ) -> Response:
+        """Return what `make` returns, or what it has returned for this key a short time ago."""
+        task = self._made.get(key)
+        if task is None:
+            task = self._made[key] = asyncio.ensure_future(make(), loop=self._loop)
+            self._loop.call_later(every_s / 2, self._forget, key, task)
+        return await asyncio.shield(task)
+
+    def _forget(self, key: Hashable, task: asyncio.Task[Response]) -> None:
+        """Forget a response; one that is not there yet when it is."""
+        if not task.done():
+            task.add_done_callback(lambda done: self._forget(key, done))
+        elif self._made.get(key) is task:
+            del self._made[key]
+            task.cancelled() or task.exception()  # all clients that would get it may have gone
+
+
+async def events(
+    endpoint: Endpoint, request: View, run: Run, shared: SharedViews, client: Hashable
+) -> AsyncGenerator[bytes, None]:
+    """Serve a request again and again, until the client goes.
+
+    Clients that are equal see the same.
+    """
     assert endpoint.every_s is not None
     last = b""
     quiet_s = 0.0
     while True:
-        current = request
+        key = (endpoint.template, repr(request), client)
+        make = partial(run, partial(serve, endpoint, request))
         try:
-            response, body = await run(lambda call: serve(endpoint, current, call))  # noqa: B023 # it is awaited here
+            response, body = await shared.get(key, endpoint.every_s, make)
         except (HttpError, ApiError) as error:
             yield b"event: failure\ndata: %b\n\n" % failure_body(error)
             return

@@ -9,7 +9,8 @@ rest_server    the HTTP server, and what it is made of
 resources      the paths, and what each does
 requests       the query, the body and the content type of a request
 replies        the JSON of replies and errors
-service        one change at a time: decide, append, replay
+service        one change at a time: decide, append, replay; long work in a process
+remote_work    long work on schemas, in that process
 schema_log     the topic: found or created, read, appended to
 access         logins and permissions
 libraries      what must be installed

@@ -29,6 +29,11 @@ class Asked:
         self.context = _qualified_context(self._names.get("context"))
         self.content_type = _accepted(request.headers.get("accept", ""))
 
+    @property
+    def client(self) -> str:
+        """Who shares long work fairly with others."""
+        return self._request.peer_host
+
     # -- the path ----------------------------------------------------------------------------------
 
     @property

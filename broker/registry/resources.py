@@ -18,8 +18,9 @@ from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.registry import errors, subjects
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.registry import Registry
-from odradek.coordinator.registry.requests import SchemaRequest, schema_request, version_number
+from odradek.coordinator.registry.requests import schema_request, version_number
 from odradek.coordinator.registry.schemas import Json, SchemaVersion
+from odradek.coordinator.runtime.steps import Step, stepping
 
 from .access import Access
 from .replies import (
@@ -32,10 +33,9 @@ from .replies import (
     whole_version,
 )
 from .requests import Asked
-from .service import IsLong, RegistryService, has_many_subjects
+from .service import RegistryService
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
-_LONG_TEXT = 2000  # letters
 _MOST_SCHEMAS = 1000  # of one reply to GET /schemas
 
 
@@ -94,11 +94,15 @@ class Resources:
         prefix, rule_type = asked.prefix(""), asked.text("ruleType")
         deleted, latest_only = asked.flag("deleted"), asked.flag("latestOnly")
 
-        def find(registry: Registry) -> list[SchemaVersion]:
-            found = registry.found_versions(prefix, deleted=deleted, latest_only=latest_only)
-            return [each for each in found if not rule_type or _has_rule(each, rule_type)]
+        def find(registry: Registry, step: Step) -> list[SchemaVersion]:
+            found = registry.found_versions(
+                prefix, deleted=deleted, latest_only=latest_only, step=step
+            )
+            if not rule_type:
+                return found
+            return [each for each in stepping(found, step) if _has_rule(each, rule_type)]
 
-        found = await self._service.read(find, has_many_subjects)
+        found = await self._service.read_all(find)
         page = asked.page(found, _MOST_SCHEMAS)
         return array_response(map(whole_version, page), asked.content_type)
 
@@ -160,9 +164,8 @@ class Resources:
         text_format = asked.text("format").strip().lower()
         if not text_format:
             return version.schema.text
-        is_long = len(version.schema.text) > _LONG_TEXT or bool(version.schema.references)
         return await self._service.read(
-            lambda registry: registry.text_in(version, text_format), lambda _: is_long
+            lambda registry: registry.text_in(version, text_format), asked.client
         )
 
     # -- subjects ----------------------------------------------------------------------------------
@@ -170,9 +173,10 @@ class Resources:
     async def subjects(self, asked: Asked) -> list[str]:
         prefix = asked.prefix(subjects.ALL_CONTEXTS)
         deleted, deleted_only = asked.flag("deleted"), asked.flag("deletedOnly")
-        found = await self._service.read(
-            lambda registry: registry.subjects(prefix, deleted=deleted, deleted_only=deleted_only),
-            has_many_subjects,
+        found = await self._service.read_all(
+            lambda registry, step: registry.subjects(
+                prefix, deleted=deleted, deleted_only=deleted_only, step=step
+            )
         )
         return asked.page(found)
 
@@ -183,7 +187,7 @@ class Resources:
             lambda registry: registry.look_up(
                 registry.aliased(subject), request, normalize=normalize, deleted=deleted
             ),
-            _is_long(subject, request),
+            asked.client,
         )
         return {**whole_version(version), "schema": await self._text_of(version, asked)}
 
@@ -228,7 +232,7 @@ class Resources:
             lambda registry: registry.register(
                 registry.aliased(subject), request, normalize=normalize, force=force
             ),
-            _is_long(subject, request),
+            asked.client,
         )
         version = decision.reply
         return {**registered(version), "schema": await self._text_of(version, asked)}
@@ -285,7 +289,7 @@ class Resources:
                 lambda registry: registry.incompatibilities(
                     registry.aliased(subject), request, number, normalize=normalize
                 ),
-                _is_long(subject, request),
+                asked.client,
             )
         except RegistryError as error:
             if not verbose or error.code is not errors.ErrorCode.INVALID_SCHEMA:
@@ -325,8 +329,8 @@ class Resources:
         scope, force, name = asked.scope, asked.flag("force"), asked.object().get("mode")
         if name is not None and not isinstance(name, str):
             raise errors.invalid_mode()
-        decision = await self._service.change(
-            lambda registry: registry.change_mode(scope, name, force=force), has_many_subjects
+        decision = await self._service.change_all(
+            lambda registry, step: registry.change_mode(scope, name, force=force, step=step)
         )
         return {"mode": decision.reply} if decision.reply is not None else {}
 
@@ -346,14 +350,10 @@ class Resources:
 
     async def delete_context(self, asked: Asked) -> HttpResponse:
         context = asked.context
-        await self._service.change(
-            lambda registry: registry.delete_context(context), has_many_subjects
+        await self._service.change_all(
+            lambda registry, step: registry.delete_context(context, step)
         )
         return HttpResponse(HTTPStatus.NO_CONTENT, b"", asked.content_type)
-
-
-def _is_long(subject: str, request: SchemaRequest) -> IsLong:
-    return lambda registry: not registry.is_quick(registry.aliased(subject), request)
 
 
 def _has_rule(version: SchemaVersion, rule_type: str) -> bool:

@@ -24,7 +24,9 @@ class RestServer:
 
     def __init__(self, broker: Broker, bound: BoundListener) -> None:
         """Listen on the bound port. Raises OSError."""
-        self._service = RegistryService(SchemaLog(broker), broker.background)
+        self._service = RegistryService(
+            SchemaLog(broker), broker.background, broker.fetching.walks, broker.turns.slices
+        )
         resources = Resources(
             self._service, Access(broker), broker.metadata.cluster_id, own_version()
         )

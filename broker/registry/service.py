@@ -1,9 +1,11 @@
-"""The registry's requests, one change at a time.
+"""The registry's requests: what is read, and one change after another.
 
 A change is: replay what is new, decide, append, replay, reply. Its reply is given when its records
-are in the log, and synced if flush.messages demands it. What is quick is read on the event loop at
-any time. What is long (parsing and comparing schemas, going through all subjects) runs in a thread.
-No record is replayed meanwhile, because both kinds of work hold the same lock.
+are in the log, and synced if flush.messages demands it. Decisions are quick, except:
+
+- Long schemas are parsed and compared in a process of the broker (processes/record_walks.py), and
+  then it is decided again. Other changes are made meanwhile.
+- What goes through all subjects is served in slices. No record is replayed meanwhile.
 
 A request whose client goes away is served to its end.
 """
@@ -11,60 +13,93 @@ A request whose client goes away is served to its end.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import pickle
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar
 
 from odradek.broker.common.background_tasks import BackgroundTasks
+from odradek.broker.processes.record_walks import RecordWalks
+from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.coordinator.registry.errors import ErrorCode as Code
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
+from odradek.coordinator.registry.schema_work import NotDoneError, Work
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError, ErrorCode
 
+from .remote_work import do_work
 from .schema_log import SchemaLog
 
 T = TypeVar("T")
-IsLong = Callable[[Registry], bool]
+Ask = Callable[[Registry], T]
+AskAll = Callable[[Registry, Step], T]
+Done = dict[Work[object], object]
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-_MANY_SUBJECTS = 300
-
-
-def never(_: Registry) -> bool:
-    """Of a request that is always quick."""
-    return False
-
-
-def has_many_subjects(registry: Registry) -> bool:
-    """Whether a request that goes through all subjects takes long."""
-    return len(registry.state.versions) > _MANY_SUBJECTS
 
 
 class RegistryService:
-    """All methods raise RegistryError."""
+    """All methods raise RegistryError. `client` is whose long schemas are parsed by turns."""
 
-    def __init__(self, log: SchemaLog, background: BackgroundTasks) -> None:
+    def __init__(
+        self,
+        log: SchemaLog,
+        background: BackgroundTasks,
+        walks: RecordWalks,
+        slices: SliceRunner,
+    ) -> None:
         self._log = log
         self._background = background
+        self._walks = walks
+        self._slices = slices
         self._lock = asyncio.Lock()
 
     async def load(self) -> None:
         """Replay all records."""
         await self._alone(self._log.follow)
 
-    async def read(self, ask: Callable[[Registry], T], is_long: IsLong = never) -> T:
+    async def read(self, ask: Ask[T], client: Hashable = None) -> T:
         """Return what `ask` returns."""
-        if not self._is_current():
-            await self._alone(self._log.follow)
-        if is_long(self._log.registry):
-            return await self._alone(lambda: self._read_in_thread(ask))
-        return ask(self._log.registry)
 
-    async def change(
-        self, decide: Callable[[Registry], Decision[T]], is_long: IsLong = never
-    ) -> Decision[T]:
+        async def now(done: Done) -> T:
+            if not self._is_current():
+                await self._alone(self._log.follow)
+            return self._decide(ask, done)
+
+        return await self._with_work(now, client)
+
+    async def read_all(self, ask: AskAll[T]) -> T:
+        """Return what `ask` returns, which goes through all subjects."""
+
+        async def now() -> T:
+            await self._log.follow()
+            return await self._in_slices(ask)
+
+        return await self._alone(now)
+
+    async def change(self, decide: Ask[Decision[T]], client: Hashable = None) -> Decision[T]:
         """Store what `decide` decides, and return it."""
-        return await self._alone(lambda: self._change(decide, is_long))
+
+        async def now(done: Done) -> Decision[T]:
+            await self._log.follow()
+            decision = self._decide(decide, done)
+            return await self._append(decision)
+
+        return await self._with_work(lambda done: self._alone(partial(now, done)), client)
+
+    async def change_all(self, decide: AskAll[Decision[T]]) -> Decision[T]:
+        """As `change`; `decide` goes through all subjects."""
+
+        async def now() -> Decision[T]:
+            while True:
+                await self._log.follow()
+                decision = await self._in_slices(decide)
+                if self._log.is_current:  # else others have written meanwhile
+                    return await self._append(decision)
+
+        return await self._alone(now)
 
     def _is_current(self) -> bool:
         """Whether requests may be answered now. While there is a change, what is known counts."""
@@ -73,34 +108,50 @@ class RegistryService:
         except ApiError as error:
             raise _store_error(error) from error
 
+    # -- long work ---------------------------------------------------------------------------------
+
+    async def _with_work(self, decide: Callable[[Done], Awaitable[T]], client: Hashable) -> T:
+        """Decide, and have done what that needs, until it needs nothing more."""
+        done: Done = {}
+        while True:
+            try:
+                return await decide(done)
+            except NotDoneError as error:
+                done[error.work] = await self._do(error.work, client)
+
+    async def _do(self, work: Work[object], client: Hashable) -> object:
+        try:
+            result: object = await self._walks.run(do_work, pickle.dumps(work), client)
+        except ApiError as error:
+            raise _store_error(error) from error
+        return result
+
+    def _decide(self, ask: Ask[T], done: Done) -> T:
+        registry = self._log.registry
+        with registry.work.knowing(done):
+            return ask(registry)
+
+    async def _in_slices(self, ask: AskAll[T]) -> T:
+        registry = self._log.registry
+
+        async def work(slices: Slices) -> T:
+            return ask(registry, slices.step)
+
+        return await self._slices.run(work)
+
     # -- with the lock -----------------------------------------------------------------------------
 
     async def _alone(self, work: Callable[[], Awaitable[T]]) -> T:
         return await asyncio.shield(self._background.start(self._locked(work)))
 
-    async def _locked(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _locked(self, work: Callable[[], Awaitable[Any]]) -> Any:
         async with self._lock:
             try:
                 return await work()
             except ApiError as error:
                 raise _store_error(error) from error
 
-    async def _read_in_thread(self, ask: Callable[[Registry], T]) -> T:
-        await self._log.follow()
-        return await asyncio.to_thread(ask, self._log.registry)
-
-    async def _change(
-        self, decide: Callable[[Registry], Decision[T]], is_long: IsLong
-    ) -> Decision[T]:
-        while True:
-            await self._log.follow()
-            registry = self._log.registry
-            if is_long(registry):
-                decision = await asyncio.to_thread(decide, registry)
-            else:
-                decision = decide(registry)
-            if self._log.is_current:
-                break  # else others have written meanwhile
+    async def _append(self, decision: Decision[T]) -> Decision[T]:
         if decision.records:
             await self._log.append(decision.records)
         return decision

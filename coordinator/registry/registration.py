@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from . import records, subjects
-from .compatibility import Candidate, check
+from .compatibility import check_of
 from .errors import (
     InvalidSchemaError,
     incompatible,
@@ -30,6 +30,7 @@ from .errors import (
 from .parsing import ParsedRequest, SchemaParser
 from .records import Record
 from .requests import LATEST, SchemaRequest
+from .schema_work import SchemaWork
 from .schemas import (
     Json,
     Schema,
@@ -58,13 +59,13 @@ class Decision(Generic[R]):
 class Registration:
     """Decisions about schemas of requests. They read the state, and do not change it.
 
-    All may be long, since they parse and compare: run them in another thread than the event loop's,
-    with a lock that keeps the state from being replayed to meanwhile.
+    All raise NotDoneError if they need long work: see schema_work.
     """
 
-    def __init__(self, state: RegistryState, parser: SchemaParser) -> None:
+    def __init__(self, state: RegistryState) -> None:
         self._state = state
-        self._parser = parser
+        self.work = SchemaWork()
+        self._parser = SchemaParser(state, self.work)
 
     def register(
         self, subject: str, request: SchemaRequest, *, normalize: bool = False, force: bool = False
@@ -223,10 +224,10 @@ class Registration:
     def _reasons(
         self, parsed: ParsedRequest, previous: list[SchemaVersion], config: Json
     ) -> list[str]:
-        schema = parsed.schema
-        candidate = Candidate(schema.schema_type, parsed.parsed, schema.metadata)
+        metadata = parsed.schema.metadata
         try:
-            return check(candidate, previous, config, self._parser.parse_version)
+            check = check_of(parsed.form, metadata, previous, config, self._parser.form_of)
+            return [] if check is None else self.work.result(check)
         except InvalidSchemaError as error:
             raise invalid_schema(f"a version of the subject cannot be parsed: {error}") from None
 

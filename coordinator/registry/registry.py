@@ -4,51 +4,31 @@ A method that changes something returns a Decision: append its records to `_sche
 (`state.replay`), then give the reply. Requests that change must be decided one after the other,
 each after the replay of the one before. Methods raise RegistryError.
 
-Parsing and comparing schemas can be long. `register`, `look_up` and `incompatibilities` do it: run
-them in a thread, and replay nothing meanwhile; `is_quick` says when that is not worth it. Methods
-that go through all subjects say so. The others are quick.
+Parsing and comparing schemas can be long: methods that do it raise NotDoneError, see schema_work.
+Methods that go through all subjects take a step, see runtime/steps.py. The others are quick.
 """
 
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from odradek.coordinator.runtime.steps import Step, no_step
+
 from . import errors, records, subjects
-from .formats import formatted
-from .parsing import SchemaParser
 from .records import ConfigKey, ContextKey, ModeKey, Record, SchemaKey
 from .registration import Decision, Registration
-from .requests import SchemaRequest
+from .schema_work import Format
 from .schemas import SCHEMA_TYPES, Json, SchemaVersion
 from .settings import Mode, changed_config, mode_named
 from .state import RegistryState
-
-_SHORT_TEXT = 2000  # letters; parsed in about a millisecond
-_FEW_VERSIONS = 10
 
 
 class Registry(Registration):
     """Decides on requests by the state. See the module."""
 
     def __init__(self, state: RegistryState) -> None:
-        super().__init__(state, SchemaParser(state))
+        super().__init__(state)
         self.state = state
-
-    def is_quick(self, subject: str, request: SchemaRequest) -> bool:
-        """Whether a request with a schema takes a few milliseconds at most.
-
-        It is not quick if the subject has many versions, or long ones: it may be compared with all.
-        """
-        versions = self.state.versions.get(subjects.normalized(subject), {})
-        if len(versions) > _FEW_VERSIONS:
-            return False
-        if any(len(version.schema.text) > _SHORT_TEXT for version in versions.values()):
-            return False
-        if len(request.text) <= _SHORT_TEXT and not request.references:
-            return True
-        return all(
-            self._parser.is_parsed(subject, request, is_new=is_new) for is_new in (False, True)
-        )
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -61,12 +41,13 @@ class Registry(Registration):
         *,
         deleted: bool = False,
         deleted_only: bool = False,
+        step: Step = no_step,
     ) -> list[str]:
         """List subjects, sorted. Linear in the number of all subjects."""
-        names = self.state.subjects(prefix, deleted=deleted or deleted_only)
+        names = self.state.subjects(prefix, deleted=deleted or deleted_only, step=step)
         if deleted_only:
-            return sorted(name for name in names if not self.state.has_subject(name, deleted=False))
-        return sorted(names)
+            return [name for name in names if not self.state.has_subject(name, deleted=False)]
+        return list(names)
 
     def contexts(self) -> list[str]:
         return [subjects.DEFAULT_CONTEXT, *sorted(self.state.stored_contexts)]
@@ -133,11 +114,16 @@ class Registry(Registration):
         return sorted({version.id for version in found})
 
     def found_versions(
-        self, prefix: str = "", *, deleted: bool = False, latest_only: bool = False
+        self,
+        prefix: str = "",
+        *,
+        deleted: bool = False,
+        latest_only: bool = False,
+        step: Step = no_step,
     ) -> list[SchemaVersion]:
         """List the versions of subjects with a prefix. Linear in the number of all versions."""
         found: list[SchemaVersion] = []
-        for subject in sorted(self.state.subjects(prefix, deleted=deleted)):
+        for subject in self.state.subjects(prefix, deleted=deleted, step=step):
             versions = self.state.versions_of(subject, deleted=deleted)
             found += versions[-1:] if latest_only else versions
         return found
@@ -173,14 +159,12 @@ class Registry(Registration):
         return self.state.context_of(subjects.normalized(subject)).highest_id
 
     def text_in(self, version: SchemaVersion, text_format: str) -> str:
-        """Return the text of a version in another format: see formats.formatted. May be long.
+        """Return the text of a version in another format: see formats.formatted.
 
-        Raises INVALID_SCHEMA.
+        Raises INVALID_SCHEMA, NotDoneError.
         """
-        schema = version.schema
         try:
-            parsed = self._parser.parse_version(version)
-            return formatted(schema.schema_type, parsed, text_format)
+            return self.work.result(Format(self._parser.form_of(version), text_format))
         except errors.InvalidSchemaError as error:
             raise errors.invalid_schema(str(error)) from None
 
@@ -264,12 +248,12 @@ class Registry(Registration):
             made.append(records.tombstone(ConfigKey(subject)))
         return made
 
-    def delete_context(self, context: str) -> Decision[None]:
+    def delete_context(self, context: str, step: Step = no_step) -> Decision[None]:
         """Delete a context, `:.prod:`, that has no subjects. Raises CONTEXT_NOT_EMPTY.
 
         Linear in the number of all subjects.
         """
-        if any(self.state.subjects(context, deleted=True)):
+        if any(self.state.subjects(context, deleted=True, step=step)):
             raise errors.context_not_empty(context)
         key = ContextKey(subjects.parse(context).context)
         return Decision(None, self.state.stored([records.tombstone(key)]))
@@ -318,7 +302,12 @@ class Registry(Registration):
         return mode
 
     def change_mode(
-        self, subject: str | None, name: str | None, *, force: bool = False
+        self,
+        subject: str | None,
+        name: str | None,
+        *,
+        force: bool = False,
+        step: Step = no_step,
     ) -> Decision[str | None]:
         """Set the mode of a subject, a context, or (None) of all; no name removes it.
 
@@ -335,19 +324,19 @@ class Registry(Registration):
         made: list[Record] = []
         is_import = mode is Mode.IMPORT and self.state.mode_in_scope(key) is not Mode.IMPORT
         if is_import and not force:
-            made = self._cleared(key)
+            made = self._cleared(key, step)
         if mode is None:
             made.append(records.tombstone(ModeKey(key)))
         else:
             made.append(records.mode_record(key, mode))
         return Decision(name, self.state.stored(made))
 
-    def _cleared(self, selection: str | None) -> list[Record]:
+    def _cleared(self, selection: str | None, step: Step) -> list[Record]:
         """Make the records that delete what is soft-deleted, before an import."""
-        if self.state.selected_subjects(selection, deleted=False):
+        if self.state.selected_subjects(selection, deleted=False, step=step):
             raise errors.not_permitted("Cannot import since found existing subjects")
         made = []
-        for subject in self.state.selected_subjects(selection, deleted=True):
+        for subject in self.state.selected_subjects(selection, deleted=True, step=step):
             for version in self.state.versions_of(subject, deleted=True):
                 if self.state.referrers(subject, version.version, deleted=True):
                     raise errors.reference_exists(subject, version.version)

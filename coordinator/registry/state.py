@@ -8,13 +8,15 @@ as a version with a higher id is there.
 Soft delete marks a version (or all up to one): it is left out of listings, but its id still
 answers, since records in topics may have it. Permanent delete is a tombstone: the version is gone.
 
-Reading while another thread reads is safe; `replay` is for the event loop's thread, and only while
-no other thread reads. Every lookup costs a few dictionary accesses, except those that say so.
+Every lookup costs a few dictionary accesses, except those that say so.
 
 Confluent: InMemoryCache, KafkaStoreMessageHandler.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from . import records, subjects
 from .records import (
@@ -51,6 +53,7 @@ class RegistryState:
     def __init__(self) -> None:
         # A subject's versions in rising order; soft-deleted ones too.
         self.versions: dict[str, dict[int, SchemaVersion]] = {}
+        self._names: list[str] = []  # of the subjects, sorted
         self.contexts: dict[str, Context] = {subjects.DEFAULT_CONTEXT: Context()}
         self.stored_contexts: set[str] = set()  # those with a record
         self.configs: dict[str | None, Json] = {}
@@ -112,6 +115,8 @@ class RegistryState:
             self._forget(old)
         if version is None:
             return
+        if key.subject not in self.versions:
+            insort(self._names, key.subject)
         of_subject = self.versions.setdefault(key.subject, {})
         is_last = not of_subject or next(reversed(of_subject)) < key.version
         of_subject[key.version] = version
@@ -138,6 +143,7 @@ class RegistryState:
         del of_subject[number]
         if not of_subject:
             del self.versions[subject]
+            del self._names[bisect_left(self._names, subject)]
         if not version.deleted:
             self._live_counts[subject] -= 1
         key = SchemaKey(subject, number)
@@ -198,22 +204,28 @@ class RegistryState:
     def has_subject(self, subject: str, *, deleted: bool) -> bool:
         return subject in self.versions if deleted else bool(self._live_counts.get(subject))
 
-    def subjects(self, prefix: str = "", *, deleted: bool = False) -> Iterator[str]:
-        """Yield the names of subjects, in no order. `:*:` before a prefix: of all contexts.
+    def subjects(
+        self, prefix: str = "", *, deleted: bool = False, step: Step = no_step
+    ) -> Iterator[str]:
+        """Yield the names of subjects, sorted. `:*:` before a prefix: of all contexts.
 
         Linear in the number of subjects.
         """
         everywhere = prefix.startswith(subjects.ALL_CONTEXTS)
         wanted = prefix.removeprefix(subjects.ALL_CONTEXTS)
-        for subject in list(self.versions):
+        for subject in stepping(list(self._names), step):
             name = subjects.parse(subject).name if everywhere else subject
             if name.startswith(wanted) and self.has_subject(subject, deleted=deleted):
                 yield subject
 
-    def selected_subjects(self, selection: str | None, *, deleted: bool) -> list[str]:
+    def selected_subjects(
+        self, selection: str | None, *, deleted: bool, step: Step = no_step
+    ) -> list[str]:
         """Return the subjects of a context, or the one that is named. Linear as `subjects`."""
         return [
-            name for name in self.subjects(deleted=deleted) if subjects.selects(selection, name)
+            name
+            for name in self.subjects(deleted=deleted, step=step)
+            if subjects.selects(selection, name)
         ]
 
     def referrers(self, subject: str, number: int, *, deleted: bool) -> list[SchemaVersion]:

@@ -3,12 +3,14 @@
 import logging
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +93,13 @@ CASTS = {
 }
 
 
+@cache
+def _dies_with_parent() -> Sequence[str]:
+    """What starts a program that the system kills when this process ends, where that can be had."""
+    found = shutil.which("setpriv")
+    return () if found is None else (found, "--pdeathsig", "KILL")
+
+
 class Member:
     """One process after another, each with a history of its own."""
 
@@ -119,7 +128,7 @@ class Member:
         arguments = (self._bootstrap, self.name, life, client.role, self._group, client.protocol)
         with self._history(self.lives).open("wb") as out, self.complaints.open("ab") as complaints:
             self._process = subprocess.Popen(
-                [*command, *arguments],
+                [*_dies_with_parent(), *command, *arguments],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -1,10 +1,7 @@
 """Records as lines of JSON: odradek's own form (`--json`), and that of kcat (`-J`).
 
-In odradek's form, bytes that are no UTF-8 text are in base64, in a field of another name. It holds
-every record. A null value deletes a key from a compacted topic, so it has to be written, as
-`"value": null`: a line that lacks the value, or has a field of another name, is refused.
-
-kcat's form has no base64. Its headers are one list: name, value, name, value, …
+protocol/record_json.py describes odradek's form. kcat's form has no base64. Its headers are one
+list: name, value, name, value, …
 kcat: json.c.
 """
 
@@ -16,12 +13,12 @@ from typing import Literal
 import msgspec
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
+from odradek.protocol.record_json import UNSET, JsonRecord, Unset, line_of
+
 from .failure import CommandError
 from .messages import as_bytes, headers_of
 
 Headers = list[tuple[str, bytes | None]]
-Unset = msgspec.UnsetType
-UNSET = msgspec.UNSET
 NO_BROKER = -1  # what kcat prints if the client does not know the broker
 
 
@@ -33,28 +30,6 @@ class ParsedRecord(msgspec.Struct):
     headers: Headers
     partition: int | None
     timestamp_ms: int | None
-
-
-class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
-    """A header of a JsonRecord. It has a value, which may be null, or one in base64."""
-
-    name: str
-    value: str | Unset | None = UNSET
-    value_base64: str | Unset = UNSET
-
-
-class JsonRecord(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A record in odradek's form. Without a key, the key is null."""
-
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    timestamp_ms: int | None = None
-    key: str | Unset | None = UNSET
-    key_base64: str | Unset = UNSET
-    value: str | Unset | None = UNSET
-    value_base64: str | Unset = UNSET
-    headers: list[JsonHeader] = []
 
 
 class KcatRecord(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -74,18 +49,15 @@ class KcatRecord(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True,
 def json_line(message: Message) -> bytes:
     """A record in odradek's form."""
     kind, timestamp_ms = message.timestamp()
-    key, value = as_bytes(message.key()), as_bytes(message.value())
-    record = JsonRecord(
+    return line_of(
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),
         timestamp_ms=timestamp_ms if kind else None,
-        headers=[JsonHeader(name, *_fields(value)) for name, value in headers_of(message)],
+        key=as_bytes(message.key()),
+        value=as_bytes(message.value()),
+        headers=tuple(headers_of(message)),
     )
-    if key is not None:
-        record.key, record.key_base64 = _fields(key)
-    record.value, record.value_base64 = _fields(value)
-    return msgspec.json.encode(record) + b"\n"
 
 
 def parse_json(line: bytes) -> ParsedRecord:
@@ -148,16 +120,6 @@ def parse_kcat(line: bytes) -> ParsedRecord:
         partition=record.partition,
         timestamp_ms=None if record.tstype in (None, "unknown") else record.ts,
     )
-
-
-def _fields(data: bytes | None) -> tuple[str | Unset | None, str | Unset]:
-    """The bytes as text, or else in base64; one of both is not set."""
-    if data is None:
-        return None, UNSET
-    try:
-        return data.decode(), UNSET
-    except UnicodeDecodeError:
-        return UNSET, base64.b64encode(data).decode()
 
 
 def _bytes(what: str, text: str | Unset | None, in_base64: str | Unset) -> bytes | None:

@@ -16,6 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from odradek.config.java_text import split_list
+from odradek.coordinator.inspect.internal_records import (
+    OFFSETS,
+    SHARE_STATE,
+    TRANSACTIONS,
+    RecordDecoder,
+    metadata_decoder,
+)
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
@@ -23,17 +30,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.tools.standard_streams import reader_may_end
 
 from .buffered_output import BufferedOutput
-from .decoders import (
-    OFFSETS,
-    SHARE_STATE,
-    TRANSACTIONS,
-    BytesDecoder,
-    RecordDecoder,
-    bytes_decoder,
-    metadata_decoder,
-    plain_decoder,
-    text_or_base64,
-)
+from .decoders import BytesDecoder, bytes_decoder, plain_decoder, text_or_base64
 from .findings import Findings
 from .index_text import IndexOptions, dump_index, dump_time_index
 from .java_text import JavaFile

@@ -14,6 +14,8 @@ whether it agrees with the log.
 import json
 from collections.abc import Iterator
 
+from odradek.coordinator.inspect.internal_records import decode_control
+from odradek.coordinator.inspect.kafka_json import Json
 from odradek.protocol.batch_header import (
     DELETE_HORIZON_BIT,
     MAGIC_V2,
@@ -27,10 +29,9 @@ from odradek.storage.inspect.raw_message import RawMessage
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
-from .decoders import decode_control, text_or_base64
+from .decoders import text_or_base64
 from .index_text import IndexEntries, IndexOptions, TimeIndexWalk, check_offsets, check_times
 from .java_text import JavaFile, parse_long
-from .kafka_json import Json
 from .log_text import INT_MAX, LogOptions, LogPart, Write, opening_line
 from .producer_state_text import corruption_text, transactions
 

@@ -9,16 +9,16 @@ Kafka: DumpLogSegments.dumpLog.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from odradek.coordinator.inspect.internal_records import RecordDecoder, decode_control
+from odradek.coordinator.inspect.kafka_json import Json, json_text
 from odradek.protocol.batch_header import DELETE_HORIZON_BIT, MAGIC_V2
 from odradek.storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord, scan_raw
 from odradek.storage.inspect.raw_message import RawMessage, UnreadableError
 
-from .decoders import RecordDecoder, decode_control
 from .findings import Findings
 from .java_text import JavaFile, optional_long, parse_long
-from .kafka_json import Json, json_text
 
 INT_MAX = 0x7FFFFFFF
 RECORD_INDENT = "|"

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from odradek.coordinator.inspect.internal_records import decode_control
 from odradek.protocol.batch_header import NO_SEQUENCE, BatchHeader
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.protocol.schema import DecodeError
@@ -17,7 +18,6 @@ from odradek.storage.inspect.open_transactions import OpenTransaction, OpenTrans
 from odradek.storage.inspect.raw_batch import RawBatch
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.producer_entry import NO_COORDINATOR_EPOCH, ProducerEntry
-from odradek.tools.dump.decoders import decode_control
 
 from .findings import Findings, Kind, Tally
 

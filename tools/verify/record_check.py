@@ -3,6 +3,14 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from odradek.coordinator.inspect.internal_records import (
+    OFFSETS,
+    SHARE_STATE,
+    TRANSACTIONS,
+    RecordDecoder,
+    decode_control,
+    metadata_decoder,
+)
 from odradek.protocol.schema import DecodeError
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch
 from odradek.storage.inspect.raw_message import UnreadableError
@@ -11,14 +19,6 @@ from odradek.storage.topic_names import (
     CONSUMER_OFFSETS_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
-)
-from odradek.tools.dump.decoders import (
-    OFFSETS,
-    SHARE_STATE,
-    TRANSACTIONS,
-    RecordDecoder,
-    decode_control,
-    metadata_decoder,
 )
 from odradek.tools.verify import quick_records
 

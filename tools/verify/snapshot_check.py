@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from odradek.coordinator.inspect.internal_records import decode_control
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
-from odradek.tools.dump.decoders import decode_control
 
 from .findings import Findings, Kind
 from .record_check import OnRecord, RecordCheck

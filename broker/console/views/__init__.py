@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from odradek.broker.console.endpoints import Endpoint
 
-from . import overview, producers, segments, topic, topic_config, topics, transactions
+from . import (
+    acls,
+    connections,
+    group,
+    group_changes,
+    groups,
+    log,
+    maintenance,
+    messages,
+    overview,
+    producers,
+    quotas,
+    segments,
+    tokens,
+    topic,
+    topic_config,
+    topics,
+    transactions,
+    users,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *overview.ENDPOINTS,
@@ -14,4 +33,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *segments.ENDPOINTS,
     *producers.ENDPOINTS,
     *transactions.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *group.ENDPOINTS,
+    *group_changes.ENDPOINTS,
+    *connections.ENDPOINTS,
+    *acls.ENDPOINTS,
+    *users.ENDPOINTS,
+    *quotas.ENDPOINTS,
+    *tokens.ENDPOINTS,
+    *maintenance.ENDPOINTS,
+    *log.ENDPOINTS,
+    *messages.ENDPOINTS,
 )

@@ -24,6 +24,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
+import re2
+
+from odradek.config.re2_options import bounded_options, why_costly
 from odradek.coordinator.registry.json_text import dumps
 
 from .json_schema import JsonSchema, Node
@@ -385,11 +388,14 @@ def _covering(node: Node, name: str | None) -> Node | None:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whether a name has a match. A pattern that RE2 does not know (look-ahead) has none."""
-    import re2
+    """Whether a name has a match.
 
+    A pattern that RE2 does not know (look-ahead), or that costs too much, has none.
+    """
+    if why_costly(pattern) is not None:
+        return False
     try:
-        return re2.search(pattern, name) is not None
+        return re2.compile(pattern, options=bounded_options()).search(name) is not None
     except re2.error:
         return False
 

@@ -167,6 +167,25 @@ def test_compatibility_is_checked_with_reasons(registry: RegistryClient) -> None
     assert forced["version"] == 2
 
 
+def test_a_long_schema_is_served_as_a_short_one(registry: RegistryClient) -> None:
+    """A process of the broker parses and compares it."""
+
+    def long(first_type: str) -> str:
+        fields = [{"name": f"field{index}", "type": "int"} for index in range(5000)]
+        fields[0]["type"] = first_type
+        return json.dumps({"type": "record", "name": "Long", "fields": fields})
+
+    assert registry.register("s", long("int")) == 1
+    assert registry.register("s", long("long")) == 2
+    assert registry.register("s", long("int")) == 1
+    assert registry.post("/subjects/s", {"schema": long("long")})["version"] == 2
+    check = "/compatibility/subjects/s/versions?verbose=true"
+    reply = registry.post(check, {"schema": long("string")})
+    assert not reply["is_compatible"]
+    assert "TYPE_MISMATCH" in reply["messages"][0]
+    assert json.loads(registry.get("/schemas/ids/2?format=resolved")["schema"])["name"] == "Long"
+
+
 def test_configurations_are_changed_and_inherited(registry: RegistryClient) -> None:
     assert registry.get("/config") == {"compatibilityLevel": "BACKWARD"}
     assert registry.put("/config", {"compatibility": "full"}) == {"compatibility": "FULL"}

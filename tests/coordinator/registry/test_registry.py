@@ -9,7 +9,15 @@ from odradek.coordinator.registry.errors import ErrorCode, RegistryError
 from odradek.coordinator.registry.records import Record, config_record, schema_record
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
-from odradek.coordinator.registry.requests import schema_request, version_number
+from odradek.coordinator.registry.requests import SchemaRequest, schema_request, version_number
+from odradek.coordinator.registry.schema_work import (
+    Check,
+    Describe,
+    Form,
+    NotDoneError,
+    Work,
+    outcome,
+)
 from odradek.coordinator.registry.schemas import Schema, SchemaVersion
 from odradek.coordinator.registry.settings import Mode
 from odradek.coordinator.registry.state import RegistryState
@@ -440,14 +448,25 @@ def test_guids_and_types(log: Log) -> None:
     assert log.registry.types() == ["JSON", "PROTOBUF", "AVRO"]
 
 
-def test_short_schemas_of_small_subjects_are_quick(log: Log) -> None:
-    short = schema_request({"schema": '"int"'})
-    long = schema_request({"schema": record_type({**A, "doc": "d" * 3000})})
-    assert log.registry.is_quick("s", short)
-    assert not log.registry.is_quick("s", long)
-    log.do(log.registry.register("t", long))
-    assert not log.registry.is_quick("t", short)
-    log.do(log.registry.change_config("s", {"compatibility": "NONE"}))
-    for index in range(11):
-        log.register("s", record_type({"name": f"f{index}", "type": "int"}))
-    assert not log.registry.is_quick("s", short)
+def test_a_decision_that_needs_long_work_asks_for_it(log: Log) -> None:
+    long = schema_request({"schema": record_type({**A, "doc": "d" * 5000})})
+    other = schema_request({"schema": record_type({**A, "type": "string", "doc": "d" * 5000})})
+    done: dict[Work[object], object] = {}
+    asked = []
+
+    def decide(request: SchemaRequest) -> Decision[SchemaVersion]:
+        while True:
+            with log.registry.work.knowing(done):
+                try:
+                    return log.registry.register("s", request)
+                except NotDoneError as error:
+                    asked.append(type(error.work))
+                    done[error.work] = outcome(error.work, Form.parsed)
+
+    log.do(decide(long))
+    assert decide(long).records == ()
+    with pytest.raises(RegistryError) as caught:
+        decide(other)
+    assert caught.value.code is ErrorCode.INCOMPATIBLE_SCHEMA
+    described = [Describe] * 2  # as a stored schema, then as a new one
+    assert asked == [*described, *described, Check]

@@ -1,0 +1,206 @@
+"""Takes the records that are wanted out of one batch: on the event loop, or in another process.
+
+A record that is picked has the facts of its batch. Keys and values are cut: nobody looks at more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from odradek.protocol.any_batch import UNKNOWN_COUNT, read_any_header, read_any_records
+from odradek.protocol.batch_header import (
+    MAGIC_V2,
+    BatchHeader,
+    CorruptRecordError,
+    TooManyRecordsError,
+)
+from odradek.protocol.compression import NO_LIMIT, Buffer, CompressionType
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.legacy import read_message_set
+from odradek.protocol.record import Record, RecordHeaders, payload, read_payload
+from odradek.storage.record_walk import LONG, STEPS_OF_A_PART, WalkLimits
+
+from .filters import Filter, json_of
+
+
+class Picked(NamedTuple):
+    """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: RecordHeaders
+    key_bytes: int
+    value_bytes: int
+    header: BatchHeader
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the key, the value and the headers."""
+        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
+        return max(self.key_bytes, 0) + max(self.value_bytes, 0) + headers
+
+    @property
+    def kept_bytes(self) -> int:
+        """What it holds in memory."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers + 200
+
+
+class Want(Struct, frozen=True, kw_only=True):
+    """What to pick in a partition: offsets from `first` on and before `end`, at most `most`.
+
+    If there are more, the first ones are picked, or the last ones if `newest`. Keys and values are
+    cut to `cut_bytes`; all together have about `most_bytes`.
+    """
+
+    partition: int
+    first: int
+    end: int
+    filter: Filter
+    most: int
+    most_bytes: int
+    cut_bytes: int
+    newest: bool = False
+
+
+class Picks:
+    """What was picked so far.
+
+    `passed_ms` is the timestamp of the last record that was looked at with `first`, and of the
+    first one with `newest`; None: there was none.
+    """
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
+        self.records: deque[Picked] = deque()
+        self.is_full = False  # `records` are not all that match
+        self.oldest_ms: int | None = None
+        self.newest_ms: int | None = None
+        self._bytes = 0
+
+    def pass_by(self, record: Record) -> None:
+        """Note a record that was looked at."""
+        if self.oldest_ms is None:
+            self.oldest_ms = record.timestamp_ms
+        self.newest_ms = record.timestamp_ms
+
+    def add(self, record: Record, header: BatchHeader) -> None:
+        """Pick a record."""
+        cut = self.want.cut_bytes
+        key, value = record.key, record.value
+        picked = Picked(
+            partition=self.want.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+            key=None if key is None else key[:cut],
+            value=None if value is None else value[:cut],
+            headers=record.headers,
+            key_bytes=-1 if key is None else len(key),
+            value_bytes=-1 if value is None else len(value),
+            header=header,
+        )
+        self.put(picked)
+
+    def put(self, picked: Picked) -> None:
+        """Pick a record that another process has picked."""
+        self.records.append(picked)
+        self._bytes += picked.kept_bytes
+        while self._is_over and self.want.newest and len(self.records) > 1:
+            self._bytes -= self.records.popleft().kept_bytes
+            self.is_full = True
+        if not self.want.newest and self._is_at_limit:
+            self.is_full = True
+
+    @property
+    def _is_over(self) -> bool:
+        return len(self.records) > self.want.most or self._bytes > self.want.most_bytes
+
+    @property
+    def _is_at_limit(self) -> bool:
+        return len(self.records) >= self.want.most or self._bytes >= self.want.most_bytes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no later record is wanted."""
+        return self.is_full and not self.want.newest
+
+
+class Walked(NamedTuple):
+    """The picks of one batch, made in another process."""
+
+    records: list[Picked]
+    is_full: bool
+    oldest_ms: int | None
+    newest_ms: int | None
+
+
+def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
+    """Pick the records of one batch. Runs in another process.
+
+    Raises ApiError, and TooManyRecordsError when it reaches a limit that is not the last.
+    """
+    picks = Picks(want)
+    header = read_any_header(batch)
+    try:
+        for record in _records(batch, header, limits):
+            if record.offset < want.first:
+                continue
+            if record.offset >= want.end or picks.is_complete:
+                break
+            picks.pass_by(record)
+            if _matches(want.filter, record):
+                picks.add(record, header)
+    except TooManyRecordsError as error:
+        if limits == LONG:
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+        raise
+    except CorruptRecordError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    return Walked(list(picks.records), picks.is_full, picks.oldest_ms, picks.newest_ms)
+
+
+def _records(batch: Buffer, header: BatchHeader, limits: WalkLimits) -> Iterable[Record]:
+    if header.magic != MAGIC_V2:
+        parts = NO_LIMIT if limits.steps == NO_LIMIT else limits.steps // STEPS_OF_A_PART
+        old = read_message_set(
+            batch, max_bytes=limits.unpacked_bytes, max_messages=parts, check_crc=False
+        )
+        return (Record(r.key, r.value, r.timestamp_ms, (), r.offset) for r in old)
+    return read_payload(unpacked(batch, header, limits), header)
+
+
+def unpacked(batch: Buffer, header: BatchHeader, limits: WalkLimits) -> bytes:
+    """The content of a v2 batch. Raises CorruptRecordError, TooManyRecordsError."""
+    if header.record_count > limits.steps:
+        raise TooManyRecordsError(f"{header.record_count} records")
+    is_plain = header.compression is CompressionType.NONE
+    max_bytes = len(batch) if is_plain else limits.unpacked_bytes
+    return payload(batch, header, max_bytes, limits.steps // STEPS_OF_A_PART)
+
+
+def is_packed_set(header: BatchHeader) -> bool:
+    """Whether it is a message that holds others, compressed."""
+    return header.record_count == UNKNOWN_COUNT
+
+
+def plain_records(batch: Buffer, header: BatchHeader) -> Iterable[Record]:
+    """The records of a message that is not compressed."""
+    return read_any_records(batch, header)
+
+
+def _matches(wanted: Filter, record: Record) -> bool:
+    if not wanted.matches_text(record.key, record.value, record.headers):
+        return False
+    if wanted.path is None:
+        return True
+    try:
+        return wanted.path.matches(json_of(record.value))
+    except ValueError:
+        return False

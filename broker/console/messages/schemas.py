@@ -1,0 +1,250 @@
+"""The schemas of values: those of the registry whose topic, `_schemas`, this broker has.
+
+It may be the registry of this process (odradek.registry.listener), or another one that keeps its
+schemas in this broker. The topic is read when the first value with a schema is shown. What reads
+the values of a format is imported then; it comes with odradek[registry].
+
+A value says its schema in one of two ways (Confluent's wire formats):
+
+    00, a schema id (int32), the payload
+    a header __key_schema_id or __value_schema_id: 01, a GUID (16 bytes); the value is the payload
+
+The payload of Protobuf begins with the message's place in the file, as a list of varints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from odradek.broker.broker import Broker
+from odradek.coordinator.registry.errors import InvalidSchemaError, RegistryError
+from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, SchemaVersion
+from odradek.protocol.errors import ApiError
+from odradek.protocol.primitives import read_uvarint
+from odradek.protocol.record import RecordHeaders
+
+if TYPE_CHECKING:
+    from odradek.broker.registry.schema_log import SchemaLog
+    from odradek.coordinator.registry.registry import Registry
+
+FORMATS = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "jsonschema"}
+KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
+_TOPIC = "_schemas"
+_SHORTEST_ID = 5
+_GUID_BYTES = 16
+_KEPT = 200
+_MAX_INDEXES = 100
+
+
+class UndecodableError(Exception):
+    """A value cannot be shown by its schema. The message says why."""
+
+
+class Framed(NamedTuple):
+    """A value that names its schema, by id or by GUID."""
+
+    schema_id: int
+    guid: bytes
+    payload: bytes
+
+
+# Makes JSON of a payload. Raises anything.
+_Read = Callable[[bytes], bytes]
+
+
+class Shape(NamedTuple):
+    """A schema with which values can be read."""
+
+    schema_id: int
+    format: str
+    read: _Read
+
+
+def framed(data: bytes, headers: RecordHeaders, *, is_key: bool) -> Framed | None:
+    """The payload of a key or a value that names its schema; None if it does not."""
+    wanted = KEY_HEADER if is_key else VALUE_HEADER
+    for name, value in headers:
+        if name == wanted and value and value[0] == 1 and len(value) == 1 + _GUID_BYTES:
+            return Framed(-1, value[1:], data)
+        if name == wanted and value and value[0] == 0 and len(value) == _SHORTEST_ID:
+            return Framed(int.from_bytes(value[1:], "big"), b"", data)
+    if len(data) >= _SHORTEST_ID and data[0] == 0:
+        return Framed(int.from_bytes(data[1:_SHORTEST_ID], "big"), b"", data[_SHORTEST_ID:])
+    return None
+
+
+class Schemas:
+    """The schemas of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._log: SchemaLog | None = None
+        self._lock = asyncio.Lock()
+        self._shapes: OrderedDict[tuple[int, bytes], Shape] = OrderedDict()
+
+    async def shape(self, value: Framed) -> Shape:
+        """The schema that a value names. Raises UndecodableError."""
+        key = (value.schema_id, value.guid)
+        found = self._shapes.get(key)
+        if found is not None:
+            self._shapes.move_to_end(key)
+            return found
+        async with self._lock:
+            made = await self._made(value)
+            self._shapes[key] = made
+            while len(self._shapes) > _KEPT:
+                self._shapes.popitem(last=False)
+            return made
+
+    async def _made(self, value: Framed) -> Shape:
+        try:
+            registry = await self._registry()
+            version = _version_of(registry, value)
+            read = await asyncio.to_thread(_reader, registry, version)
+        except (ApiError, RegistryError, InvalidSchemaError) as error:
+            raise UndecodableError(f"the schema cannot be used: {error}") from None
+        except ImportError as error:
+            text = f"{error.name} is not installed here: pip install 'odradek[registry]'"
+            raise UndecodableError(text) from None
+        return Shape(version.id, FORMATS.get(version.schema.schema_type, "schema"), read)
+
+    async def _registry(self) -> Registry:
+        if _TOPIC not in self._broker.metadata.topics:
+            raise UndecodableError(f"there is no topic {_TOPIC} with schemas")
+        from odradek.broker.registry.schema_log import SchemaLog  # few brokers have schemas
+
+        if self._log is None:
+            self._log = SchemaLog(self._broker)
+        log = self._log.registry
+        await self._log.follow()
+        if self._log.registry is not log:  # the topic was created again
+            self._shapes.clear()
+        return self._log.registry
+
+
+_SCHEMAS: WeakKeyDictionary[Broker, Schemas] = WeakKeyDictionary()
+
+
+def schemas_of(broker: Broker) -> Schemas:
+    """The schemas of a broker. They are kept as long as it is."""
+    found = _SCHEMAS.get(broker)
+    if found is None:
+        found = _SCHEMAS[broker] = Schemas(broker)
+    return found
+
+
+def _version_of(registry: Registry, value: Framed) -> SchemaVersion:
+    """Raises UndecodableError."""
+    if value.guid:
+        by_guid = registry.state.by_guid(value.guid)
+        if by_guid is None:
+            raise UndecodableError(f"no schema in _schemas has the GUID {value.guid.hex()}")
+        return by_guid[0]
+    found = registry.state.by_id(value.schema_id)
+    if found is None:
+        raise UndecodableError(f"no schema in _schemas has the id {value.schema_id}")
+    return found
+
+
+def _reader(registry: Registry, version: SchemaVersion) -> _Read:
+    """Make what reads the values of a schema. May be long. Raises ImportError, RegistryError."""
+    schema_type = version.schema.schema_type
+    if schema_type == AVRO:
+        return _avro_reader(registry.text_in(version, "resolved"))
+    if schema_type == PROTOBUF:
+        return _protobuf_reader(registry, version)
+    return lambda payload: payload
+
+
+def _avro_reader(text: str) -> _Read:
+    import fastavro
+
+    schema = fastavro.parse_schema(msgspec.json.decode(text))
+
+    def read(payload: bytes) -> bytes:
+        source = io.BytesIO(payload)
+        value = fastavro.schemaless_reader(source, schema, None)
+        if source.tell() != len(payload):
+            raise ValueError(f"{len(payload) - source.tell()} bytes follow the value")
+        return msgspec.json.encode(value, enc_hook=str)
+
+    return read
+
+
+def _protobuf_reader(registry: Registry, version: SchemaVersion) -> _Read:
+    from google.protobuf import descriptor_pool, json_format, message_factory
+
+    pool = descriptor_pool.DescriptorPool()
+    file = _add_file(registry, version, "the-schema.proto", pool, set())
+
+    def read(payload: bytes) -> bytes:
+        indexes, position = _indexes(payload)
+        descriptor = file.message_types_by_name[list(file.message_types_by_name)[indexes[0]]]
+        for index in indexes[1:]:
+            descriptor = descriptor.nested_types[index]
+        message = message_factory.GetMessageClass(descriptor)()
+        message.ParseFromString(payload[position:])
+        shown = json_format.MessageToJson(message, preserving_proto_field_name=True, indent=None)
+        return shown.encode()
+
+    return read
+
+
+def _add_file(
+    registry: Registry, version: SchemaVersion, name: str, pool: Any, added: set[str]
+) -> Any:
+    """Add a file to a pool, after those that it imports. Returns its descriptor."""
+    from google.protobuf import descriptor_pb2
+
+    added.add(name)
+    for reference in version.schema.references:
+        if reference.name not in added:
+            referred = registry.version(reference.subject, reference.version, deleted=True)
+            _add_file(registry, referred, reference.name, pool, added)
+    file = descriptor_pb2.FileDescriptorProto()
+    file.ParseFromString(base64.b64decode(registry.text_in(version, "serialized")))
+    file.name = name
+    for imported in file.dependency:
+        if imported not in added:
+            _add_known(imported, pool, added)
+    pool.Add(file)
+    return pool.FindFileByName(name)
+
+
+def _add_known(name: str, pool: Any, added: set[str]) -> None:
+    """Add a file that comes with Protobuf, as google/protobuf/timestamp.proto."""
+    from importlib import import_module
+
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    added.add(name)
+    if name.startswith("google/protobuf/"):
+        module = name.removesuffix(".proto").replace("/", ".")
+        import_module(f"{module}_pb2")
+    file = descriptor_pb2.FileDescriptorProto()
+    descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
+    for imported in file.dependency:
+        if imported not in added:
+            _add_known(imported, pool, added)
+    pool.Add(file)
+
+
+def _indexes(payload: bytes) -> tuple[list[int], int]:
+    """The place of a message in its file, and the position after it. Zigzag varints."""
+    count, position = read_uvarint(payload, 0)
+    count = (count >> 1) ^ -(count & 1)
+    if not 0 <= count <= _MAX_INDEXES:
+        raise ValueError(f"it names a message by {count} numbers")
+    indexes = []
+    for _ in range(count):
+        index, position = read_uvarint(payload, position)
+        indexes.append((index >> 1) ^ -(index & 1))
+    return indexes or [0], position

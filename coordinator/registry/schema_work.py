@@ -1,0 +1,274 @@
+"""Work on the texts of schemas: parsing and comparing them, which may take seconds.
+
+A piece of work is a value that says all that it needs, and `run` is a function of it. A decision of
+the registry asks SchemaWork for results. Short work is done at once. For long work that nobody has
+done yet the decision ends with NotDoneError: the caller has it done in another process
+(broker/registry/service.py), and decides again with the result. So a decision is always quick.
+
+Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from .errors import InvalidSchemaError
+from .formats import Parsed, compatibility, formatted, parse
+from .schemas import AVRO
+from .settings import Level
+
+# Letters of all texts of a piece of work that is done at once; they take a few milliseconds.
+SHORT_LETTERS = 4000
+_MAX_KEPT_LETTERS = 8 << 20  # a parsed schema takes about ten times the memory of its text
+_COST_OF_ONE = 1000  # what a short text counts, too
+_MAX_SHOWN_TEXT = 10 * 1024
+_OTHER_TYPE = "Incompatible because of different schema type"
+
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R", covariant=True)
+
+Parse = Callable[["Form"], Parsed]
+
+
+class Form(NamedTuple):
+    """A schema to parse: its text, the names and texts of what it refers to, and how it is parsed.
+
+    `is_new`: more is checked than for a stored schema. `is_normalized`: without what has no
+    meaning.
+    """
+
+    schema_type: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+    is_new: bool = False
+    is_normalized: bool = False
+
+    @property
+    def letters(self) -> int:
+        """The length of all texts."""
+        return len(self.text) + sum(len(text) for _, text in self.references)
+
+    def parsed(self) -> Parsed:
+        """Raises InvalidSchemaError."""
+        found = parse(self.schema_type, self.text, dict(self.references), is_new=self.is_new)
+        return found.normalized() if self.is_normalized else found
+
+
+class Work(Protocol[R]):
+    """A piece of work."""
+
+    @property
+    def letters(self) -> int:
+        """The length of all texts that are parsed."""
+
+    def run(self, parse: Parse) -> R:
+        """Do the work. Raises InvalidSchemaError."""
+
+
+class Description(NamedTuple):
+    """The text by which a schema is stored, and a digest that equivalent texts share.
+
+    For Avro, texts are equivalent whose references stand in place or not, and in any order of
+    attributes.
+    """
+
+    text: str
+    equivalence: bytes
+
+
+class Describe(NamedTuple):
+    """Parse a schema."""
+
+    form: Form
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters
+
+    def run(self, parse: Parse) -> Description:
+        parsed = parse(self.form)
+        text = parsed.canonical()
+        alike = text
+        if self.form.schema_type == AVRO:
+            from .formats.avro import AvroSchema  # a format is imported with its first schema
+
+            assert isinstance(parsed, AvroSchema)
+            alike = parsed.resolved()
+        return Description(text, digest(self.form.schema_type, alike))
+
+
+class Format(NamedTuple):
+    """Write a schema in a format that has a name (formats.formatted)."""
+
+    form: Form
+    name: str
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters
+
+    def run(self, parse: Parse) -> str:
+        return formatted(self.form.schema_type, parse(self.form), self.name)
+
+
+class OldVersion(NamedTuple):
+    """A version with which a new schema is compared."""
+
+    number: int
+    form: Form
+
+
+class Check(NamedTuple):
+    """Compare a new schema with versions before it, by a level. The result are reasons against it.
+
+    The versions are in rising order, and compared from the latest on, up to the first that is not
+    compatible. Each reason names the schema that reads and the one that is read ("new", "old");
+    after the reasons of a version come its number, and its text up to a limit.
+    """
+
+    form: Form
+    versions: tuple[OldVersion, ...]
+    level: Level
+    is_lenient: bool = False
+    validates_fields: bool = False
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters + sum(version.form.letters for version in self.versions)
+
+    def run(self, parse: Parse) -> list[str]:
+        for version in reversed(self.versions):
+            reasons = self._reasons(version, parse)
+            if reasons:
+                validates = "true" if self.validates_fields else "false"
+                last = f"{{validateFields: '{validates}', compatibility: '{self.level}'}}"
+                return [*reasons, last]
+        return []
+
+    def _reasons(self, version: OldVersion, parse: Parse) -> list[str]:
+        schema_type, lenient = self.form.schema_type, self.is_lenient
+        if schema_type != version.form.schema_type:
+            return [_OTHER_TYPE]
+        old, new = parse(version.form), parse(self.form)
+        reasons: list[str] = []
+        if not self.level.startswith("BACKWARD"):
+            found = compatibility(schema_type, old, new, lenient=lenient)
+            reasons += [_named(reason, "old", "new") for reason in found]
+        if not self.level.startswith("FORWARD"):
+            found = compatibility(schema_type, new, old, lenient=lenient)
+            reasons += [_named(reason, "new", "old") for reason in found]
+            if not found and self.level.startswith("FULL"):
+                return reasons
+        return [*reasons, *_described(version)] if reasons else []
+
+
+class Invalid(NamedTuple):
+    """The result of work with a schema that is not valid."""
+
+    reason: str
+
+
+class NotDoneError(Exception):
+    """A decision needs the result of long work."""
+
+    def __init__(self, work: Work[object]) -> None:
+        super().__init__("long work is not done yet")
+        self.work = work
+
+
+class KeptByLength(Generic[K, V]):
+    """Keeps values. The least recently used go first; texts limit how many there are."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._letters = 0
+
+    def get(self, key: K) -> V | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def put(self, key: K, value: V, letters: int) -> None:
+        if key not in self._kept:
+            self._kept[key] = value, letters + _COST_OF_ONE
+            self._letters += letters + _COST_OF_ONE
+        while self._letters > _MAX_KEPT_LETTERS:
+            _, (_, cost) = self._kept.popitem(last=False)
+            self._letters -= cost
+
+
+class SchemaWork:
+    """Does short work, and knows the results of long work that was done."""
+
+    def __init__(self) -> None:
+        self._parsed: KeptByLength[Form, Parsed] = KeptByLength()
+        self._described: KeptByLength[Form, Description] = KeptByLength()
+        self._done: Mapping[Work[object], object] = {}
+
+    @contextmanager
+    def knowing(self, done: Mapping[Work[object], object]) -> Any:
+        """While a decision is made that needed this work."""
+        self._done = done
+        try:
+            yield
+        finally:
+            self._done = {}
+
+    def describe(self, form: Form) -> Description:
+        """Raises InvalidSchemaError, NotDoneError."""
+        found = self._described.get(form)
+        if found is None:
+            found = self.result(Describe(form))
+            self._described.put(form, found, form.letters + len(found.text))
+        return found
+
+    def result(self, work: Work[R]) -> R:
+        """Return the result of work. Raises InvalidSchemaError, NotDoneError."""
+        if work in self._done:
+            result = self._done[work]
+        elif work.letters <= SHORT_LETTERS:
+            result = outcome(work, self._parse)
+        else:
+            raise NotDoneError(work)
+        if isinstance(result, Invalid):
+            raise InvalidSchemaError(result.reason)
+        return cast(R, result)
+
+    def _parse(self, form: Form) -> Parsed:
+        found = self._parsed.get(form)
+        if found is None:
+            found = form.parsed()
+            self._parsed.put(form, found, form.letters)
+        return found
+
+
+def outcome(work: Work[R], parse: Parse) -> R | Invalid:
+    """Do the work, however long it takes."""
+    try:
+        return work.run(parse)
+    except InvalidSchemaError as error:
+        return Invalid(str(error))
+    except RecursionError:
+        return Invalid("nested too deeply")
+
+
+def digest(schema_type: str, text: str) -> bytes:
+    """A digest of a text of a type."""
+    whole = f"{schema_type} {text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(whole, digest_size=16).digest()
+
+
+def _named(reason: str, reader: str, writer: str) -> str:
+    return reason.replace("%s", reader, 1).replace("%s", writer, 1)
+
+
+def _described(version: OldVersion) -> Iterable[str]:
+    text = version.form.text
+    shown = text if len(text) <= _MAX_SHOWN_TEXT else f"{text[:_MAX_SHOWN_TEXT]}..."
+    cut = "" if len(text) <= _MAX_SHOWN_TEXT else "<truncated> "
+    return f"{{oldSchemaVersion: {version.number}}}", f"{{oldSchema: {cut}'{shown}'}}"
