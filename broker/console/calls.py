@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.requests.dispatch import Dispatcher
-from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
+from odradek.broker.security.authorizer import CLUSTER_NAME, Authorizer, refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.broker.security.session import Session
@@ -32,7 +32,7 @@ class Call:
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
     server and metrics, `topics` are the names of its topics in order, and `recent_lines` those of
-    its log.
+    its log. `authorizer` is the broker's, with decisions of its own.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -43,6 +43,7 @@ class Call:
     slices: Slices
     observed: ObservedBroker
     dispatcher: Dispatcher
+    authorizer: Authorizer
     topics: SortedTopics
     recent_lines: RecentLines
 
@@ -66,11 +67,10 @@ class Call:
 
     def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         """Whether the client may perform an operation on a resource."""
-        authorizer = self.observed.broker.security.authorizer
-        if not authorizer.has_rules:
+        if not self.authorizer.has_rules:
             return True
         host = self.session.peer_host
-        return authorizer.allows(self.principal, host, operation, resource_type, name)
+        return self.authorizer.allows(self.principal, host, operation, resource_type, name)
 
     def check(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
         """Raise the AUTHORIZATION_FAILED error of the type if the client is refused."""

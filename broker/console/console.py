@@ -42,6 +42,7 @@ from .watching import CONTENT_TYPE, SharedViews, events
 T = TypeVar("T")
 
 TOKEN_HEADER = "x-odradek-token"
+DECISIONS_KEPT = 100_000  # of the authorizer: some pages show what a client may see of all topics
 
 
 class Me(View):
@@ -66,6 +67,7 @@ class Console:
         self._observed = observed
         self._broker = observed.broker
         self._dispatcher = dispatcher
+        self._authorizer = observed.broker.security.authorizer.with_own_cache(DECISIONS_KEPT)
         self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._shared = SharedViews(self._broker.loop)
@@ -156,6 +158,7 @@ class Console:
             slices=slices,
             observed=self._observed,
             dispatcher=self._dispatcher,
+            authorizer=self._authorizer,
             topics=self._topics,
             recent_lines=self._recent_lines,
         )

@@ -16,6 +16,8 @@ StandardAuthorizer:
 Decisions are cached until the entries change, so an entry is in force when it is in the metadata.
 """
 
+from __future__ import annotations
+
 from odradek.config.keys_authorizer import AuthorizerSettings
 from odradek.coordinator.metadata.acls import WILDCARD, Acls, Entry, PatternType, Permission
 from odradek.coordinator.metadata.host_patterns import ClientHost
@@ -96,14 +98,31 @@ class Authorizer:
     def log_denial(self, question: Question, api_key: ApiKey, now_ms: int) -> None:
         """Log that a request was denied. Without rules nothing is denied."""
 
+    def with_own_cache(self, max_decisions: int) -> Authorizer:  # noqa: ARG002 # there are none
+        """Return one that decides alike, and keeps its decisions apart.
+
+        It is for questions about thousands of resources at a time: they would displace the
+        decisions about what clients use all the time.
+        """
+        return self
+
 
 class AclAuthorizer(Authorizer):
     """Decides by the entries of the metadata log. Kafka: StandardAuthorizerData."""
 
     has_rules = True
 
-    def __init__(self, acls: Acls, settings: AuthorizerSettings) -> None:
+    def __init__(
+        self,
+        acls: Acls,
+        settings: AuthorizerSettings,
+        *,
+        max_decisions: int = MAX_CACHED_DECISIONS,
+    ) -> None:
+        """`max_decisions` are kept; then all are forgotten."""
         self._acls = acls
+        self._settings = settings
+        self._max_decisions = max_decisions
         self._super_users = settings.super_users
         self._without_entries = DEFAULT_ALLOW if settings.allows_by_default else DEFAULT_DENY
         self._decisions: dict[object, bool] = {}
@@ -151,6 +170,10 @@ class AclAuthorizer(Authorizer):
             decision = self.rule_for(question).is_allowed or self._is_any_allowed(question)
             self._keep(key, decision)
         return decision
+
+    def with_own_cache(self, max_decisions: int) -> Authorizer:
+        """See Authorizer."""
+        return AclAuthorizer(self._acls, self._settings, max_decisions=max_decisions)
 
     def rule_for(self, question: Question) -> Rule:
         """Find the rule that decides, without the cache."""
@@ -208,7 +231,7 @@ class AclAuthorizer(Authorizer):
         )
 
     def _keep(self, key: object, decision: bool) -> None:
-        if len(self._decisions) >= MAX_CACHED_DECISIONS:
+        if len(self._decisions) >= self._max_decisions:
             self._decisions.clear()
         self._decisions[key] = decision
 

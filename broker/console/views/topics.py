@@ -106,7 +106,7 @@ class NewTopicResult(View):
 def topics(call: Call, request: TopicsRequest) -> TopicList:
     """Make a page. Has the topics that the client may describe."""
     names = call.topics.matching(call.slices, request.search, internal=request.internal)
-    if call.observed.broker.security.authorizer.has_rules:
+    if call.authorizer.has_rules:
         names = [
             name
             for name in call.sliced(names)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.security import authorizer as module
 from odradek.broker.security.authorizer import AclAuthorizer
 from odradek.broker.security.decision import Question
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -150,9 +149,8 @@ def hexed(text: str) -> str:
     return "x" + text.encode().hex()
 
 
-def test_names_that_clients_invent_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_CACHED_DECISIONS", 10)
-    authorizer = AclAuthorizer(acls_of([entry()]), AuthorizerSettings())
+def test_names_that_clients_invent_do_not_fill_the_memory() -> None:
+    authorizer = AclAuthorizer(acls_of([entry()]), AuthorizerSettings(), max_decisions=10)
     for index in range(25):
         name = "a" if index % 2 else f"invented-{index}"
         allowed = authorizer.allows(ALICE, "::1", AclOperation.READ, ResourceType.TOPIC, name)
@@ -160,6 +158,20 @@ def test_names_that_clients_invent_do_not_fill_the_memory(monkeypatch: pytest.Mo
         authorizer.allows(ALICE, "::1", AclOperation.READ, ResourceType.GROUP, name * 250)
     assert len(authorizer._decisions) <= 10
     assert max(len(key[-1]) for key in authorizer._decisions) < 250
+
+
+def test_many_questions_can_be_decided_apart_from_those_of_clients() -> None:
+    present = entry()
+    acls = acls_of([present])
+    authorizer = AclAuthorizer(acls, AuthorizerSettings())
+    apart = authorizer.with_own_cache(100)
+    question = ALICE, "::1", AclOperation.READ, ResourceType.TOPIC, "a"
+    assert apart.allows(*question) is authorizer.allows(*question) is True
+    for index in range(50):
+        apart.allows(ALICE, "::1", AclOperation.READ, ResourceType.TOPIC, f"topic-{index}")
+    assert len(authorizer._decisions) == 1
+    acls.replay_removal(RemoveAccessControlEntryRecord(id=present.id))
+    assert apart.allows(*question) is authorizer.allows(*question) is False
 
 
 @pytest.mark.parametrize(
