@@ -13,6 +13,7 @@ from tests.support.broker_process import BrokerProcess, running_broker
 from tests.support.metrics import http_port
 
 PREFIX = "/api/v1"
+CONSOLE = {"odradek.http.listener": "127.0.0.1:0", "odradek.console": "true"}
 TIMEOUT_SECONDS = 60.0
 
 
@@ -81,6 +82,5 @@ class ConsoleBroker(NamedTuple):
 @contextmanager
 def console_broker(directory: Path, settings: dict[str, str]) -> Iterator[ConsoleBroker]:
     """A broker process with a console."""
-    http = {"odradek.http.listener": "127.0.0.1:0", "odradek.console": "true"}
-    with running_broker(directory, {**http, **settings}) as process:
+    with running_broker(directory, {**CONSOLE, **settings}) as process:
         yield ConsoleBroker(process, ConsoleClient(http_port(process)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,13 +14,14 @@ from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint, View
 from odradek.broker.console.paging import MAX_LIMIT
 from odradek.config.topic_config import TopicConfig
-from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.cleaning.explanation import why_not_cleaned
 from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.retention_explanation import (
     LogFacts,
     SegmentFacts,
@@ -29,8 +30,12 @@ from odradek.storage.retention_explanation import (
     segment_facts,
 )
 from odradek.storage.segment import Segment
+from odradek.storage.time_index import TimeIndex
+from odradek.storage.txn_index import ENTRY_BYTES
 
 from .topic import described_log
+
+AT_ONCE = 20  # segments that are looked at in one turn, if their times are known
 
 _FILE_KINDS = (
     FileKind.LOG,
@@ -39,6 +44,11 @@ _FILE_KINDS = (
     FileKind.TXN_INDEX,
     FileKind.PRODUCER_SNAPSHOT,
 )
+_ENTRY_BYTES = {
+    FileKind.OFFSET_INDEX: OffsetIndex.entry.size,
+    FileKind.TIME_INDEX: TimeIndex.entry.size,
+    FileKind.TXN_INDEX: ENTRY_BYTES,
+}
 
 
 class SegmentsRequest(View, kw_only=True):
@@ -120,17 +130,20 @@ async def segments(call: Call, request: SegmentsRequest) -> SegmentsView:
     log.check_online()
     config = log.config
     try:
-        found, facts = await _facts(call, log)
-        cleaning, state = await _cleaning(call, log)
         first, end = request.first, request.first + request.limit
+        found, facts = await _facts(call, log, end)
+        cleaning, state = await _cleaning(call, log)
         # All before the page are evaluated too: a segment waits for those before it.
         answers = call.sliced(explanations(facts, broker.clock.now_ms()))
         page = list(islice(answers, first, end))
+        offsets = [answer.segment.base_offset for answer in page]
+        sizes = await broker.disk.run(_sizes, broker.log_manager.files, log.directory, offsets)
         views = [
-            await _view(call, log, segment, answer, state)
-            for segment, answer in zip(found[first:end], page, strict=True)
+            _view(log, segment, answer, state, files)
+            for segment, answer, files in call.sliced(
+                zip(found[first:end], page, sizes, strict=True)
+            )
         ]
-        await _add_files(call, log, views)
     except (OSError, CorruptRecordError) as error:
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name}: {error}") from error
     return SegmentsView(
@@ -159,47 +172,37 @@ def _settings(config: TopicConfig, check_interval_ms: int) -> SegmentSettingsVie
     )
 
 
-class _Indexes(View):
-    """How many entries the indexes of a segment have."""
-
-    offset: int
-    time: int
-    aborted: int
-
-
-async def _facts(call: Call, log: PartitionLog) -> tuple[list[Segment], LogFacts]:
+async def _facts(call: Call, log: PartitionLog, end: int) -> tuple[list[Segment], LogFacts]:
     """The segments of a log, and what the rules use of them.
 
-    Segments that are deleted meanwhile are left out.
+    Of those from number `end` on only the sizes are right. Segments that are deleted meanwhile are
+    left out.
     """
     reads = call.observed.broker.fetching.cold_reads
     known = list(log.segments)
     ends = [*(each.base_offset for each in known[1:]), log.log_end_offset]
+    pairs = list(zip(known, ends, strict=True))
     found: list[Segment] = []
     facts: list[SegmentFacts] = []
-    for segment, end_offset in call.sliced(zip(known, ends, strict=True)):
-        was_open = segment.has_open_file
-        fact = await reads.look_up(partial(_fact, log, segment, end_offset))
-        if fact is not None:
+    for start in call.sliced(iter(range(0, min(end, len(pairs)), AT_ONCE))):
+        part = pairs[start : min(start + AT_ONCE, end)]
+        closed = [segment for segment, _ in part if not segment.has_open_file]
+        for segment, fact in await reads.look_up(partial(_facts_of, log, part)):
             found.append(segment)
             facts.append(fact)
-        _release(log, segment, was_open=was_open)
+        _release(log, closed)
+    for segment, end_offset in call.sliced(pairs[end:]):
+        found.append(segment)
+        size_bytes = segment.size_bytes
+        facts.append(SegmentFacts(segment.base_offset, end_offset, size_bytes, NO_TIMESTAMP, False))
     unstable = log.producers.first_unstable_offset
     return found, LogFacts(log.config, log.log_start_offset, facts, unstable)
 
 
-def _fact(log: PartitionLog, segment: Segment, end_offset: int) -> SegmentFacts | None:
-    return segment_facts(segment, end_offset) if _is_in(log, segment) else None
-
-
-def _indexes(log: PartitionLog, segment: Segment) -> _Indexes:
-    if not _is_in(log, segment):
-        return _Indexes(offset=0, time=0, aborted=0)
-    return _Indexes(
-        offset=segment.offset_index.entries,
-        time=segment.time_index.entries,
-        aborted=len(segment.aborted()),
-    )
+def _facts_of(
+    log: PartitionLog, part: Iterable[tuple[Segment, int]]
+) -> list[tuple[Segment, SegmentFacts]]:
+    return [(segment, segment_facts(segment, end)) for segment, end in part if _is_in(log, segment)]
 
 
 def _is_in(log: PartitionLog, segment: Segment) -> bool:
@@ -211,10 +214,11 @@ def _is_in(log: PartitionLog, segment: Segment) -> bool:
     return log.is_online and index >= 0 and log.segments[index] is segment
 
 
-def _release(log: PartitionLog, segment: Segment, *, was_open: bool) -> None:
-    """Close the files of a segment that nobody else reads: there may be thousands of segments."""
-    if not was_open and segment is not log.segments.active:
-        segment.release_files()
+def _release(log: PartitionLog, closed: Iterable[Segment]) -> None:
+    """Close the files of segments that were opened here: there may be thousands of segments."""
+    for segment in closed:
+        if segment is not log.segments.active:
+            segment.release_files()
 
 
 async def _cleaning(call: Call, log: PartitionLog) -> tuple[str | None, LogToClean | None]:
@@ -227,18 +231,13 @@ async def _cleaning(call: Call, log: PartitionLog) -> tuple[str | None, LogToCle
     return text, await reads.look_up(partial(cleaner.assess, log))
 
 
-async def _view(
-    call: Call,
+def _view(
     log: PartitionLog,
     segment: Segment,
     answer: WhyNotDeleted,
     state: LogToClean | None,
+    files: list[SegmentFile],
 ) -> SegmentView:
-    call.slices.step()
-    was_open = segment.has_open_file
-    reads = call.observed.broker.fetching.cold_reads
-    indexes = await reads.look_up(partial(_indexes, log, segment))
-    _release(log, segment, was_open=was_open)
     fact = answer.segment
     cleaning = None
     if state is not None:
@@ -250,6 +249,7 @@ async def _view(
             last_stable_offset=log.last_stable_offset,
         )
     can_be_cleaned = state is None or fact.base_offset < state.first_uncleanable_offset
+    entries = _entries(segment, files)
     return SegmentView(
         base_offset=fact.base_offset,
         end_offset=fact.end_offset,
@@ -257,10 +257,10 @@ async def _view(
         is_active=answer.is_active,
         newest_timestamp_ms=fact.newest_ms if fact.size_bytes else None,
         is_file_time=fact.is_file_time,
-        files=[],
-        offset_index_entries=indexes.offset,
-        time_index_entries=indexes.time,
-        aborted_transactions=indexes.aborted,
+        files=files,
+        offset_index_entries=entries[FileKind.OFFSET_INDEX],
+        time_index_entries=entries[FileKind.TIME_INDEX],
+        aborted_transactions=entries[FileKind.TXN_INDEX],
         why=answer.text,
         deleted_by=answer.deleted_by.value if answer.deleted_by else None,
         eligible_at_ms=answer.eligible_at_ms,
@@ -270,14 +270,20 @@ async def _view(
     )
 
 
-async def _add_files(call: Call, log: PartitionLog, views: Sequence[SegmentView]) -> None:
-    """List the files of each segment."""
-    broker = call.observed.broker
-    sizes = await broker.disk.run(
-        _sizes, broker.log_manager.files, log.directory, [view.base_offset for view in views]
-    )
-    for view, files in zip(views, sizes, strict=True):
-        view.files = files
+def _entries(segment: Segment, files: Iterable[SegmentFile]) -> dict[FileKind, int]:
+    """How many entries the indexes have, by the sizes of their files.
+
+    Those of the active segment are in memory, and their files are larger.
+    """
+    sizes = {file.name: file.size_bytes for file in files}
+    found = {
+        kind: sizes.get(segment_file(segment.base_offset, kind), 0) // entry_bytes
+        for kind, entry_bytes in _ENTRY_BYTES.items()
+    }
+    if segment.is_appendable:
+        found[FileKind.OFFSET_INDEX] = segment.offset_index.entries
+        found[FileKind.TIME_INDEX] = segment.time_index.entries
+    return found
 
 
 def _sizes(files: Files, directory: Path, offsets: Iterable[int]) -> list[list[SegmentFile]]:
