@@ -95,7 +95,8 @@ async def offsets_of(
     described = [_describe(call, group, state, place) for place in call.sliced(iter(places))]
     pending = state.offsets.pending(group.group_id)
     heeded = _heeds_transactions(call, group)
-    holders = await holders_of(call, [log for _, log in described if log is not None and heeded])
+    logs = (log for _, log in described if log is not None and heeded)
+    holders = await holders_of(call, logs)
     for offset, log in call.sliced(described):
         readers = owners.get((offset.topic, offset.partition), ())
         offset.member_id = readers[0] if len(readers) == 1 else None
