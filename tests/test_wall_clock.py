@@ -134,6 +134,10 @@ REASONS = {
         broker/metrics/group_metrics.py: _oldest_transaction_seconds
         coordinator/transactions/transaction_coordinator.py: _abort
     """,
+    "a moment of the timer clock, as shown to users": """
+        broker/console/groups/deliveries.py: _ranges
+        broker/console/views/overview.py: overview
+    """,
     "segment.ms of segments whose records have no timestamps, as in Kafka": """
         broker/maintenance/cleaning/cleaning_round.py: _swap
         storage/cleaning/offset_map_build.py: _start_in
@@ -160,7 +164,7 @@ REASONS = {
     "inactivity since a time that a log holds (batch, commit, snapshot), as in Kafka": """
         broker/maintenance/log_recovery.py: _open _recover
         broker/periodic_tasks.py: expire_producers
-        coordinator/groups/offset_expiry.py: _has_expired
+        coordinator/groups/offset_expiry.py: _is_expired
         coordinator/groups/offset_requests.py: commit_offsets
         coordinator/groups/offset_retention.py: _check
         coordinator/share_state/share_coordinator.py: _write_cold_snapshots

@@ -9,6 +9,7 @@ recent_lines  the last warnings and errors
 calls         one request: what its handler may use
 watching      a view as server-sent events
 views/        the handlers, a module for each view
+groups/       what the views of groups read from the broker
 openapi       the description of all endpoints
 page_files    the files in pages/, which browsers get
 """

@@ -47,5 +47,5 @@ def page_of(
         sorted(items[start : start + PART], key=key, reverse=descending)
         for start in call.sliced(iter(range(0, len(items), PART)))
     ]
-    merged = merge(*parts, key=key, reverse=descending)
-    return list(call.sliced(islice(merged, request.first, request.first + request.limit)))
+    merged = call.sliced(merge(*parts, key=key, reverse=descending))
+    return list(islice(merged, request.first, request.first + request.limit))

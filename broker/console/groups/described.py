@@ -6,7 +6,7 @@ Those of consumers are decoded here. Those of other programs, such as Kafka Conn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -15,6 +15,7 @@ from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import View
 from odradek.broker.console.refusals import check_code
 from odradek.coordinator.any_group.group import Group, GroupType
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
     ConsumerGroupDescribeMember,
@@ -52,6 +53,7 @@ from odradek.protocol.schema import DecodeError, Message
 
 STABLE, RECONCILING = "Stable", "Reconciling"
 
+D = TypeVar("D")
 M = TypeVar("M", bound=Message)
 
 
@@ -167,7 +169,7 @@ async def _classic(call: Call, group_id: str) -> DescribedGroup:
         state=group.group_state,
         protocol=group.protocol_type,
         assignor=group.protocol_data or None,
-        members=[_classic_member(each, is_of_consumers) for each in call.sliced(group.members)],
+        members=_members(call, group.members, lambda each: _classic_member(each, is_of_consumers)),
     )
 
 
@@ -215,7 +217,9 @@ async def _consumer(call: Call, group_id: str) -> DescribedGroup:
         assignor=group.assignor_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        members=[_consumer_member(each, group.group_epoch) for each in call.sliced(group.members)],
+        members=_members(
+            call, group.members, lambda each: _consumer_member(each, group.group_epoch)
+        ),
     )
 
 
@@ -247,7 +251,7 @@ async def _share(call: Call, group_id: str) -> DescribedGroup:
         assignor=group.assignor_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        members=[_share_member(each, group.group_epoch) for each in call.sliced(group.members)],
+        members=_members(call, group.members, lambda each: _share_member(each, group.group_epoch)),
     )
 
 
@@ -291,10 +295,11 @@ async def _streams(call: Call, group_id: str) -> DescribedGroup:
         assignor=group.assignor_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        members=[
-            _streams_member(call, each, group.group_epoch, read_by)
-            for each in call.sliced(group.members)
-        ],
+        members=_members(
+            call,
+            group.members,
+            lambda each: _streams_member(call, each, group.group_epoch, read_by),
+        ),
         topology=None
         if group.topology is None
         else TopologyView(
@@ -397,6 +402,15 @@ def _internal_topics(topics: Iterable[StreamsGroupDescribeTopicInfo]) -> list[In
 
 
 # -- all -------------------------------------------------------------------------------------------
+
+
+def _members(
+    call: Call, described_members: list[D], view_of: Callable[[D], GroupMember]
+) -> list[GroupMember]:
+    """Make the views of members, and free the descriptions: there may be thousands."""
+    views = [view_of(member) for member in call.sliced(described_members)]
+    free(call.slices.step, described_members)
+    return views
 
 
 def _host(client_host: str) -> str:

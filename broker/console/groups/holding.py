@@ -54,11 +54,10 @@ async def holders_of(
     call: Call, logs: Iterable[PartitionLog]
 ) -> Mapping[PartitionLog, HoldingTransaction]:
     """What holds back each of the logs. The client must be allowed to describe their topics."""
-    held = (log for log in logs if log.last_stable_offset != log.high_watermark)
     oldest: dict[PartitionLog, OpenTransaction] = {}
-    for log in call.sliced(held):
+    for log in call.sliced(iter(logs)):
         first = next(open_transactions(call, [log]), None)
-        if first is not None:
+        if first is not None and log.last_stable_offset != log.high_watermark:
             oldest[log] = first
     known = transactions_of(call, [each.producer_id for each in oldest.values()])
     holders: dict[PartitionLog, HoldingTransaction] = {}

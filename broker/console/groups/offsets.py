@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import View
@@ -24,7 +24,7 @@ from .lags import share_lag, stored_state
 
 Place = tuple[str, int]  # topic and partition
 # By partition: the members that read it. In share groups there may be several.
-Owners = Mapping[Place, Sequence[str]]
+Owners = dict[Place, list[str]]
 
 _PENDING = "an open transaction has an offset for it: consumers that start wait until it ends"
 
@@ -57,7 +57,7 @@ class GroupOffset(View):
 
 def owners_of(call: Call, members: Iterable[GroupMember]) -> Owners:
     """The members that read each partition."""
-    owners: dict[Place, list[str]] = {}
+    owners: Owners = {}
     for member in call.sliced(iter(members)):
         for assigned in member.assignment:
             for partition in call.sliced(assigned.partitions):
@@ -95,7 +95,8 @@ async def offsets_of(
     described = [_describe(call, group, state, place) for place in call.sliced(iter(places))]
     pending = state.offsets.pending(group.group_id)
     heeded = _heeds_transactions(call, group)
-    holders = await holders_of(call, [log for _, log in described if log is not None and heeded])
+    logs = (log for _, log in described if log is not None and heeded)
+    holders = await holders_of(call, logs)
     for offset, log in call.sliced(described):
         readers = owners.get((offset.topic, offset.partition), ())
         offset.member_id = readers[0] if len(readers) == 1 else None

@@ -27,11 +27,12 @@ from odradek.broker.console.groups.offsets import (
 )
 from odradek.broker.console.paging import MAX_LIMIT, PageRequest
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.runtime.steps import free
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 
 EVERY_S = 2.0
-MAX_MEMBERS = 500
+MAX_MEMBERS = 200
 
 
 class GroupRequest(PageRequest, kw_only=True):
@@ -93,6 +94,9 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
         if request.matches(place[0]) and lags.may_describe(place[0])
     ]
     page = places[request.first : request.first + request.limit]
+    members = description.members[request.members_from : request.members_from + MAX_MEMBERS]
+    total_members = len(description.members)
+    free(call.slices.step, description.members)
     is_read_only = call.observed.broker.config.odradek_console_read_only
     view = GroupView(
         group_id=group_id,
@@ -105,12 +109,13 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
         may_change=not is_read_only and call.may(AclOperation.READ, ResourceType.GROUP, group_id),
         may_delete=not is_read_only and call.may(AclOperation.DELETE, ResourceType.GROUP, group_id),
         lag=lags.of(found, state).records,
-        total_members=len(description.members),
-        members=description.members[request.members_from : request.members_from + MAX_MEMBERS],
+        total_members=total_members,
+        members=members,
         total_offsets=len(places),
         offsets=await offsets_of(call, found, state, owners, page),
         topology=description.topology,
     )
+    free(call.slices.step, places, owners)
     if isinstance(found, ShareGroup):
         view.share = _deliveries(call, found, page)
         view.share_settings = _share_settings(call, group_id)

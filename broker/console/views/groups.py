@@ -14,6 +14,7 @@ from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.groups.group_state import GroupState
+from odradek.coordinator.runtime.steps import free
 
 EVERY_S = 2.0
 PART = 500  # groups
@@ -80,7 +81,9 @@ def groups(call: Call, request: GroupsRequest) -> GroupList:
             measured += [_Measured(lags.of(group, state), group) for group in call.sliced(part)]
     if request.sort == "lag":
         key = _by_lag if request.descending is False else _by_lag_descending
-        measured = page_of(call, measured, key, request)
+        page_by_lag = page_of(call, measured, key, request)
+        free(call.slices.step, measured)
+        measured = page_by_lag
     else:
         page = page_of(call, found, _BY_NAME, request, descending=bool(request.descending))
         for group in call.sliced(page):

@@ -1,6 +1,7 @@
 """The groups of a broker whose clients log in, and may not see or change everything."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -15,7 +16,7 @@ from confluent_kafka.admin import (
 
 from tests.support.broker_process import running
 from tests.support.committing import commit
-from tests.support.console_client import ConsoleClient
+from tests.support.console_client import ConsoleClient, console_broker
 from tests.support.metrics import http_port
 from tests.support.secured_broker import PASSWORD, SecuredBroker
 from tests.support.topics import create_topic
@@ -104,3 +105,17 @@ def test_the_name_of_a_transaction_is_kept_from_others(secured: SecuredBroker) -
         assert ("shop" in offsets[0]["waitsFor"]) == (name is not None)
         assert offsets[0]["holding"]["startedMs"] is not None
     producer.abort_transaction(30)
+
+
+def test_a_console_that_only_reads(tmp_path: Path) -> None:
+    with console_broker(tmp_path, {"odradek.console.read.only": "true"}) as broker:
+        create_topic(broker.process.bootstrap, "t", 1)
+        commit(broker.process, "readers", "t", {0: 0})
+        view = broker.console.get("/groups/readers")
+        assert not view["mayChange"]
+        assert not view["mayDelete"]
+        body = {"topic": "t", "to": "latest"}
+        refused = (403, "FORBIDDEN")
+        assert broker.console.ask("POST", "/groups/readers/offsets", body).error == refused
+        answer = broker.console.ask("DELETE", "/groups/readers", {"confirm": "readers"})
+        assert answer.error == refused
