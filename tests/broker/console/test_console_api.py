@@ -157,7 +157,7 @@ async def test_a_client_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("odradek.broker.console.watching.asyncio.sleep", no_sleep)
     *sent, _ = await watch([1, 1, 1], every_s=QUIET_S)
-    assert sent == [b'data: {"number":1}\n\n', b":\n\n"]
+    assert sent == [b'data: {"number":1}\n\n', b":\n\n", b":\n\n"]
 
 
 @pytest.mark.slow
