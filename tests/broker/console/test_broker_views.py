@@ -103,11 +103,14 @@ def test_a_move_shows_its_progress(tmp_path: Path) -> None:
             producer.produce("big", b"x" * 600_000)
         assert producer.flush(60) == 0
         home, target = (one, two) if Path(one, "big-0").exists() else (two, one)
-        client = KafkaAdminClient(bootstrap_servers=process.bootstrap)
         rate = {"replica.alter.log.dirs.io.max.bytes.per.second": "100000"}
-        client.alter_configs([ConfigResource(ConfigResourceType.BROKER, "0", rate)])
-        client.alter_replica_log_dirs({("big", 0, 0): target})
-        client.close()
+        changed = ConfigResource(ConfigResourceType.BROKER, "0", rate)
+        client = KafkaAdminClient(bootstrap_servers=process.bootstrap)
+        try:
+            client.alter_configs([changed], raise_on_unknown=False)
+            client.alter_replica_log_dirs({("big", 0, 0): target})
+        finally:
+            client.close()
         (move,) = console.get("/maintenance")["moves"]
     assert (move["topic"], move["partition"]) == ("big", 0)
     assert (move["from"], move["to"]) == (home, target)

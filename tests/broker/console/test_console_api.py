@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing, View
 from odradek.broker.console.watching import QUIET_S, events
