@@ -83,6 +83,14 @@ REASONS = {
         coordinator/transactions/transaction_coordinator.py: init_producer_id
         coordinator/transactions/completion.py: _try _write_markers write_completed
     """,
+    "times that the console shows": """
+        broker/console/views/connections.py: _described
+        broker/console/views/maintenance.py: _cleaner
+        broker/console/views/overview.py: overview
+        broker/console/views/segments.py: segments
+        broker/console/views/transactions.py: _view
+        broker/maintenance/cleaning/log_cleaner.py: apply_retention
+    """,
     "the clock itself, or handed on to what uses it": """
         broker/broker.py: __init__ _create_admin _create_own_appends _create_pushed_records
         broker/node.py: _create_maintenance

@@ -85,6 +85,9 @@ def test_the_broker_is_described_as_by_kafka() -> None:
     assert described.pop("odradek.telemetry.max.client.series")[0] == "1000"
 
     assert described.pop("odradek.http.listener")[0] is None
+    assert described.pop("odradek.http.hosts")[0] == ""
+    assert described.pop("odradek.console")[0] == "false"
+    assert described.pop("odradek.console.read.only")[0] == "false"
     assert described.pop("odradek.registry.listener")[0] is None
     assert described.pop("queued.max.request.bytes")[0] == str(256 << 20)
     assert expected.pop("queued.max.request.bytes")[0] == "-1"

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka import KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from odradek.broker.common.log_lines import CLIENT_LOGGERS
 from odradek.broker.console.recent_lines import MOST_CHARACTERS, MOST_LINES, RecentLines
 from odradek.broker.testing.broker import Broker
-from tests.support.console_client import ConsoleClient
+from tests.support.console_client import ConsoleClient, console_broker
 from tests.support.waiting import wait_until
 
 
@@ -95,28 +96,24 @@ def test_retention_says_when_it_looked_last(console: ConsoleClient) -> None:
 
 @pytest.mark.slow
 def test_a_move_shows_its_progress(tmp_path: Path) -> None:
-    from kafka.admin import KafkaAdminClient
-
-    one, two = tmp_path / "one", tmp_path / "two"
-    settings = {
-        "log.dirs": f"{one},{two}",
-        "replica.alter.log.dirs.io.max.bytes.per.second": "100000",
-    }
-    with Broker(tmp_path, settings, console=True) as broker:
-        console = ConsoleClient(int(broker.console_url.rpartition(":")[2]))
-        broker.create_topic("big", configs={"segment.bytes": "1048576"})
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    with console_broker(tmp_path, {"log.dirs": f"{one},{two}"}) as (process, console):
+        producer = Producer({"bootstrap.servers": process.bootstrap})
         for _ in range(4):
-            broker.produce("big", b"x" * 600_000)
-        home = one if (one / "big-0").exists() else two
-        target = two if home is one else one
-        client = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-        from kafka.structs import TopicPartition
-
-        client.alter_replica_log_dirs({(TopicPartition("big", 0), 0): str(target)})
-        client.close()
+            producer.produce("big", b"x" * 600_000)
+        assert producer.flush(60) == 0
+        home, target = (one, two) if Path(one, "big-0").exists() else (two, one)
+        rate = {"replica.alter.log.dirs.io.max.bytes.per.second": "100000"}
+        changed = ConfigResource(ConfigResourceType.BROKER, "0", rate)
+        client = KafkaAdminClient(bootstrap_servers=process.bootstrap)
+        try:
+            client.alter_configs([changed], raise_on_unknown=False)
+            client.alter_replica_log_dirs({("big", 0, 0): target})
+        finally:
+            client.close()
         (move,) = console.get("/maintenance")["moves"]
     assert (move["topic"], move["partition"]) == ("big", 0)
-    assert (move["from"], move["to"]) == (str(home), str(target))
+    assert (move["from"], move["to"]) == (home, target)
     assert 0 <= move["copiedBytes"] < move["totalBytes"]
     assert move["totalBytes"] > 2_400_000
 
@@ -173,16 +170,10 @@ def test_a_long_line_is_cut_and_an_error_has_its_traceback() -> None:
     assert "ValueError: the reason" in failed
 
 
-def test_an_idle_consumer_is_shown_with_its_software(
-    broker: Broker, console: ConsoleClient
-) -> None:
+@pytest.mark.slow
+def test_a_consumer_is_shown_with_its_software(broker: Broker, console: ConsoleClient) -> None:
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, client_id="reader")
     consumer.topics()
     found = console.get("/connections", search="reader")["connections"]
     assert {each["software"] for each in found} == {"kafka-python"}
     consumer.close()
-
-
-test_an_idle_consumer_is_shown_with_its_software = pytest.mark.slow(
-    test_an_idle_consumer_is_shown_with_its_software
-)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing, View
 from odradek.broker.console.watching import QUIET_S, SharedViews, events
@@ -188,7 +188,7 @@ async def test_a_client_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("odradek.broker.console.watching.asyncio.sleep", no_sleep)
     *sent, _ = await watch([1, 1, 1], every_s=QUIET_S)
-    assert sent == [b'data: {"number":1}\n\n', b":\n\n"]
+    assert sent == [b'data: {"number":1}\n\n', b":\n\n", b":\n\n"]
 
 
 @pytest.mark.slow
