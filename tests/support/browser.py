@@ -108,9 +108,15 @@ class Browser:
         return set(self.driver.execute_script(script))
 
     def problems(self) -> list[str]:
-        """Errors that scripts, or the rules of the page's content, have had since the last call."""
-        entries = self.driver.get_log("browser")
-        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+        """Errors that scripts, or the rules of the page's content, have had since the last call.
+
+        Not those of requests: the page shows what the server has refused.
+        """
+        return [
+            entry["message"]
+            for entry in self.driver.get_log("browser")
+            if entry["level"] == "SEVERE" and entry["source"] != "network"
+        ]
 
     def is_wider_than_the_window(self) -> bool:
         """Whether the page scrolls sideways."""
@@ -125,7 +131,8 @@ class Browser:
         source = Path(axe_core_python.__file__).with_name("axe.min.js").read_text()
         # Not by an element of the page: its rules allow scripts of its own server only.
         self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
-        expression = "axe.run().then((result) => JSON.stringify(result.violations))"
+        options = "{resultTypes: ['violations']}"
+        expression = f"axe.run({options}).then((result) => JSON.stringify(result.violations))"
         answer = self.driver.execute_cdp_cmd(
             "Runtime.evaluate", {"expression": expression, "awaitPromise": True}
         )
@@ -142,7 +149,7 @@ class Browser:
         """Press the button or the link of this name."""
         path = (
             f"{_ROOT}//*[self::button or self::a or self::summary]"
-            f"[normalize-space()='{name}' or @aria-label='{name}']"
+            f'[normalize-space()="{name}" or @aria-label="{name}"]'
         )
         self._element(path).click()
 

@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from odradek.broker.testing.broker import Broker
-from tests.support.broker_process import free_ports
 from tests.support.browser import DESKTOP, PHONE, Browser, running_browser, why_no_browser
 from tests.support.console_client import ConsoleClient
 
@@ -51,31 +50,10 @@ def browser_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="module")
-def broker_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, int]]:
-    (port,) = free_ports(1)
-    settings = {"odradek.http.listener": f"localhost:{port}", "odradek.console": "true"}
-    with Broker(tmp_path_factory.mktemp("broker"), settings) as broker:
-        yield broker, port
-
-
 @pytest.fixture
-def broker(broker_here: tuple[Broker, int]) -> Broker:
-    broker_here[0].reset()
-    return broker_here[0]
-
-
-@pytest.fixture
-def console(broker: Broker, broker_here: tuple[Broker, int]) -> ConsoleClient:
-    return ConsoleClient(broker_here[1])
-
-
-@pytest.fixture
-def browser(
-    broker: Broker, broker_here: tuple[Broker, int], browser_here: Browser
-) -> Iterator[Browser]:
+def browser(broker: Broker, browser_here: Browser) -> Iterator[Browser]:
     """A browser at the empty broker. No script of a page may have failed at the end of a test."""
-    browser_here.base = f"http://localhost:{broker_here[1]}"
+    browser_here.base = broker.console_url
     browser_here.look()
     browser_here.problems()
     yield browser_here
@@ -298,6 +276,7 @@ def test_a_record_is_produced_and_sent_again(browser: Browser, broker: Broker) -
     browser.open("topics/orders/messages")
     browser.see("There are no records here.")
     browser.click("Produce")
+    browser.check("No key")
     browser.fill("Key", "frida")
     browser.fill("Value", '{"order": 12345678901234567890}')
     browser.click("Add a header")
@@ -319,6 +298,7 @@ def test_a_tombstone_is_produced(browser: Browser, broker: Broker) -> None:
     broker.create_topic("orders")
     browser.open("topics/orders/messages")
     browser.click("Produce")
+    browser.check("No key")
     browser.fill("Key", "frida")
     browser.check("Tombstone")
     browser.click("Produce")
@@ -329,6 +309,8 @@ def test_a_tombstone_is_produced(browser: Browser, broker: Broker) -> None:
 
 def test_records_are_filtered_and_the_address_keeps_it(browser: Browser, held_back: Broker) -> None:
     browser.open("topics/orders/messages")
+    browser.see("3 records", "5 records at the end are held back")
+    browser.click("Show all")
     browser.see("8 records")
     browser.fill("JSON path", "$.order=5")
     browser.click("Search")
@@ -416,14 +398,9 @@ def test_offsets_are_reset_after_a_preview(
 def test_a_console_that_is_read_only_has_nothing_that_changes(
     browser_here: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    (port,) = free_ports(1)
-    settings = {
-        "odradek.http.listener": f"localhost:{port}",
-        "odradek.console": "true",
-        "odradek.console.read.only": "true",
-    }
-    browser_here.base = f"http://localhost:{port}"
-    with Broker(tmp_path_factory.mktemp("read-only"), settings) as broker:
+    settings = {"odradek.console.read.only": "true"}
+    with Broker(tmp_path_factory.mktemp("read-only"), settings, console=True) as broker:
+        browser_here.base = broker.console_url
         broker.create_topic("orders")
         shown: set[str] = set()
         for place in (*LISTS, *(f"topics/orders{part}" for part in OF_A_TOPIC)):
@@ -438,10 +415,8 @@ def test_a_console_that_is_read_only_has_nothing_that_changes(
 def test_users_rules_and_quotas_are_set_on_a_secured_broker(
     browser_here: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    (port,) = free_ports(1)
-    settings = {"odradek.http.listener": f"localhost:{port}", "odradek.console": "true"}
-    with Broker(tmp_path_factory.mktemp("secured"), settings, secure=True) as broker:
-        browser_here.base = f"http://localhost:{port}"
+    with Broker(tmp_path_factory.mktemp("secured"), secure=True, console=True) as broker:
+        browser_here.base = broker.console_url
         browser_here.log_in(login_of(broker))
         browser_here.open("security/acls")
         browser_here.click("Add a rule")

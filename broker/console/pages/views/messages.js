@@ -3,7 +3,7 @@
 import { addressOf, url, useMayChange } from '../api.js';
 import { Check, Choice, Empty, FailureNote, Field, Loading, Meter, Panel, useOpen } from '../components.js';
 import { counted, number } from '../format.js';
-import { useQuery } from '../router.js';
+import { to, useQuery } from '../router.js';
 import { html, useEffect, useState } from '../vendor/htm-preact.js';
 import { watch } from '../watch.js';
 import { FORMATS, Records } from './record.js';
@@ -28,10 +28,21 @@ export function Messages({ topic }) {
       ${mayChange && html`<button type="button" class="main" onClick=${open}>Produce</button>`}`}>
       <${Filters} key=${JSON.stringify(query)} topic=${topic} query=${query} change=${change} isLive=${isLive} />
     <//>
+    ${!filters.isolation && html`<${HeldBack} topic=${topic} partition=${filters.partition} change=${change} />`}
     ${isLive
       ? html`<${Live} key=${JSON.stringify(filters)} topic=${topic.name} filters=${filters} />`
       : html`<${Found} topic=${topic.name} request=${{ ...filters, ...positionOf(query) }} />`}
     ${isProducing && html`<${Produce} topic=${topic} onClose=${close} />`}`;
+}
+
+function HeldBack({ topic, partition, change }) {
+  const count = topic.partitions
+    .filter((row) => !partition || String(row.partition) === partition)
+    .reduce((sum, row) => sum + (row.highWatermark - row.lastStableOffset), 0);
+  if (count === 0) return null;
+  return html`<div class="advice actions"><span><strong>${counted(count, 'record')}</strong> at the end are held back by an open transaction, and not shown.</span>
+    <button type="button" class="small" onClick=${() => change({ isolation: 'read_uncommitted' })}>Show all</button>
+    <a href=${to(['topics', topic.name, 'producers'], { partition })}>See the transaction</a></div>`;
 }
 
 function positionOf({ position = 'newest', offset, timestampMs }) {
@@ -59,7 +70,7 @@ function Filters({ topic, query, change, isLive }) {
       ${!isLive && position === 'time' && html`<${Field} label="Time"><input name="at" type="datetime-local" step="1" value=${localTime(query.timestampMs)} /><//>`}
       <${Choice} label="Show as" value=${query.format ?? ''} options=${FORMATS} onChange=${(value) => change({ format: value })} />
       <${Choice} label="Transactions" value=${query.isolation ?? ''} onChange=${(value) => change({ isolation: value })}
-        options=${[['', 'all records'], ['read_committed', 'committed only']]} />
+        options=${[['', 'committed only'], ['read_uncommitted', 'all records']]} />
     </div>
     <div class="pair">
       ${text('key', 'Key has', 'text')}
@@ -87,12 +98,13 @@ function localTime(timestampMs) {
 
 function Found({ topic, request }) {
   const search = useSearch(topic, request);
-  const { records, failure, isRunning, isComplete } = search;
+  const { records, unreadable, failure, isRunning, isComplete } = search;
   const isFiltered = Boolean(request.key || request.value || request.header || request.jsonPath);
   return html`<${Panel} title="Records">
     <${Progress} search=${search} />
     ${failure && html`<${FailureNote} failure=${failure} onRetry=${search.goOn} />`}
     ${isRunning && records.length === 0 && html`<${Loading} />`}
+    ${unreadable.map((range) => html`<p class="advice">Partition ${range.partition}, offsets ${number(range.firstOffset)} to ${number(range.lastOffset)}, cannot be read: ${range.reason}.</p>`)}
     ${records.length > 0 && html`<${Records} topic=${topic} records=${records} query=${{ format: request.format }} />`}
     ${!isRunning && !failure && records.length === 0 && html`<${Empty} title=${isFiltered ? 'No record matches.' : 'There are no records here.'}>
       ${isFiltered && !isComplete && 'Search on, or change the filters.'}

@@ -65,7 +65,7 @@ function Add({ onClose, onChange }) {
         <${Field} label="Address"><input name="ip" spellcheck=${false} autocomplete="off" /><//>
       </div>
       <div class="pair">
-        <${Field} label="Limit"><select name="key">${KEYS.map((key) => html`<option>${key}</option>`)}</select><//>
+        <${Field} label="Limit"><select name="key">${KEYS.map((key) => html`<option value=${key}>${key}</option>`)}</select><//>
         <${Field} label="Value"><input name="value" type="number" step="any" min="0" required /><//>
       </div>
     <//>

@@ -1,8 +1,8 @@
 // Records as a list, and one with everything that is known of it.
 
-import { url, useLoaded, useMayChange } from '../api.js';
+import { addressOf, url, useLoaded, useMayChange } from '../api.js';
 import { Badge, Choice, Copy, Empty, Facts, Loaded, Panel, Table, useOpen } from '../components.js';
-import { bytes, counted, number, plain, time } from '../format.js';
+import { bytes, number, plain, time } from '../format.js';
 import { indented } from '../json_text.js';
 import { to, useQuery } from '../router.js';
 import { html } from '../vendor/htm-preact.js';
@@ -49,11 +49,13 @@ function Whole({ topic, data }) {
   const { record } = data;
   const [isProducing, open, close] = useOpen();
   const mayChange = useMayChange() && topic.mayChange;
+  const isWhole = (data.wholeKey !== null || record.key === null) && (data.wholeValue !== null || record.value === null);
+  const file = (part) => addressOf(url`/topics/${topic.name}/partitions/${record.partition}/messages/${record.offset}/${part}`);
   return html`
     <${Panel} title=${`Partition ${record.partition}, offset ${number(record.offset)}`} actions=${html`
       <${Copy} text=${location.href} label="Copy the link" />
       <${Copy} text=${JSON.stringify(record, null, 2)} label="Copy as JSON" />
-      ${mayChange && !record.isControl && html`<button type="button" class="small" onClick=${open}>Send again</button>`}`}>
+      ${mayChange && !record.isControl && isWhole && html`<button type="button" class="small" onClick=${open}>Send again</button>`}`}>
       <${Facts} items=${[
         ['Time', time(record.timestampMs)],
         ['Set by', plain(record.timestampType)],
@@ -64,8 +66,8 @@ function Whole({ topic, data }) {
         ['Transaction', record.isTransactional ? (record.isControl ? 'its end' : 'part of one') : null],
       ]} />
     <//>
-    <${WholeData} title="Key" none="The record has no key." data=${record.key} />
-    <${WholeData} title="Value" none="The record has no value: it is a tombstone, which compaction deletes its key by." data=${record.value} />
+    <${WholeData} title="Key" none="The record has no key." data=${record.key} file=${file('key')} />
+    <${WholeData} title="Value" none="The record has no value: it is a tombstone, which compaction deletes its key by." data=${record.value} file=${file('value')} />
     <${Panel} title="Headers">
       ${record.headers.length === 0 ? html`<${Empty} title="The record has no headers." />`
         : html`<${Table} label="Headers" rows=${record.headers.map((header, index) => ({ index, ...header }))} keyOf=${(header) => header.index} columns=${[
@@ -76,12 +78,12 @@ function Whole({ topic, data }) {
     ${isProducing && html`<${Produce} topic=${topic} start=${data} onClose=${close} />`}`;
 }
 
-function WholeData({ title, none, data }) {
+function WholeData({ title, none, data, file }) {
   if (data === null) return html`<${Panel} title=${title}><${Empty} title=${none} /><//>`;
   const text = indented(data.text);
   return html`<${Panel} title=${title} actions=${html`<${Badge}>${data.format}${data.schemaId == null ? '' : `, schema ${data.schemaId}`}<//>
-    <span class="muted">${bytes(data.sizeBytes)}</span><${Copy} text=${text} />`}>
+    <span class="muted">${bytes(data.sizeBytes)}</span><${Copy} text=${text} /><a class="button small" href=${file} download>Download</a>`}>
     <pre class="whole" tabindex="0" aria-label=${title}>${text}</pre>
-    ${data.isCut && html`<p class="note">It is longer: ${counted(data.sizeBytes, 'byte')}.</p>`}
+    ${data.isCut && html`<p class="note">It is longer, ${bytes(data.sizeBytes)} in all: download it to see the rest.</p>`}
   <//>`;
 }

@@ -4,7 +4,7 @@ import { get, url } from '../api.js';
 import { useEffect, useRef, useState } from '../vendor/htm-preact.js';
 
 const PAGE = 50;
-const START = { records: [], cursor: null, searched: 0, total: 0, failure: null, isRunning: true, isComplete: false };
+const START = { records: [], unreadable: [], cursor: null, searched: 0, total: 0, failure: null, isRunning: true, isComplete: false };
 
 /**
  * Search until a page of records is full, everything was searched, or somebody stops it.
@@ -54,6 +54,7 @@ function after(state, page, goal) {
   return {
     ...state,
     records,
+    unreadable: [...state.unreadable, ...page.unreadable],
     cursor: page.cursor,
     searched: page.searched,
     total: page.total,

@@ -55,7 +55,7 @@ function Add({ onClose, onChange }) {
     <${ChangeForm} action="Set" onClose=${onClose} onSend=${add}>
       <${Field} label="User"><input name="name" required autocomplete="off" spellcheck=${false} /><//>
       <${Field} label="Password"><input name="password" type="password" required autocomplete="new-password" /><//>
-      <${Field} label="Mechanism"><select name="mechanism"><option>SCRAM-SHA-512</option><option>SCRAM-SHA-256</option></select><//>
+      <${Field} label="Mechanism"><select name="mechanism"><option value="SCRAM-SHA-512">SCRAM-SHA-512</option><option value="SCRAM-SHA-256">SCRAM-SHA-256</option></select><//>
       <${Field} label="Iterations" hint="Empty: 4096."><input name="iterations" type="number" min="4096" max="16384" /><//>
     <//>
   <//>`;
