@@ -1,6 +1,6 @@
 """The schemas of requests and of stored versions, with the texts of what they refer to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from . import subjects
@@ -60,19 +60,30 @@ class SchemaParser:
         _, texts = self._resolved(version.subject, schema.references, deleted=True)
         return Form(schema.schema_type, schema.text, texts)
 
-    def equivalence(self, version: SchemaVersion) -> bytes:
+    def equivalents(
+        self, versions: Sequence[SchemaVersion], equivalence: bytes
+    ) -> list[SchemaVersion]:
+        """Return the versions that have a digest, the newest first. Raises NotDoneError.
+
+        Linear in the versions: 0.1 µs for each that is known.
+        """
+        known = self._equivalences.get
+        return [
+            version
+            for version in reversed(versions)
+            if (known(version.schema.md5) or self._equivalence(version)) == equivalence
+        ]
+
+    def _equivalence(self, version: SchemaVersion) -> bytes:
         """Return the digest of a stored version, see schema_work.Description.
 
         A text that cannot be parsed is like itself only. Raises NotDoneError.
         """
-        md5 = version.schema.md5
-        found = self._equivalences.get(md5)
-        if found is None:
-            try:
-                found = self._work.describe(self.form_of(version)).equivalence
-            except InvalidSchemaError:
-                found = digest(version.schema.schema_type, version.schema.text)
-            self._equivalences[md5] = found
+        try:
+            found = self._work.describe(self.form_of(version)).equivalence
+        except InvalidSchemaError:
+            found = digest(version.schema.schema_type, version.schema.text)
+        self._equivalences[version.schema.md5] = found
         return found
 
     def keep_equivalence(self, parsed: ParsedRequest) -> None:

@@ -11,7 +11,7 @@ version and from the configuration's defaults and overrides: an empty text, meta
 Confluent: KafkaSchemaRegistry.register, AbstractSchemaRegistry.lookUpSchemaUnderSubject.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -209,8 +209,8 @@ class Registration:
                 if found is not None:
                     return found, schema_id
         if request.version == 0:
-            for version in reversed(self._state.versions_of(subject)):
-                if schema_id in (-1, version.id) and self._is_alike(parsed, version):
+            for version in self._alike(parsed, self._state.versions_of(subject)):
+                if schema_id in (-1, version.id):
                     return version, version.id
         return None, schema_id
 
@@ -300,21 +300,24 @@ class Registration:
         parsed = self._parse(subject, request, is_new=False, normalize=normalize)
         if latest_only:
             latest = self._state.latest(subject)
-            return latest if latest is not None and self._is_alike(parsed, latest) else None
+            return next(self._alike(parsed, [] if latest is None else [latest]), None)
         known = self._state.id_and_versions(subject, parsed.schema)
         if known is not None and subject in known[1]:
             found = self._state.version(subject, known[1][subject], deleted=deleted)
             if found is not None:
                 return found
-        for version in reversed(self._state.versions_of(subject, deleted=deleted)):
-            if self._is_alike(parsed, version):
-                return version
-        return None
+        return next(self._alike(parsed, self._state.versions_of(subject, deleted=deleted)), None)
 
-    def _is_alike(self, parsed: ParsedRequest, version: SchemaVersion) -> bool:
-        """Whether a version is the schema of a request, written in another way."""
-        if self._parser.equivalence(version) != parsed.equivalence:
-            return False
+    def _alike(
+        self, parsed: ParsedRequest, versions: Sequence[SchemaVersion]
+    ) -> Iterator[SchemaVersion]:
+        """Yield versions that are the schema of a request, written in another way; newest first."""
+        for version in self._parser.equivalents(versions, parsed.equivalence):
+            if self._has_same_rest(parsed, version):
+                yield version
+
+    def _has_same_rest(self, parsed: ParsedRequest, version: SchemaVersion) -> bool:
+        """Whether what a version has besides its text is that of a request."""
         schema, stored = parsed.schema, version.schema
         if schema.schema_type != stored.schema_type or schema.rule_set != stored.rule_set:
             return False

@@ -90,14 +90,27 @@ class Describe(NamedTuple):
 
     def run(self, parse: Parse) -> Description:
         parsed = parse(self.form)
-        text = parsed.canonical()
-        alike = text
         if self.form.schema_type == AVRO:
             from .formats.avro import AvroSchema  # a format is imported with its first schema
 
             assert isinstance(parsed, AvroSchema)
-            alike = parsed.resolved()
+            text, alike = parsed.canonical_and_resolved()
+        else:
+            text = alike = parsed.canonical()
         return Description(text, digest(self.form.schema_type, alike))
+
+
+class Validate(NamedTuple):
+    """Check a new schema, whose description is known: it is that of a stored one."""
+
+    form: Form
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters
+
+    def run(self, parse: Parse) -> None:
+        parse(self.form)
 
 
 class Format(NamedTuple):
@@ -223,7 +236,12 @@ class SchemaWork:
         """Raises InvalidSchemaError, NotDoneError."""
         found = self._described.get(form)
         if found is None:
-            found = self.result(Describe(form))
+            as_stored = self._described.get(form._replace(is_new=False))
+            if as_stored is None:
+                found = self.result(Describe(form))
+            else:
+                self.result(Validate(form))
+                found = as_stored
             self._described.put(form, found, form.letters + len(found.text))
         return found
 

@@ -22,6 +22,7 @@ from tests.bench import (
     metrics_cost,
     over_the_wire,
     perf_tools,
+    schema_registry,
     slow_disk,
     spark_archiving,
     spark_reading,
@@ -125,6 +126,7 @@ OWN: Mapping[str, Work] = {
     **{name: _alone(work) for name, work in assigning.WORKLOADS.items()},
     **{name: _alone(work) for name, work in hostile.WORKLOADS.items()},
     **compaction.WORKLOADS,
+    **schema_registry.WORKLOADS,
 }
 ON_DEMAND = {"produce_tiny_batches", "produce_flush_each", *perf_tools.ON_DEMAND}
 TABLE = (

@@ -77,9 +77,11 @@ class AvroSchema:
         """Return the schema with its references in place."""
         return dumps(_written(self.root, "", {}))
 
-    def resolved(self) -> str:
-        """Return the schema with its references in place and names sorted, to compare it."""
-        return dumps(_written(self.root, "", {}), sort_keys=True)
+    def canonical_and_resolved(self) -> tuple[str, str]:
+        """Return the stored text, and one with references in place and names sorted."""
+        written = _written(self.root, "", dict(self._referred))
+        in_place = _written(self.root, "", {}) if self._referred else written
+        return dumps(written), dumps(in_place, sort_keys=True)
 
     def normalized(self) -> "AvroSchema":
         """Return the schema with sorted attributes, parsed again."""

@@ -15,6 +15,7 @@ from odradek.coordinator.registry.schema_work import (
     Describe,
     Form,
     NotDoneError,
+    Validate,
     Work,
     outcome,
 )
@@ -468,5 +469,5 @@ def test_a_decision_that_needs_long_work_asks_for_it(log: Log) -> None:
     with pytest.raises(RegistryError) as caught:
         decide(other)
     assert caught.value.code is ErrorCode.INCOMPATIBLE_SCHEMA
-    described = [Describe] * 2  # as a stored schema, then as a new one
+    described = [Describe, Validate]  # as a stored schema, then as a new one
     assert asked == [*described, *described, Check]
