@@ -4,12 +4,14 @@ It is served by `odradek.http.listener` if `odradek.console` is set, and importe
 To read in this order:
 
 console       all routes; who may use them
+view          the types of requests and responses
 endpoints     a handler with the types of its request and response; the errors of all
 recent_lines  the last warnings and errors
 calls         one request: what its handler may use
 watching      a view as server-sent events
 views/        the handlers, a module for each view
 groups/       what the views of groups read from the broker
+messages/     records: searched, decoded, sent
 openapi       the description of all endpoints
 page_files    the files in pages/, which browsers get
 """

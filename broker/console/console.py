@@ -26,7 +26,6 @@ from .endpoints import (
     PREFIX,
     Endpoint,
     Nothing,
-    View,
     answer,
     answer_in_pieces,
     failure_response,
@@ -36,6 +35,7 @@ from .openapi import describe
 from .page_files import PageFile, page_files
 from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
+from .view import View
 from .views import ENDPOINTS
 from .watching import CONTENT_TYPE, SharedViews, events
 

@@ -21,6 +21,7 @@ from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpRespo
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .calls import Call
+from .view import View
 
 PREFIX = "/api/v1"
 
@@ -34,10 +35,6 @@ _NOT_FOUND = frozenset(
     }
 )
 _CONFLICT = frozenset({ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NON_EMPTY_GROUP})
-
-
-class View(Struct, kw_only=True, rename="camel"):
-    """A request or a response of an endpoint, or a part of one; in JSON its names are camelCase."""
 
 
 class Nothing(View):

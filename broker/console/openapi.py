@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from .endpoints import PREFIX, Endpoint, Failure, View
+from .endpoints import PREFIX, Endpoint, Failure
+from .view import View
 
 _REFERENCE = "#/components/schemas/{name}"
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, field
 
 from .calls import Call
-from .endpoints import View
+from .view import View
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from odradek.broker.common.log_lines import CLIENT_LOGGERS
 
-from .endpoints import View
+from .view import View
 
 MOST_LINES = 150
 MOST_CLIENT_LINES = 50

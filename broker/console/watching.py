@@ -16,7 +16,8 @@ from functools import partial
 from odradek.broker.http.messages import HttpError
 from odradek.protocol.errors import ApiError
 
-from .endpoints import Endpoint, Run, View, failure_body, serve
+from .endpoints import Endpoint, Run, failure_body, serve
+from .view import View
 
 CONTENT_TYPE = "text/event-stream"
 # How long nothing may be sent. A client that is gone is noticed by what is sent to it.

@@ -320,7 +320,7 @@ class Changing:
         """Let all queries read what is there."""
         self.broker_was_killed = False
         for name in QUERIES:
-            for _ in range(4):
+            for _ in range(ENDS):
                 if self.has_read_all(name):
                     break
             else:

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from msgspec import field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import View
+from odradek.broker.console.view import View
 from odradek.broker.shares.led_partition import LedPartition
 from odradek.coordinator.share_partitions.in_flight import RecordState
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey

@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct, field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import View
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.coordinator.any_group.group import Group, GroupType
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.consumer_group_describe import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import View
 from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
@@ -17,6 +16,7 @@ from odradek.broker.console.open_transactions import (
     transactions_of,
     what_ends_it,
 )
+from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.storage.log import PartitionLog
 from odradek.storage.time_text import utc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import View
+from odradek.broker.console.view import View
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.any_group.group_offsets import CommittedOffset
 from odradek.coordinator.any_group.group_settings import MINUTE_MS

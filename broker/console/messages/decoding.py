@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from odradek.broker.console.endpoints import View
+from odradek.broker.console.view import View
 from odradek.coordinator.inspect.internal_records import (
     OFFSETS,
     SHARE_STATE,

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import TypeVar
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.paging import PageRequest
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.acls import ANY, WILDCARD, PatternType, Permission
 from odradek.protocol.errors import ApiError, ErrorCode

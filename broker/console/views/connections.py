@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.paging import PageRequest, page_of
+from odradek.broker.console.view import View
 from odradek.broker.network.connection import Connection
 from odradek.broker.security.principal import ANONYMOUS
 from odradek.broker.security.session import Session

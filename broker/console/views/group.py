@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.groups.deliveries import (
     MAX_RANGES,
     MAX_RANGES_IN_ALL,
@@ -26,6 +26,7 @@ from odradek.broker.console.groups.offsets import (
     places_of,
 )
 from odradek.broker.console.paging import MAX_LIMIT, PageRequest
+from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.steps import free
 from odradek.coordinator.share_groups.group import ShareGroup

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 from msgspec import field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.groups.deliveries import start_offset_of
 from odradek.broker.console.groups.finding import find_group
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.any_group.group import Committer, Group

@@ -7,9 +7,10 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.groups.lags import Lag, Lags
 from odradek.broker.console.paging import PageRequest, page_of
+from odradek.broker.console.view import View
 from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.group import Group

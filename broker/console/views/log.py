@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.recent_lines import LogEntry
+from odradek.broker.console.view import View
 
 EVERY_S = 2.0
 

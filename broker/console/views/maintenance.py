@@ -8,7 +8,8 @@ from itertools import islice
 from msgspec import field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
+from odradek.broker.console.view import View
 from odradek.broker.maintenance.cleaning.cleaner_status import CleanerStatus, explain_due
 from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.log import PartitionLog

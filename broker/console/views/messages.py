@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Run, View
+from odradek.broker.console.endpoints import Endpoint, Run
 from odradek.broker.console.messages import cursors, live
 from odradek.broker.console.messages.cursors import MAX_PARTITIONS, Cursor, Place
 from odradek.broker.console.messages.decoding import AUTO, MAX_DECODED_BYTES, Data, Decoder
@@ -28,6 +28,7 @@ from odradek.broker.console.messages.reading import (
 )
 from odradek.broker.console.messages.scanning import Page, Scanner
 from odradek.broker.console.messages.schemas import schemas_of
+from odradek.broker.console.view import View
 from odradek.protocol.batch_header import (
     MAGIC_V2,
     NO_PARTITION_LEADER_EPOCH,

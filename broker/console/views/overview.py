@@ -8,7 +8,8 @@ from pathlib import Path
 
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
+from odradek.broker.console.view import View
 from odradek.broker.http.own_version import own_version
 from odradek.broker.metrics.log_metrics import offline_partition_count
 from odradek.broker.metrics.observed import ObservedBroker

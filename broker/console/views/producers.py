@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
@@ -14,6 +14,7 @@ from odradek.broker.console.open_transactions import (
     what_ends_it,
 )
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.transactions.transaction import Transaction

@@ -7,9 +7,10 @@ from itertools import islice
 from msgspec import field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.paging import PageRequest
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntityData,

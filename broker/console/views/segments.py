@@ -11,8 +11,9 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.paging import MAX_LIMIT
+from odradek.broker.console.view import View
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode

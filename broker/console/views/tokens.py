@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.paging import PageRequest, page_of
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.security.principal import Principal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_delegation_token import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Partition, Topic

@@ -6,8 +6,9 @@ from msgspec import field
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.config_words import source_name, type_name
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.coordinator.metadata.config_changes import AlterOperation
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.messages.describe_configs import (

@@ -11,10 +11,11 @@ from msgspec import field
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.config_words import source_name
-from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.paging import PageRequest
 from odradek.broker.console.refusals import check_code
 from odradek.broker.console.sorted_topics import PART
+from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.messages.create_topics import (

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from msgspec import Struct
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
@@ -20,6 +20,7 @@ from odradek.broker.console.open_transactions import (
 )
 from odradek.broker.console.paging import PageRequest, page_of
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.transactions.states import PREPARED, TransactionState

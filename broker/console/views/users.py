@@ -6,9 +6,10 @@ import asyncio
 import secrets
 
 from odradek.broker.console.calls import Call
-from odradek.broker.console.endpoints import Endpoint, Nothing, View
+from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.paging import PageRequest, page_of
 from odradek.broker.console.refusals import check_code
+from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_mechanisms import (
     MAX_ITERATIONS,

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing, View
+from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing
+from odradek.broker.console.view import View
 from odradek.broker.console.watching import QUIET_S, SharedViews, events
 from odradek.broker.lifecycle.running import start_broker
 from odradek.broker.testing.broker import Broker
