@@ -8,6 +8,7 @@ endpoints     a handler with the types of its request and response; the errors o
 calls         one request: what its handler may use
 watching      a view as server-sent events
 views/        the handlers, a module for each view
+messages/     reads, decodes and writes records for views/messages
 openapi       the description of all endpoints
 page_files    the files in pages/, which browsers get
 """
