@@ -135,8 +135,7 @@ def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
             await asyncio.sleep(0)
 
     tasks: list[_Task] = [
-        ("retention", config.log_retention_check_interval_ms, initial_ms,
-         lambda: cleaner.retention.run(cleaner.leaves_to_retention)),
+        ("retention", config.log_retention_check_interval_ms, initial_ms, cleaner.apply_retention),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
          broker.log_syncs.flush_due_by_time),
         ("writing recovery points", config.log_flush_offset_checkpoint_interval_ms, initial_ms,

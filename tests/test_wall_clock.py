@@ -130,6 +130,7 @@ REASONS = {
         coordinator/metadata/token_changes.py: _sum is_expired
     """,
     "the age of a transaction since its journaled start, as shown to users": """
+        broker/console/views/transactions.py: _view
         broker/handlers/list_transactions.py: handle
         broker/metrics/group_metrics.py: _oldest_transaction_seconds
         coordinator/transactions/transaction_coordinator.py: _abort
@@ -142,6 +143,7 @@ REASONS = {
         storage/segment.py: age_ms
     """,
     "retention and cleaning by the time of records, which writers set": """
+        broker/console/views/segments.py: segments
         broker/maintenance/cleaning/cleaning_choice.py: due
         broker/maintenance/cleaning/cleaning_round.py: run
         broker/maintenance/cleaning/log_cleaner.py: assess

@@ -5,6 +5,7 @@ To read in this order:
 
 console       all routes; who may use them
 endpoints     a handler with the types of its request and response; the errors of all
+recent_lines  the last warnings and errors
 calls         one request: what its handler may use
 watching      a view as server-sent events
 views/        the handlers, a module for each view

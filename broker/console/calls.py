@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.requests.dispatch import Dispatcher
@@ -17,6 +17,9 @@ from odradek.protocol.schema import Message
 
 from .sorted_topics import SortedTopics
 
+if TYPE_CHECKING:
+    from .recent_lines import RecentLines  # its lines are views, and those know calls
+
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 
@@ -28,7 +31,8 @@ class Call:
     """What a handler of the console may use.
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
-    server and metrics. `topics` has the names of all topics in order.
+    server and metrics, `topics` are the names of its topics in order, and `recent_lines` those of
+    its log.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -40,6 +44,7 @@ class Call:
     observed: ObservedBroker
     dispatcher: Dispatcher
     topics: SortedTopics
+    recent_lines: RecentLines
 
     async def ask(self, request: Message, response: type[Response]) -> Response:
         """Serve a request of Kafka's protocol, in its highest version, as if the client sent it.

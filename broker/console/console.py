@@ -34,6 +34,7 @@ from .endpoints import (
 )
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
 from .views import ENDPOINTS
 from .watching import CONTENT_TYPE, SharedViews, events
@@ -68,11 +69,21 @@ class Console:
         self._topics = SortedTopics(observed.broker.metadata.topics)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._shared = SharedViews(self._broker.loop)
+        # Its clients may do what those of this listener may. Delegation tokens need a login.
+        listeners = self._broker.config.open_listeners
+        secured = [each for each in listeners if each.security_protocol.uses_sasl]
+        self._listener = [*secured, *listeners][0]
         self._token = secrets.token_urlsafe(24)
+        self._recent_lines = RecentLines()
+        self._recent_lines.install()
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
         )
         self._endpoints = [client, *ENDPOINTS]
+
+    def close(self) -> None:
+        """End what it does between requests."""
+        self._recent_lines.remove()
 
     def routes(self) -> list[Route]:
         """All paths of the console."""
@@ -133,7 +144,7 @@ class Console:
         self, principal: Principal, host: str, work: Callable[[Call], Awaitable[T]]
     ) -> T:
         """Run a handler in slices, with the permissions of a client."""
-        session = Session(self._broker.config.open_listeners[0], (host, 0))
+        session = Session(self._listener, (host, 0))
         session.principal = principal
         return await self._broker.turns.slices.run(partial(self._call, session, work))
 
@@ -146,5 +157,6 @@ class Console:
             observed=self._observed,
             dispatcher=self._dispatcher,
             topics=self._topics,
+            recent_lines=self._recent_lines,
         )
         return await work(call)

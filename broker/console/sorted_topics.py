@@ -52,14 +52,14 @@ class SortedTopics:
         return found
 
     def ordered(
-        self, slices: Slices, by: str, measure: Callable[[str], int], now_ms: int
+        self, slices: Slices, by: str, measure: Callable[[str], int], timer_ms: int
     ) -> list[str]:
-        """All names in the order of a number, the smallest first. `now_ms` is the timer clock's."""
+        """All names in the order of a number, the smallest first. `timer_ms`: the time now."""
         self._make_changes(slices)
         ordered_ms, order = self._orders.get(by, (0, None))
-        if order is None or now_ms - ordered_ms >= ORDER_KEPT_MS:
+        if order is None or timer_ms - ordered_ms >= ORDER_KEPT_MS:
             parts = []
-            names = self._names.copy()
+            names, orders = self._names.copy(), self._orders
             for start in range(0, len(names), PART):
                 part = []
                 for name in names[start : start + PART]:
@@ -68,7 +68,7 @@ class SortedTopics:
                 part.sort()
                 parts.append(part)
             order = [name for _, name in slices.of(merge(*parts))]
-            self._orders[by] = now_ms, order
+            orders[by] = timer_ms, order  # which are not kept if a topic was created meanwhile
         return order
 
     def _make_changes(self, slices: Slices) -> None:
@@ -78,7 +78,7 @@ class SortedTopics:
 
     def _make_change(self, event: TopicEvent, name: str) -> None:
         index = bisect_left(self._names, name)
-        self._orders.clear()
+        self._orders = {}
         is_known = index < len(self._names) and self._names[index] == name
         if event is TopicEvent.CREATED and not is_known:
             self._names.insert(index, name)

@@ -38,6 +38,7 @@ def handle(context: NodeContext, request: ApiVersionsRequest | None) -> ApiVersi
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if context.session.guard is not None:
         context.session.guard.versions_sent()
+    context.session.client_id = context.client_id
     if context.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         context.session.software = name[:MAX_SOFTWARE_LENGTH], version[:MAX_SOFTWARE_LENGTH]

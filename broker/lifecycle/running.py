@@ -38,7 +38,7 @@ from odradek.storage.files import Files
 from .exposure import check_console, exposure_warning
 
 if TYPE_CHECKING:
-    from odradek.broker.http.routes import Route  # imported only if it is used
+    from odradek.broker.console.console import Console  # imported only if it is used
     from odradek.broker.metrics.monitoring import Monitoring  # likewise
     from odradek.broker.registry.rest_server import RestServer  # likewise
     from odradek.broker.workers.worker_pool import WorkerPool  # likewise
@@ -159,7 +159,9 @@ class RunningBroker:
         if broker.config.odradek_group_expire_on_disconnect:
             members = ConnectedMembers(broker.coordinators.groups.members.remove_members)
             handlers = members.around(handlers)
-        self._server, self._monitoring = _start_servers(broker, bound, handlers, http)
+        self._server, self._monitoring, self._console = _start_servers(
+            broker, bound, handlers, http
+        )
         self._registry = None if registry is None else _start_registry(broker, registry)
         self._server.on_disconnect += [
             broker.coordinators.shares.disconnected,
@@ -206,6 +208,8 @@ class RunningBroker:
         await self.broker.close()
         if self._monitoring is not None:
             self._monitoring.close()
+        if self._console is not None:
+            self._console.close()
         logger.info("stopped")
 
 
@@ -221,12 +225,12 @@ def _start_servers(
     bound: Iterable[BoundListener],
     handlers: Mapping[ApiKey, Handler],
     http: BoundListener | None,
-) -> tuple[Server, Monitoring | None]:
+) -> tuple[Server, Monitoring | None, Console | None]:
     """Listen on the bound ports."""
     dispatcher = dispatcher_of(broker, handlers)
     server = Server(broker, bound, dispatcher)
     if http is None or broker.traffic is None:
-        return server, None
+        return server, None, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.monitoring import Monitoring
@@ -240,14 +244,15 @@ def _start_servers(
         started_ms=broker.clock.timer_ms(),
     )
     where = f"{http.listener.host or '*'}:{http.port}"
-    console: Iterable[Route] = ()
+    console = None
     if broker.config.odradek_console:
         from odradek.broker.console.console import Console
 
-        console = Console(observed, dispatcher).routes()
+        console = Console(observed, dispatcher)
         logger.info("the console is at http://%s/", where)
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
-    return server, Monitoring(observed, http, console)
+    monitoring = Monitoring(observed, http, console.routes() if console is not None else ())
+    return server, monitoring, console
 
 
 def _check_libraries() -> None:

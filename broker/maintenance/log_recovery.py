@@ -34,7 +34,10 @@ logger = logging.getLogger("odradek.recovery")
 
 
 class LogRecovery:
-    """`topic_config` returns a topic's current configuration; `on_ready` gets each opened log."""
+    """`topic_config` returns a topic's current configuration; `on_ready` gets each opened log.
+
+    `total`: how many logs had to be recovered until now.
+    """
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class LogRecovery:
         self._on_ready = on_ready
         self._now_ms = now_ms
         self._tasks: list[asyncio.Task[None]] = []
+        self.total = 0
         self.at_work: dict[tuple[str, int], RecoveryWorker] = {}
         manager.on_abandoned = self._stop_worker_of
 
@@ -60,6 +64,7 @@ class LogRecovery:
             waiting = self._manager.waiting()
         if not waiting:
             return
+        self.total += len(waiting)
         size = sum(log.unflushed_bytes for log in waiting)
         logger.info(
             "recovering %d logs of %d MiB while the others are served", len(waiting), size >> 20

@@ -206,6 +206,11 @@ class AnswerSender:
         self._owner = None  # they hold each other: else only the collector would free them
         self._added, self._unsent = [], []
 
+    @property
+    def wire_bytes(self) -> tuple[int, int] | None:
+        """The bytes that have come and gone through the output's socket, see `wire_bytes_of`."""
+        return None if self._output is None else self._output.wire_bytes()
+
     def has_taken_bytes(self) -> bool:
         """Whether the client has received bytes of the answer since the last call.
 

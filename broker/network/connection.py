@@ -96,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         open_output: Callable[[asyncio.BaseTransport], Output] = PlainOutput,
     ) -> None:
         self.session = Session(listener, UNKNOWN_ADDRESS)
-        self.last_active_ms = support.timer_ms()
+        self.opened_ms = self.last_active_ms = support.timer_ms()
         self.waits_for_memory = False  # asked FrameMemory for a grant and is queued
         self._support = support
         self._loop = support.loop
@@ -174,6 +174,18 @@ class Connection(asyncio.BufferedProtocol):
         """Set `last_active_ms` if the client has read something since the last call."""
         if self._sender.has_taken_bytes():
             self.last_active_ms = self._support.timer_ms()
+
+    @property
+    def wire_bytes(self) -> tuple[int, int] | None:
+        """The bytes that have come and gone, as the system counts them, if it does."""
+        return self._sender.wire_bytes
+
+    @property
+    def throttled_ms(self) -> int:
+        """For how long no request is served because the client has exceeded a quota."""
+        if self._throttled is None or not self._state.holds & THROTTLE:
+            return 0
+        return max(round((self._throttled.when() - self._loop.time()) * 1000), 1)
 
     @property
     def partial_frame(self) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
 import sys
 from typing import Protocol
 
@@ -16,6 +17,8 @@ from odradek.storage.files import OpenFile
 # A client with a small receive window, as Java's consumer has by default, is left to the system: it
 # cannot be flooded, and a large buffer takes its answer at once, so that the broker need not wait.
 LOCAL_SEND_BYTES = 256 * 1024
+# Of Linux's struct tcp_info: tcpi_bytes_acked and tcpi_bytes_received.
+_ACKED_AND_RECEIVED = struct.Struct("=120xQQ")
 
 
 class Output(Protocol):
@@ -32,6 +35,9 @@ class Output(Protocol):
 
         If it took fewer than `count`, wait until the descriptor is writable.
         """
+
+    def wire_bytes(self) -> tuple[int, int] | None:
+        """See `wire_bytes_of`."""
 
     def fileno(self) -> int: ...
 
@@ -58,6 +64,24 @@ class PlainOutput(socket.socket):
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
         return os.sendfile(self.fileno(), file.fd, position, count)
+
+    def wire_bytes(self) -> tuple[int, int] | None:
+        return wire_bytes_of(self)
+
+
+def wire_bytes_of(client: socket.socket) -> tuple[int, int] | None:
+    """The bytes that were received from the client, and those that it has acknowledged.
+
+    None without Linux's TCP_INFO, or on a socket that is not TCP. Asking takes a microsecond.
+    """
+    if sys.platform != "linux" or client.family == socket.AF_UNIX:
+        return None
+    try:
+        found = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED_AND_RECEIVED.size)
+        acked, received = _ACKED_AND_RECEIVED.unpack(found)
+    except (OSError, struct.error):  # it is closed, or the system is older than Linux 4.1
+        return None
+    return received, acked
 
 
 def largest_window(client: socket.socket) -> int:

@@ -24,6 +24,8 @@ from contextlib import suppress
 
 from odradek.storage.files import OpenFile
 
+from .output import wire_bytes_of
+
 logger = logging.getLogger("odradek.connection")
 
 CHUNK_BYTES = 64 * 1024
@@ -62,6 +64,9 @@ class TlsOutput:
             if size < len(chunk):
                 break
         return sent
+
+    def wire_bytes(self) -> tuple[int, int] | None:
+        return wire_bytes_of(self.socket)
 
     def fileno(self) -> int:
         return self.socket.fileno()

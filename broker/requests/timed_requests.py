@@ -3,6 +3,8 @@
 The time includes the wait of a Fetch for records and of a JoinGroup for other members. It does not
 include reading and decoding the request, nor encoding and sending the response. A request has no
 time if its handler raises, or if its client is gone before the response is there.
+
+The session of a timed request notes the version of the API: most requests do not pay for it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ def handle_timed(
 ) -> object:
     """Handle a request, and count it with its time when its response is there."""
     counts.timed_at_ms = context.now_ms
+    session = context.session
+    if session.api_versions is None:
+        session.api_versions = {}
+    session.api_versions[context.api_key] = context.api_version
     began = monotonic()
     try:
         result = handle(context, request)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from odradek.broker.security.sasl.authenticator import Authenticator
 from odradek.config.key import INT_MAX
 from odradek.config.listeners import Listener
+from odradek.protocol.api_keys import ApiKey
 
 from .principal import ANONYMOUS, Principal
 
@@ -22,11 +23,14 @@ class Session:
     logged in by a delegation token; it may not use the APIs of tokens. `guard` is the client's
     login, while that must check requests. `max_request_bytes` limits the next request. `ends` says
     that the connection is closed after the current response. `software` is the name and version of
-    the client's software (KIP-511), if the client has sent them. `client_instance_id` is the client
-    whose telemetry has begun on this connection (KIP-714).
+    the client's software (KIP-511), if the client has sent them, and `client_id` what it then
+    called itself. `client_instance_id` is the client whose telemetry has begun on this connection
+    (KIP-714). `api_versions` are those of the requests that were timed, if any were.
     """
 
     __slots__ = (
+        "api_versions",
+        "client_id",
         "client_instance_id",
         "ends",
         "guard",
@@ -56,7 +60,9 @@ class Session:
         self.guard: Authenticator | None = None
         self.ends = False
         self.software: tuple[str, str] | None = None
+        self.client_id: str | None = None
         self.client_instance_id: bytes | None = None
+        self.api_versions: dict[ApiKey, int] | None = None
 
     @property
     def client(self) -> tuple[Principal | None, str]:

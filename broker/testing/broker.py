@@ -65,6 +65,7 @@ SETTINGS: Mapping[str, str] = {
 PROCESS = "from odradek.broker.testing.process import main; main()"
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
+_HTTP = "odradek.http.listener"
 POLL_SECONDS = 0.01
 
 
@@ -92,6 +93,7 @@ class Broker:
         *,
         secure: bool = False,
         registry: bool = False,
+        console: bool = False,
     ) -> None:
         """Prepare a broker. It does not run yet.
 
@@ -99,18 +101,21 @@ class Broker:
         end. `settings`: keys of server.properties, in addition to SETTINGS. `secure`: clients log
         in by SCRAM over TLS, with a certificate authority of this broker's own, and ACLs are
         enforced; `client_settings` says how clients reach it. `registry`: it serves a schema
-        registry at `registry_url`, which needs odradek[registry].
+        registry at `registry_url`, which needs odradek[registry]. `console`: it serves the console
+        at `console_url`.
         """
         self._given = Path(directory) if directory is not None else None
         self._overrides = dict(settings or {})
-        listener = {_REGISTRY: "127.0.0.1:0"} if registry else {}
-        self._settings = {**SETTINGS, **listener, **self._overrides}
+        listeners = {_REGISTRY: "127.0.0.1:0"} if registry else {}
+        if console:
+            listeners |= {_HTTP: "127.0.0.1:0", "odradek.console": "true"}
+        self._settings = {**SETTINGS, **listeners, **self._overrides}
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        self._port = self._registry_port = 0
+        self._port = self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -136,6 +141,7 @@ class Broker:
         try:
             ports = self._call(calls.Start(settings), calls.Ports)
             self._port, self._registry_port = ports.first, ports.registry
+            self._http_port = ports.http
             self._add_users()
         except BrokerError:
             self.stop()
@@ -145,6 +151,8 @@ class Broker:
         self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._port}"
         if self._registry_port:
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
+        if self._http_port:
+            self._settings[_HTTP] = f"127.0.0.1:{self._http_port}"
         return self
 
     def _add_users(self) -> None:
@@ -217,6 +225,16 @@ class Broker:
         if not self._registry_port:
             raise BrokerError("there is no schema registry: Broker(registry=True)")
         return f"http://127.0.0.1:{self._registry_port}"
+
+    @property
+    def console_url(self) -> str:
+        """The address of the console, without a slash at the end; its API is below /api/v1.
+
+        On a secure broker, its users log in by Basic.
+        """
+        if self._settings.get("odradek.console") != "true":
+            raise BrokerError("there is no console: Broker(console=True)")
+        return f"http://127.0.0.1:{self._http_port}"
 
     @property
     def log_file(self) -> Path:

@@ -24,10 +24,11 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The port of the first listener, and that of the schema registry, or 0."""
+    """The ports of the first listener, of the schema registry, and of HTTP; 0: there is none."""
 
     first: int
     registry: int
+    http: int
 
 
 class Start(Call, frozen=True):

@@ -48,6 +48,8 @@ class Setup:
         self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
         self.bound = bind_listeners(self.config.open_listeners)
         self.registry = bind_registry(self.config)
+        http = self.config.http_listener
+        self.http = bind_listeners([http])[0] if http else None
         self.clock = AdjustableClock()
         self.faults = Faults()
         self.files = DisposableFiles()
@@ -57,6 +59,7 @@ class Setup:
         return await open_broker(
             self.config,
             [_copy(each) for each in self.bound],
+            http=_copy(self.http) if self.http else None,
             registry=_copy(self.registry) if self.registry else None,
             handlers=self.faults.around(HANDLERS),
             now_ms=self.clock.wall_ms,
@@ -84,8 +87,12 @@ class Service:
     @property
     def ports(self) -> calls.Ports:
         """The ports that clients use."""
-        registry = self._setup.registry
-        return calls.Ports(self._setup.bound[0].port, registry.port if registry else 0)
+        registry, http = self._setup.registry, self._setup.http
+        return calls.Ports(
+            first=self._setup.bound[0].port,
+            registry=registry.port if registry else 0,
+            http=http.port if http else 0,
+        )
 
     @property
     def _broker(self) -> Broker:

@@ -5,7 +5,7 @@ decides whether a request may do so, and which topics are still subscribed to. N
 group. Kafka: Group, OffsetExpirationCondition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -38,6 +38,10 @@ class Group(Protocol):
     """A group of any type."""
 
     group_id: str
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """By id."""
 
     @property
     def group_type(self) -> GroupType: ...

@@ -61,6 +61,20 @@ def expired_in_parts(
     yield part
 
 
+def expires_ms(
+    group: Group, topic: str, committed: CommittedOffset, retention_ms: int
+) -> int | None:
+    """The wall time at which an offset expires; None: it does not while the group is as it is."""
+    if group.group_type is GroupType.SHARE or group.is_subscribed_to(topic):
+        return None
+    counts_from_ms = group.retention_counts_from(committed.commit_timestamp_ms)
+    if counts_from_ms is None:
+        return None
+    if committed.expire_timestamp_ms != NO_EXPIRY:
+        return committed.expire_timestamp_ms
+    return counts_from_ms + retention_ms
+
+
 def _is_expired(
     group: Group,
     state: GroupState,
@@ -69,12 +83,8 @@ def _is_expired(
     now_ms: int,
     retention_ms: int,
 ) -> bool:
-    return (
-        group.group_type is not GroupType.SHARE
-        and not group.is_subscribed_to(key.topic)
-        and _has_expired(group, committed, now_ms, retention_ms)
-        and not state.offsets.is_pending(key)
-    )
+    at_ms = expires_ms(group, key.topic, committed, retention_ms)
+    return at_ms is not None and now_ms >= at_ms and not state.offsets.is_pending(key)
 
 
 def _tombstones_of_unused(state: GroupState, group_id: str) -> list[JournalRecord]:
@@ -83,12 +93,3 @@ def _tombstones_of_unused(state: GroupState, group_id: str) -> list[JournalRecor
     if group is None or group.group_type is GroupType.SHARE or not group.is_empty:
         return []
     return [] if state.offsets.has_pending(group_id) else group.tombstones()
-
-
-def _has_expired(group: Group, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
-    counts_from_ms = group.retention_counts_from(committed.commit_timestamp_ms)
-    if counts_from_ms is None:
-        return False
-    if committed.expire_timestamp_ms != NO_EXPIRY:
-        return now_ms >= committed.expire_timestamp_ms
-    return now_ms - counts_from_ms >= retention_ms

@@ -96,6 +96,11 @@ class CoordinatorShards(Generic[S]):
         """Whether the topic exists."""
         return bool(self._shards)
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether a partition is loading that will be served."""
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards
+
     def prepare(self, partition_count: int) -> None:
         """The topic exists; none of its partitions has been loaded yet."""
         self.close()
@@ -219,7 +224,7 @@ class CoordinatorShards(Generic[S]):
 
     def all(self) -> Sequence[Shard[S]]:
         """Return the shards that are served. Raises ApiError while one is loading."""
-        if ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards:
+        if self.is_loading:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic} is loading")
         return list(self.serving())
 

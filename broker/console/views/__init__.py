@@ -5,14 +5,24 @@ from __future__ import annotations
 from odradek.broker.console.endpoints import Endpoint
 
 from . import (
+    acls,
+    connections,
+    group,
+    group_changes,
+    groups,
+    log,
+    maintenance,
     messages,
     overview,
     producers,
+    quotas,
     segments,
+    tokens,
     topic,
     topic_config,
     topics,
     transactions,
+    users,
 )
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -23,5 +33,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *segments.ENDPOINTS,
     *producers.ENDPOINTS,
     *transactions.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *group.ENDPOINTS,
+    *group_changes.ENDPOINTS,
+    *connections.ENDPOINTS,
+    *acls.ENDPOINTS,
+    *users.ENDPOINTS,
+    *quotas.ENDPOINTS,
+    *tokens.ENDPOINTS,
+    *maintenance.ENDPOINTS,
+    *log.ENDPOINTS,
     *messages.ENDPOINTS,
 )

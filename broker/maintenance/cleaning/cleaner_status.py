@@ -11,6 +11,7 @@ from msgspec import Struct
 from odradek.config.topic_config import TopicConfig
 from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.cleaning.task import CleanerStats
+from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
 MB = 1 << 20
@@ -46,13 +47,14 @@ class CleanerStatus(Struct, frozen=True, kw_only=True):
     """The log cleaner's status: the values of Kafka's LogCleaner and LogCleanerManager metrics.
 
     `uncleanable`: partitions that are not cleaned until a restart, with the reason, by log
-    directory. `max_dirty_ratio` was seen at `checked_at_ms`, the last check of all logs (None: no
-    check yet).
+    directory. `max_dirty_ratio` and the `dirtiest` logs were seen at `checked_at_ms`, the last
+    check of all logs (None: no check yet).
     """
 
     is_enabled: bool
     checked_at_ms: int | None
     max_dirty_ratio: float
+    dirtiest: Sequence[tuple[PartitionLog, LogToClean]]
     cleaning: Sequence[CurrentRound]
     uncleanable: Mapping[Path, Mapping[TopicPartition, str]]
     last_error: str | None

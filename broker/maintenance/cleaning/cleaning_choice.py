@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from operator import itemgetter
 
 from odradek.broker.disk.cold_reads import ColdReads
@@ -20,12 +21,13 @@ from .cleaner_state import CleanerState
 logger = logging.getLogger("odradek.cleaner")
 
 LOGS_PER_TURN = 50  # logs checked before other tasks of the event loop run
+MOST_NAMED = 100
 
 
 class CleaningChoice:
     """Checks all logs. `checked_at_ms`: when it did last, by the timer clock.
 
-    `max_dirty_ratio`: what it saw then.
+    `max_dirty_ratio` and `dirtiest`, the MOST_NAMED dirtiest logs, are what it saw then.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class CleaningChoice:
     ) -> None:
         self.checked_at_ms: int | None = None
         self.max_dirty_ratio = 0.0
+        self.dirtiest: Sequence[tuple[PartitionLog, LogToClean]] = ()
         self._manager = manager
         self._checkpoints = checkpoints
         self._state = state
@@ -59,15 +62,20 @@ class CleaningChoice:
         now_ms, checked_at_ms = self._now_ms(), self._timer_ms()
         dirty: list[tuple[float, PartitionLog, LogToClean]] = []
         max_dirty_ratio = 0.0
+        dirtiest: list[tuple[float, int, PartitionLog, LogToClean]] = []  # a heap
         for number, log in enumerate(self._manager.logs()):
             if number % LOGS_PER_TURN == LOGS_PER_TURN - 1:
                 await asyncio.sleep(0)
             to_clean = await self._cold_reads.look_up(partial(self._assess, log, is_free, now_ms))
             if to_clean is not None and to_clean.total_bytes:
+                heappush(dirtiest, (to_clean.cleanable_ratio, -number, log, to_clean))
+                if len(dirtiest) > MOST_NAMED:
+                    heappop(dirtiest)
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
                 if to_clean.is_due(0.0 if however_clean else log.config.min_cleanable_dirty_ratio):
                     dirty.append((to_clean.cleanable_ratio, log, to_clean))
         self.checked_at_ms, self.max_dirty_ratio = checked_at_ms, max_dirty_ratio
+        self.dirtiest = [(log, to_clean) for *_, log, to_clean in sorted(dirtiest, reverse=True)]
         dirty.sort(key=itemgetter(0), reverse=True)
         return [(log, to_clean) for _, log, to_clean in dirty]
 

@@ -45,7 +45,10 @@ MIN_PAUSE_SECONDS = 0.01
 
 
 class LogCleaner:
-    """Runs from `start` to `close`, on the event loop; only the cleaning is in processes."""
+    """Runs from `start` to `close`, on the event loop; only the cleaning is in processes.
+
+    `retention_checked_ms`: when `apply_retention` ended last, by the wall clock.
+    """
 
     def __init__(  # noqa: PLR0913 # the parts of the broker that it connects
         self,
@@ -73,6 +76,7 @@ class LogCleaner:
         self._saving = asyncio.Lock()
         self._rounds: dict[TopicPartition, tuple[CleaningRound, asyncio.Task[None]]] = {}
         self._paused: Counter[TopicPartition] = Counter()
+        self.retention_checked_ms: int | None = None
         self._state = CleanerState(manager, checkpoints, config, timer_ms)
         self._choice = CleaningChoice(
             manager, checkpoints, self._state, retention.cold_reads, now_ms, timer_ms
@@ -151,8 +155,13 @@ class LogCleaner:
             await asyncio.wait([task for _, task in found])
         await self.retention.wait_for(keys)
 
+    async def apply_retention(self) -> None:
+        """Apply retention to the logs that are not compacted: log.retention.check.interval.ms."""
+        await self.retention.run(self.leaves_to_retention)
+        self.retention_checked_ms = self._now_ms()
+
     def leaves_to_retention(self, log: PartitionLog) -> bool:
-        """Whether the periodic check (log.retention.check.interval.ms) may delete from the log."""
+        """Whether `apply_retention` may delete from the log."""
         return not log.config.compact and self._is_free(log)
 
     def _applies_retention_to(self, log: PartitionLog) -> bool:
@@ -299,6 +308,7 @@ class LogCleaner:
                 CurrentRound(key, round_.moved_bytes) for key, (round_, _) in self._rounds.items()
             ],
             uncleanable=state.uncleanable_by_directory(),
+            dirtiest=choice.dirtiest,
             last_error=state.last_error,
             last_round=state.last_round,
             worker_pids=self._pool.pids,

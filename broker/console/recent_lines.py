@@ -1,0 +1,69 @@
+"""The last warnings and errors of the broker's log, which the console shows.
+
+They are collected only while there is a console. Clients can cause lines by connecting, so those of
+their loggers have a place of their own: they cannot displace what the broker says of itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import deque
+from operator import attrgetter
+
+from odradek.broker.common.log_lines import CLIENT_LOGGERS
+
+from .endpoints import View
+
+MOST_LINES = 150
+MOST_CLIENT_LINES = 50
+MOST_CHARACTERS = 4000  # of one line
+_ROOT = "odradek"
+
+
+class LogEntry(View):
+    """A line of the log, with the traceback if it has one."""
+
+    timestamp_ms: int
+    level: str
+    logger: str
+    text: str
+
+
+class RecentLines(logging.Handler):
+    """Collects lines from `install` to `remove`. Any thread may log one."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: deque[LogEntry] = deque(maxlen=MOST_LINES)
+        self._client_lines: deque[LogEntry] = deque(maxlen=MOST_CLIENT_LINES)
+
+    def install(self) -> None:
+        """Begin to collect."""
+        logging.getLogger(_ROOT).addHandler(self)
+
+    def remove(self) -> None:
+        """End it."""
+        logging.getLogger(_ROOT).removeHandler(self)
+        self.close()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text += "\n" + "".join(traceback.format_exception(record.exc_info[1]))
+        if len(text) > MOST_CHARACTERS:
+            text = f"{text[: MOST_CHARACTERS // 2]} … {text[-MOST_CHARACTERS // 2 :]}"
+        lines = self._client_lines if record.name in CLIENT_LOGGERS else self._lines
+        lines.append(
+            LogEntry(
+                timestamp_ms=round(record.created * 1000),
+                level=record.levelname,
+                logger=record.name,
+                text=text,
+            )
+        )
+
+    def entries(self) -> list[LogEntry]:
+        """The lines that were kept, the newest first."""
+        kept = [*self._lines.copy(), *self._client_lines.copy()]
+        return sorted(kept, key=attrgetter("timestamp_ms"), reverse=True)

@@ -1,0 +1,156 @@
+"""The groups of all four types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+from odradek.broker.console.calls import Call
+from odradek.broker.console.endpoints import Endpoint, View
+from odradek.broker.console.groups.lags import Lag, Lags
+from odradek.broker.console.paging import PageRequest, page_of
+from odradek.broker.security.authorizer import CLUSTER_NAME
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.any_group.group import Group
+from odradek.coordinator.groups.group_state import GroupState
+
+EVERY_S = 2.0
+PART = 500  # groups
+
+_BY_NAME = attrgetter("group_id")
+
+
+class GroupsRequest(PageRequest):
+    """The groups of one `type` or in one `state` only, if these are not empty.
+
+    `descending` is the default of `sort=lag`: the groups that are furthest behind come first.
+    """
+
+    type: Literal["", "classic", "consumer", "share", "streams"] = ""
+    state: str = ""
+    sort: Literal["name", "lag"] = "name"
+    descending: bool | None = None
+
+
+class GroupSummary(View):
+    """A group of the list.
+
+    `coordinator` is the id of the node that has the group. `partitions` counts those in which the
+    group has an offset, and `lag` their records that the group has not done; None: none is known.
+    """
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    members: int
+    coordinator: int
+    partitions: int
+    lag: int | None
+
+
+class GroupList(View):
+    """A page of the groups; `total` is how many there are without paging.
+
+    `is_loading`: the broker has begun a moment ago, and there will be more. `are_lags_complete`:
+    False if there were too many to sort all groups by their lag.
+    """
+
+    total: int
+    is_loading: bool
+    are_lags_complete: bool
+    groups: list[GroupSummary]
+
+
+class _Measured(NamedTuple):
+    lag: Lag
+    group: Group
+
+
+def groups(call: Call, request: GroupsRequest) -> GroupList:
+    """Make a page. Has the groups that the client may describe."""
+    shards = call.observed.broker.coordinators.groups.shards
+    lags = Lags(call)
+    found: list[Group] = []
+    measured: list[_Measured] = []
+    for state, part in _found(call, request):
+        found += part
+        if request.sort == "lag":
+            measured += [_Measured(lags.of(group, state), group) for group in call.sliced(part)]
+    if request.sort == "lag":
+        key = _by_lag if request.descending is False else _by_lag_descending
+        measured = page_of(call, measured, key, request)
+    else:
+        page = page_of(call, found, _BY_NAME, request, descending=bool(request.descending))
+        for group in call.sliced(page):
+            state = shards.of(group.group_id).state
+            measured.append(_Measured(lags.of(group, state), group))
+    return GroupList(
+        total=len(found),
+        is_loading=shards.is_loading,
+        are_lags_complete=lags.are_complete,
+        groups=[_summary(call, *each) for each in call.sliced(measured)],
+    )
+
+
+def _found(call: Call, request: GroupsRequest) -> Iterator[tuple[GroupState, list[Group]]]:
+    """The groups that are asked for, of those that ListGroups shows, with the state of their shard.
+
+    They are looked at in parts, between which other requests are served: there may be thousands.
+    """
+    search, name = request.search.lower(), request.state.lower()
+    sees_all = call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    for shard in list(call.observed.broker.coordinators.groups.shards.serving()):
+        groups = list(shard.state.groups.values())
+        for start in call.sliced(iter(range(0, len(groups), PART))):
+            part = groups[start : start + PART]
+            if search:
+                part = [group for group in part if search in group.group_id.lower()]
+            if request.type:
+                part = [group for group in part if group.group_type == request.type]
+            if name:
+                part = [group for group in part if group.state_name.lower() == name]
+            if not sees_all:
+                part = [
+                    group
+                    for group in call.sliced(part)
+                    if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+                ]
+            yield shard.state, part
+
+
+def _by_lag(measured: _Measured) -> tuple[bool, int, str]:
+    records = measured.lag.records
+    return records is None, records or 0, measured.group.group_id
+
+
+def _by_lag_descending(measured: _Measured) -> tuple[bool, int, str]:
+    is_unknown, records, group_id = _by_lag(measured)
+    return is_unknown, -records, group_id
+
+
+def _summary(call: Call, lag: Lag, group: Group) -> GroupSummary:
+    return GroupSummary(
+        group_id=group.group_id,
+        type=group.group_type,
+        protocol_type=group.listed_protocol_type,
+        state=group.state_name,
+        members=len(group.members),
+        coordinator=call.observed.broker.nodes.own_id,
+        partitions=lag.partitions,
+        lag=lag.records,
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        template="/groups",
+        summary="The groups of all types, with their lag.",
+        handle=groups,
+        request=GroupsRequest,
+        response=GroupList,
+        every_s=EVERY_S,
+    ),
+)

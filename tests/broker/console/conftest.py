@@ -1,0 +1,52 @@
+"""One broker with a console serves the tests; each finds it empty."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.broker.testing.broker import Broker
+from tests.support.console_client import ConsoleClient
+
+
+def console_of(broker: Broker, user: str = "", password: str = "") -> ConsoleClient:
+    return ConsoleClient(int(broker.console_url.rpartition(":")[2]), user, password)
+
+
+@pytest.fixture(scope="session")
+def broker_with_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    settings = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "100"}
+    settings |= {"log.initial.task.delay.ms": "0"}
+    with Broker(tmp_path_factory.mktemp("console"), settings, console=True) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(broker_with_console: Broker) -> Broker:
+    broker_with_console.reset()
+    return broker_with_console
+
+
+@pytest.fixture
+def console(broker: Broker) -> ConsoleClient:
+    return console_of(broker)
+
+
+@pytest.fixture(scope="session")
+def secure_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker whose clients log in, with the users `admin`, who may all, and `nobody`."""
+    settings = {"connection.failed.authentication.delay.ms": "0"}
+    directory = tmp_path_factory.mktemp("secure-console")
+    with Broker(directory, settings, secure=True, console=True) as broker:
+        broker.add_user("nobody", "nobody's")
+        yield broker
+
+
+@pytest.fixture
+def admin(secure_broker: Broker) -> ConsoleClient:
+    password = secure_broker.client_settings("kafka-python")["sasl_plain_password"]
+    return console_of(secure_broker, "admin", password)
+
+
+@pytest.fixture
+def nobody(secure_broker: Broker) -> ConsoleClient:
+    return console_of(secure_broker, "nobody", "nobody's")
