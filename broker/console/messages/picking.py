@@ -73,8 +73,8 @@ class Want(Struct, frozen=True, kw_only=True):
 class Picks:
     """What was picked so far.
 
-    `passed_ms` is the timestamp of the last record that was looked at with `first`, and of the
-    first one with `newest`; None: there was none.
+    `oldest_ms` and `newest_ms` are the timestamps of the first and the last record that was looked
+    at; None: there was none.
     """
 
     def __init__(self, want: Want) -> None:

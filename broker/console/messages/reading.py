@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -281,16 +282,25 @@ class Reader:
     ) -> None:
         want = picks.want
         wanted, first, end = want.filter, want.first, want.end
+        takes_all = wanted.is_empty
+        last = deque[Record](maxlen=want.most)  # of those that match, if the newest are wanted
         for record in self.call.sliced(records):
             if record.offset < first:
                 continue
             if record.offset >= end or picks.is_complete:
                 break
             picks.pass_by(record)
-            if not wanted.matches_text(record.key, record.value, record.headers):
-                continue
-            if wanted.path is not None and not await self._has_path(wanted.path, record):
-                continue
+            if not takes_all:
+                if not wanted.matches_text(record.key, record.value, record.headers):
+                    continue
+                if wanted.path is not None and not await self._has_path(wanted.path, record):
+                    continue
+            if want.newest:
+                picks.is_full = picks.is_full or len(last) == want.most
+                last.append(record)
+            else:
+                picks.add(record, header)
+        for record in self.call.sliced(iter(last)):
             picks.add(record, header)
 
     async def _has_path(self, path: JsonPath, record: Record) -> bool:

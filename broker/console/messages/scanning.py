@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from odradek.protocol.batch_header import MAGIC_V2
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .cursors import Cursor, Place
@@ -213,6 +214,9 @@ class Scanner:
         if reached < end:
             scan.window = max(1, min(scan.window // 4, (reached - first) // 2))
             return
+        if batches and batches[0].header.magic == MAGIC_V2:
+            # All of the first batch, so that it is not unpacked again for the next window.
+            first = max(scan.bound, min(first, batches[0].header.base_offset))
         picks = self._picks(scan, first, end, most)
         for batch in batches:
             await self._reader.pick(batch, picks)
@@ -241,7 +245,7 @@ class Scanner:
             if not found:
                 break
             for batch in found:
-                if batch.header.base_offset < end or batch.header.magic < 2:
+                if batch.header.base_offset < end or batch.header.magic < MAGIC_V2:
                     batches.append(batch)
                     size_bytes += len(batch.data)
             offset = max(offset + 1, found[-1].header.next_offset)

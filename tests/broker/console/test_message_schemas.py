@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -44,8 +44,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory, registry_port: int) -> Iter
 
 
 @pytest.fixture
-def client(registry_port: int) -> SchemaRegistryClient:
-    return SchemaRegistryClient({"url": f"http://127.0.0.1:{registry_port}"})
+def client(registry_port: int) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient({"url": f"http://127.0.0.1:{registry_port}"}) as found:
+        yield found
 
 
 def shown(
@@ -107,8 +108,6 @@ def test_json_schema(broker: ConsoleBroker, client: SchemaRegistryClient) -> Non
 
 
 def test_a_schema_named_by_a_header(broker: ConsoleBroker, client: SchemaRegistryClient) -> None:
-    from confluent_kafka.schema_registry import header_schema_id_serializer
-
     settings = {"schema.id.serializer": header_schema_id_serializer}
     serialize = AvroSerializer(client, json.dumps(AVRO), conf=settings)
     headers: list[tuple[str, bytes]] = []
