@@ -85,6 +85,9 @@ class Resources:
     async def version(self, _: Asked) -> Json:
         return {"version": self._version, "commitId": "odradek"}
 
+    async def deployment(self, _: Asked) -> Json:
+        return {"attributes": []}
+
     # -- schemas -----------------------------------------------------------------------------------
 
     async def types(self, _: Asked) -> list[str]:
@@ -384,6 +387,7 @@ _RESOURCES = (
     _Resource("POST", "/", None, Resources.root),
     _Resource("GET", "/v1/metadata/id", None, Resources.cluster),
     _Resource("GET", "/v1/metadata/version", None, Resources.version),
+    _Resource("GET", "/v1/metadata/deployment", None, Resources.deployment),
     _Resource("GET", "/schemas", READ, Resources.schemas),
     _Resource("GET", "/schemas/types", READ, Resources.types),
     _Resource("GET", "/schemas/ids/{id}", READ, Resources.schema_of_id),

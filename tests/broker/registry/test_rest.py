@@ -20,6 +20,7 @@ def test_the_server_names_its_cluster_and_version(registry: RegistryClient) -> N
     assert scope["clusters"]["kafka-cluster"]
     assert scope["clusters"]["schema-registry-cluster"] == "schema-registry"
     assert set(registry.get("/v1/metadata/version")) == {"version", "commitId"}
+    assert registry.get("/v1/metadata/deployment") == {"attributes": []}
 
 
 def test_a_new_schema_gets_an_id_and_is_found_by_it(registry: RegistryClient) -> None:
