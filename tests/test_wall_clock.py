@@ -87,9 +87,6 @@ REASONS = {
     "times that the console shows": """
         broker/console/views/connections.py: _described
         broker/console/views/maintenance.py: _cleaner
-        broker/console/views/overview.py: overview
-        broker/console/views/segments.py: segments
-        broker/console/views/transactions.py: _view
         broker/maintenance/cleaning/log_cleaner.py: apply_retention
     """,
     "the clock itself, or handed on to what uses it": """

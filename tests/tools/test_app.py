@@ -26,7 +26,7 @@ main()
     [
         (["--help"], ""),
         (["why-not-deleted", "--help"], ""),
-        (["dump-log", "--files", "0.log"], "protocol storage"),
+        (["dump-log", "--files", "0.log"], "protocol storage coordinator"),
         (["verify", "."], "protocol storage coordinator"),
         (["why-not-deleted", "."], "protocol storage config.key coordinator broker"),
     ],
