@@ -34,33 +34,17 @@ def loads(text: str, *, exact: bool = False) -> Any:
 
 
 def dumps(value: Any, *, sort_keys: bool = False) -> str:
-    encode = _ENCODERS[sort_keys].encode
-    text = encode(value)
-    if _MAYBE_FLOAT.search(text) is not None:
-        text = encode(_plain(value))
+    text = _ENCODERS[sort_keys].encode(_plain(value) if _has_floats(value) else value)
     if "\\u00" in text:
         text = _ESCAPE.sub(_capital, text)
     return _FLOAT.sub(r"\1", text) if _FLOAT_MARK in text else text
 
 
 _FLOAT_MARK = "\ue000\ue001"  # private characters around the digits of a float
-_MAYBE_FLOAT = re.compile(rf"\d[.e]|Infinity|NaN|{_FLOAT_MARK}")
 _FLOAT = re.compile(f'"{_FLOAT_MARK}([^"]*)"')
-
-
-def _marked(value: Any) -> str:
-    """Stand for a Number; dumps encodes once more without it. Nothing else is unknown to JSON."""
-    assert isinstance(value, Decimal)
-    return _FLOAT_MARK
-
-
 _ENCODERS = {
     sort: json.JSONEncoder(
-        ensure_ascii=False,
-        check_circular=False,
-        separators=(",", ":"),
-        sort_keys=sort,
-        default=_marked,
+        ensure_ascii=False, check_circular=False, separators=(",", ":"), sort_keys=sort
     )
     for sort in (False, True)
 }
@@ -69,6 +53,14 @@ _ENCODERS = {
 def _capital(escape: re.Match[str]) -> str:
     text = escape[0]
     return text[:2] + text[2:].upper() if text.startswith("\\u00") else text
+
+
+def _has_floats(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_floats, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_floats, value))
+    return isinstance(value, float | Decimal)
 
 
 def _plain(value: Any) -> Any:

@@ -170,9 +170,11 @@ class Browser:
         self._element(f"{_ROOT}//label[contains(@class, 'check')][contains(., '{label}')]").click()
 
     def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
+        """Press keys, one after the other, wherever the focus is."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
+            ActionChains(self.driver).send_keys(key).perform()
 
     @property
     def focus(self) -> str:
