@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from odradek.broker.common.durations import BOUNDS_MS, Durations
@@ -14,15 +14,19 @@ from odradek.broker.http.own_version import own_version
 from odradek.broker.metrics.log_metrics import offline_partition_count
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.metrics.readiness import problems
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.features import METADATA_VERSION
 from odradek.coordinator.transactions.states import TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
+from odradek.storage.time_text import rounded
 
 EVERY_S = 2.0
 LITTLE_SPACE_BYTES = 1 << 30
+LONG_TRANSACTION_MS = 60_000
 _STATUS = Path("/proc/self/status")
 _DESCRIPTORS = Path("/proc/self/fd")
 
@@ -131,6 +135,12 @@ async def overview(call: Call, _: Nothing) -> Overview:
     observed = call.observed
     broker = observed.broker
     directories = await _directories(call)
+    open_transactions = [
+        transaction
+        for shard in broker.coordinators.transactions.shards.serving()
+        for transaction in call.sliced(shard.state.all())
+        if transaction.state is TransactionState.ONGOING
+    ]
     uptime_ms = broker.clock.timer_ms() - observed.started_ms
     observed.traffic.count_appends(call.sliced(broker.log_manager.logs()))
     return Overview(
@@ -145,14 +155,14 @@ async def overview(call: Call, _: Nothing) -> Overview:
             Feature(name=name, level=level)
             for name, level in sorted(broker.metadata.features.finalized.items())
         ],
-        counts=_counts(observed),
+        counts=_counts(observed, len(open_transactions)),
         totals=_totals(observed),
         apis=sorted(_apis(observed), key=lambda each: -each.requests),
         loop_delay=_loop_delays(observed.loop_delay.durations),
         directories=directories,
         memory_bytes=_memory_bytes(),
         open_files=_open_files(),
-        findings=list(_findings(observed, directories)),
+        findings=[*_findings(observed, directories), *_long_transactions(call, open_transactions)],
     )
 
 
@@ -169,7 +179,7 @@ def _listeners(observed: ObservedBroker) -> Iterator[OverviewListener]:
         )
 
 
-def _counts(observed: ObservedBroker) -> Counts:
+def _counts(observed: ObservedBroker, open_transactions: int) -> Counts:
     broker = observed.broker
     topics = broker.metadata.topics
     return Counts(
@@ -179,11 +189,7 @@ def _counts(observed: ObservedBroker) -> Counts:
             len(shard.state.groups) for shard in broker.coordinators.groups.shards.serving()
         ),
         connections=len(observed.server.connections),
-        open_transactions=sum(
-            transaction.state is TransactionState.ONGOING
-            for shard in broker.coordinators.transactions.shards.serving()
-            for transaction in shard.state.all()
-        ),
+        open_transactions=open_transactions,
     )
 
 
@@ -282,6 +288,25 @@ def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterato
                 health="warning",
                 text=f"log directory {each.path} has {each.free_bytes >> 20} MiB left",
                 advice="delete topics, shorten retention.ms, or make room on the disk",
+            )
+
+
+def _long_transactions(
+    call: Call, open_transactions: Iterable[Transaction]
+) -> Iterator[OverviewFinding]:
+    """Those that are open for long. Consumers of committed records wait behind their offsets."""
+    now_ms = call.observed.broker.clock.now_ms()
+    for transaction in open_transactions:
+        age_ms = now_ms - transaction.start_ms
+        name = transaction.transactional_id
+        if age_ms >= LONG_TRANSACTION_MS and call.may(
+            AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name
+        ):
+            yield OverviewFinding(
+                health="warning",
+                text=f"the transaction of {name} has been open for {rounded(age_ms)}; consumers"
+                " of committed records wait for its end",
+                advice="end it in its producer, or abort it (Transactions)",
             )
 
 

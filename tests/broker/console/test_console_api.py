@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -212,3 +213,20 @@ def next_event(stream: http.client.HTTPResponse) -> Any:
     while not (line := stream.readline()).startswith(b"data: "):
         assert line, "the stream has ended"
     return json.loads(line.removeprefix(b"data: "))
+
+
+@pytest.mark.slow
+def test_the_overview_names_a_transaction_that_is_open_for_long(
+    broker: Broker, console: ConsoleClient
+) -> None:
+    broker.create_topic("orders")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "shop"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"1")
+    assert producer.flush(30) == 0
+    view = console.get("/overview")
+    assert (view["counts"]["openTransactions"], view["findings"]) == (1, [])
+    broker.set_clock(int(time.time() * 1000) + 150_000)
+    [finding] = console.get("/overview")["findings"]
+    assert "the transaction of shop has been open for 2 minutes" in finding["text"]
