@@ -128,7 +128,7 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", PROCESS],
+                [sys.executable, "-P", "-c", PROCESS],  # -P: a queue.py here is not Python's
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

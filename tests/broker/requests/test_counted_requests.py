@@ -50,7 +50,7 @@ class Rig:
     def send(self, *, now_ms: int = NOW_MS, times: int = 1) -> None:
         """Serve requests that arrive at `now_ms`."""
         self._now_ms = now_ms
-        session: Any = SimpleNamespace(guard=None)
+        session: Any = SimpleNamespace(guard=None, api_versions=None)
         for _ in range(times):
             self._dispatcher.dispatch(session, FRAME)
 
