@@ -16,6 +16,7 @@ between the awaits of an asynchronous test.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,8 @@ SETTINGS: Mapping[str, str] = {
     "odradek.min.free.bytes": "0",
     "odradek.group.expire.on.disconnect": "true",
     "connections.max.idle.ms": "-1",
+    # After `set_clock` to the past, what clients send is of the future.
+    "log.message.timestamp.after.max.ms": str(2**63 - 1),
 }
 # With -m, Python would import runpy and what that needs.
 PROCESS = "from odradek.broker.testing.process import main; main()"
@@ -114,7 +117,9 @@ class Broker:
         self._security: Security | None = None
         self._directory = self._given
         self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0  # the process that has started it
         self._lock = threading.Lock()
+        self._calls = 0
         self._port = self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
@@ -126,6 +131,7 @@ class Broker:
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._owner = os.getpid()
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", PROCESS],  # -P: a queue.py here is not Python's
@@ -143,7 +149,7 @@ class Broker:
             self._port, self._registry_port = ports.first, ports.registry
             self._http_port = ports.http
             self._add_users()
-        except BrokerError:
+        except BaseException:
             self.stop()
             raise
         # After a restart, clients find it at the same port.
@@ -174,8 +180,9 @@ class Broker:
                 self._call(calls.Stop(), type(None))
                 process.wait(STOP_SECONDS)
         finally:
+            is_owner = self._owner == os.getpid()
             self._kill()
-            if self._given is None and self._directory is not None:
+            if is_owner and self._given is None and self._directory is not None:
                 shutil.rmtree(self._directory, ignore_errors=True)
                 self._directory = self._security = None
 
@@ -195,6 +202,11 @@ class Broker:
 
         await asyncio.to_thread(self.stop)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
     def kill_and_restart(self) -> None:
         """Kill the broker (SIGKILL), and start it on the same port and data.
 
@@ -205,7 +217,7 @@ class Broker:
 
     def _kill(self) -> None:
         process, self._process = self._process, None
-        if process is not None:
+        if process is not None and self._owner == os.getpid():
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
@@ -439,16 +451,26 @@ class Broker:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise BrokerError("the broker does not run")
+        if self._owner != os.getpid():
+            raise BrokerError("only the process that has started the broker may call it")
+        text = msgspec.json.encode(call)
+        if len(text) > calls.MAX_LINE_BYTES - 32:
+            raise BrokerError(f"this is too much for one call: {len(text) >> 20} MiB")
         with self._lock:
+            self._calls += 1
+            number = b"%d " % self._calls
             try:
-                process.stdin.write(msgspec.json.encode(call) + b"\n")
+                # A call that was interrupted may have left a part of a line.
+                process.stdin.write(b"\n%b%b\n" % (number, text))
                 process.stdin.flush()
                 line = process.stdout.readline()
+                while line and not line.startswith(number):
+                    line = process.stdout.readline()
             except OSError:
                 line = b""
         if not line:
             raise BrokerError(f"the broker has ended; its last lines:\n{self.last_log_lines()}")
-        reply = msgspec.json.decode(line, type=calls.Reply)
+        reply = msgspec.json.decode(line.removeprefix(number), type=calls.Reply)
         if reply.error is not None:
             raise BrokerError(reply.error)
         decoded: Any = msgspec.json.decode(reply.result, type=result)

@@ -1,6 +1,7 @@
 """Reads calls from standard input and writes replies to standard output, a line each (calls.py)."""
 
 import asyncio
+import logging
 import os
 import sys
 
@@ -8,17 +9,27 @@ import msgspec
 import uvloop
 
 from odradek.broker.common.log_lines import configure_logging
+from odradek.broker.lifecycle.parent_process import ParentWatch
 from odradek.broker.network.listeners import ListenError
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DirectoryError
 
-from .calls import AnyCall, Reply, Start, Stop
+from .calls import MAX_LINE_BYTES, AnyCall, Reply, Start, Stop
 from .service import Service, Setup
 
-REFUSALS = (ApiError, ConfigError, ListenError, DirectoryError, RefusedToStartError, OSError)
-LINE_LIMIT = 1 << 26
+logger = logging.getLogger("odradek.testing")
+
+REFUSALS = (
+    ApiError,
+    ConfigError,
+    ListenError,
+    DirectoryError,
+    RefusedToStartError,
+    OSError,
+    msgspec.MsgspecError,
+)
 
 
 def serve_calls() -> None:
@@ -29,15 +40,20 @@ def serve_calls() -> None:
 
 
 async def _serve() -> None:
-    reader = asyncio.StreamReader(LINE_LIMIT)
+    reader = asyncio.StreamReader(MAX_LINE_BYTES)
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     decoder = msgspec.json.Decoder(AnyCall)
     service: Service | None = None
+    # A forked child of the test's process may keep standard input open.
+    watch = ParentWatch(asyncio.get_running_loop(), lambda: os._exit(0))
     while line := await reader.readline():
-        call = decoder.decode(line)
-        reply = Reply()
+        number, _, text = line.partition(b" ")
+        if not number.isdigit():
+            continue
+        reply, call = Reply(), None
         try:
+            call = decoder.decode(text)
             if isinstance(call, Start):
                 setup = Setup(call.settings)
                 service = Service(setup, await setup.open())
@@ -50,8 +66,12 @@ async def _serve() -> None:
                     reply = _result(await service.serve(call))
         except REFUSALS as error:
             reply = Reply(error=str(error))
-        _write(reply)
+        except Exception as error:  # the root of a call: the next ones are served
+            logger.exception("a call failed")
+            reply = Reply(error=f"{type(error).__name__}: {error}")
+        _write(number, reply)
         if isinstance(call, Stop):
+            watch.close()
             return
     os._exit(0)  # the data is not needed any more: nothing is flushed or closed
 
@@ -60,6 +80,6 @@ def _result(value: object) -> Reply:
     return Reply(msgspec.Raw(msgspec.json.encode(value)))
 
 
-def _write(reply: Reply) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
+def _write(number: bytes, reply: Reply) -> None:
+    sys.stdout.buffer.write(b"%b %b\n" % (number, msgspec.json.encode(reply)))
     sys.stdout.buffer.flush()

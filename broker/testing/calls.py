@@ -1,7 +1,9 @@
 """The calls that a test makes to its broker's process, and what they return.
 
-They travel as lines of JSON: a call to the process's standard input, its Reply back from standard
-output, one after another.
+They travel as lines, a call to the process's standard input, and its Reply back from standard
+output, one after another. A line is a number and JSON: `7 {"type": ...}`. A reply has the number of
+its call, so that the reply to a call that was interrupted is not taken for that of the next one.
+Lines that have no number are not for anybody: an interrupted call may leave a part of one.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from msgspec import Raw, Struct, field
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+
+# Of a call: a record of 48 MB.
+MAX_LINE_BYTES = 1 << 26
 
 
 class Call(Struct, tag=True, frozen=True):

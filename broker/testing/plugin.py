@@ -40,8 +40,7 @@ def odradek_session_broker(
 @pytest.fixture
 def odradek_broker(odradek_session_broker: Broker) -> Broker:
     """The session's broker, empty: without topics, groups, transactions and faults."""
-    odradek_session_broker.reset()
-    return odradek_session_broker
+    return _emptied(odradek_session_broker)
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +58,22 @@ def odradek_secure_session_broker(
 @pytest.fixture
 def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
     """The session's secure broker, empty: only `admin` can log in, and may do everything."""
-    odradek_secure_session_broker.reset()
-    return odradek_secure_session_broker
+    return _emptied(odradek_secure_session_broker)
+
+
+def _emptied(broker: Broker) -> Broker:
+    """A broker that a test before may have stopped or killed."""
+    from .broker import BrokerError
+
+    if broker.is_running:
+        try:
+            broker.reset()
+            return broker
+        except BrokerError:
+            pass  # its process ends, or cannot be reset: another one can
+    broker.kill_and_restart()
+    broker.reset()
+    return broker
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -62,6 +62,17 @@ def test_the_fixture_comes_with_the_installation(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_test_that_stops_its_broker_does_not_break_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(
+        "def test_stops(odradek_broker):\n    odradek_broker.stop()\n"
+        "def test_goes_on(odradek_broker):\n    assert odradek_broker.topics() == {}\n"
+        "def test_kills(odradek_broker):\n    odradek_broker._process.kill()\n"
+        "def test_goes_on_again(odradek_broker):\n    assert odradek_broker.topics() == {}\n"
+    )
+    assert "4 passed" in run_pytest(tmp_path)
+
+
+@pytest.mark.slow
 def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(
         "def test_fails(odradek_broker):\n    assert not odradek_broker.bootstrap_servers\n"
