@@ -108,25 +108,35 @@ class UnreadableRecords(View):
     reason: str
 
 
-class MessagesRequest(View):
-    """Which records, and from where. A `cursor` replaces the position.
+class RecordsRequest(View):
+    """Which records. A `cursor` says where to go on.
 
     `key`, `value`, `header` and `json_path` are described in console/messages/filters.py.
     """
 
     topic: str
     partition: int | None = None
-    position: Position = "newest"
-    offset: int | None = None
-    timestamp_ms: int | None = None
     cursor: str | None = None
-    limit: int = 50
     key: str | None = None
     value: str | None = None
     header: str | None = None
     json_path: str | None = None
-    format: str = AUTO
     isolation: Isolation = "read_committed"
+
+
+class PlacedRequest(RecordsRequest):
+    """Which records, and from where. A `cursor` replaces the position."""
+
+    position: Position = "newest"
+    offset: int | None = None
+    timestamp_ms: int | None = None
+    limit: int = 50
+
+
+class MessagesRequest(PlacedRequest):
+    """A page of records."""
+
+    format: str = AUTO
 
 
 class Messages(View):
@@ -142,18 +152,10 @@ class Messages(View):
     unreadable: list[UnreadableRecords]
 
 
-class LiveRequest(View):
-    """As MessagesRequest; `cursor` is that of the response before."""
+class LiveRequest(RecordsRequest):
+    """Records as they are written. `cursor` is that of the response before."""
 
-    topic: str
-    partition: int | None = None
-    cursor: str | None = None
-    key: str | None = None
-    value: str | None = None
-    header: str | None = None
-    json_path: str | None = None
     format: str = AUTO
-    isolation: Isolation = "read_committed"
 
 
 class LiveMessages(View):
@@ -218,21 +220,11 @@ class Produced(View):
     offset: int
 
 
-class ExportRequest(View):
-    """As MessagesRequest, with more records."""
+class ExportRequest(PlacedRequest):
+    """Records as a file."""
 
-    topic: str
-    partition: int | None = None
     position: Position = "oldest"
-    offset: int | None = None
-    timestamp_ms: int | None = None
-    cursor: str | None = None
     limit: int = EXPORT_RECORDS
-    key: str | None = None
-    value: str | None = None
-    header: str | None = None
-    json_path: str | None = None
-    isolation: Isolation = "read_committed"
 
 
 # -- pages ----------------------------------------------------------------------------------------
@@ -284,7 +276,7 @@ def _next_live(request: LiveRequest, response: LiveMessages) -> LiveRequest:
     return LiveRequest(**{**_fields(request), "cursor": response.cursor})
 
 
-async def _beginning(reader: Reader, request: MessagesRequest | ExportRequest) -> Cursor:
+async def _beginning(reader: Reader, request: PlacedRequest) -> Cursor:
     """Where a page begins. Raises ApiError."""
     partitions = _partitions(reader.topic, request.partition)
     if request.cursor is not None:
@@ -305,7 +297,7 @@ async def _beginning(reader: Reader, request: MessagesRequest | ExportRequest) -
 
 
 async def _first_offsets(
-    reader: Reader, request: MessagesRequest | ExportRequest, ranges: dict[int, Range]
+    reader: Reader, request: PlacedRequest, ranges: dict[int, Range]
 ) -> dict[int, int]:
     if request.position == "offset":
         if request.offset is None or request.offset < 0:
@@ -343,7 +335,7 @@ def _cursor(text: str, partitions: Iterable[int]) -> Cursor:
 
 async def _reader(
     call: Call,
-    request: MessagesRequest | LiveRequest | ExportRequest,
+    request: RecordsRequest,
     decoder: Decoder,
     budget: Budget,
 ) -> Reader:
@@ -356,7 +348,7 @@ def _decoder(call: Call, topic: str, name: str, letters: int) -> Decoder:
     return Decoder(topic, name, letters, schemas_of(call.observed.broker))
 
 
-def _filter(request: MessagesRequest | LiveRequest | ExportRequest) -> Filter:
+def _filter(request: RecordsRequest) -> Filter:
     return filter_of(request.key, request.value, request.header, request.json_path)
 
 
