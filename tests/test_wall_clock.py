@@ -135,6 +135,7 @@ REASONS = {
         coordinator/metadata/token_changes.py: _sum is_expired
     """,
     "the age of a transaction since its journaled start, as shown to users": """
+        broker/console/views/overview.py: _long_transactions
         broker/console/views/transactions.py: _view
         broker/handlers/list_transactions.py: handle
         broker/metrics/group_metrics.py: _oldest_transaction_seconds
