@@ -266,8 +266,9 @@ def colliding_names(size: int) -> Work:
 KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "owned partitions": (owned_partitions, 2000),
     "owned tasks": (owned_tasks, 2000),
-    "a chain of subtopologies": (forward_chain, 500),
-    "a chain backwards": (backward_chain, 500),
+    # Three tasks for each, up to sixteen times: a topology may have 20,000.
+    "a chain of subtopologies": (forward_chain, 400),
+    "a chain backwards": (backward_chain, 400),
     "a writer after its reader": (one_subtopology_backwards, 1000),
     "co-partition groups": (copartition_groups, 500),
     "one co-partition group": (one_copartition_group, 1000),
