@@ -272,7 +272,7 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "a writer after its reader": (one_subtopology_backwards, 1000),
     "co-partition groups": (copartition_groups, 500),
     "one co-partition group": (one_copartition_group, 1000),
-    "changelogs": (changelogs, 500),
+    "changelogs": (changelogs, 400),
     "members of one process": (members_of_one_process, 500),
     "partitions that are shared alike": (shared_alike, 500),
     "topics that are shared differently": (shared_differently, 50),
