@@ -220,6 +220,17 @@ def test_the_unused_part_of_an_active_index_is_ignored(data: Path) -> None:
     assert problems(verified(data)) == []
 
 
+def test_a_log_without_records_may_have_indexes_that_were_not_cut(tmp_path: Path) -> None:
+    """A power cut loses that a clean stop cut them. The first append empties them."""
+    write_clean_shutdown(Files(), tmp_path, 7)
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(b"")
+    for suffix in (".index", ".timeindex"):
+        (directory / f"{0:020}{suffix}").write_bytes(bytes(240))
+    assert problems(verified(tmp_path)) == []
+
+
 # --- what is damaged
 
 

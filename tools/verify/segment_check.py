@@ -30,8 +30,11 @@ class SegmentCheck:
             segment, following, facts.recovery_point, stopped_cleanly=facts.stopped_cleanly
         )
         in_use = self._action.is_in_use
-        # Apache Kafka 4.4 does not cut the indexes of this log at a stop.
-        is_uncut = not following and facts.topic == CLUSTER_METADATA_TOPIC
+        # Apache Kafka 4.4 does not cut the indexes of the metadata log at a stop. Those of a log
+        # without records are emptied by its first append; a power cut may leave them uncut.
+        is_uncut = not following and (
+            facts.topic == CLUSTER_METADATA_TOPIC or not segment.size_bytes
+        )
         path = log.path(base, FileKind.OFFSET_INDEX)
         self._offsets = OffsetIndexCheck(files, path, base, findings, in_use=in_use or is_uncut)
         path = log.path(base, FileKind.TIME_INDEX)
