@@ -151,7 +151,16 @@ class Browser:
             f"{_ROOT}//*[self::button or self::a or self::summary]"
             f'[normalize-space()="{name}" or @aria-label="{name}"]'
         )
-        self._element(path).click()
+        self._press(path)
+
+    def _press(self, path: str) -> None:
+        """Click an element. A page that is made again meanwhile has another one."""
+
+        def pressed() -> bool:
+            self._element(path).click()
+            return True
+
+        self.until(pressed)
 
     def fill(self, label: str, text: str) -> None:
         """Write into the field with this label."""
@@ -167,7 +176,7 @@ class Browser:
 
     def check(self, label: str) -> None:
         """Set or clear a check mark."""
-        self._element(f"{_ROOT}//label[contains(@class, 'check')][contains(., '{label}')]").click()
+        self._press(f"{_ROOT}//label[contains(@class, 'check')][contains(., '{label}')]")
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other, wherever the focus is."""
