@@ -34,7 +34,8 @@ _logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Place = tuple[str, int]  # topic and partition
 
-_TIMEOUT_S = 60.0
+# Longer than the transaction of a replay that was killed is open: its marks are not stable before.
+_TIMEOUT_S = 150.0
 _ATTEMPT_S = 5.0
 _RETRY_EVERY_S = 0.1
 _LOG_ERRORS = 3  # librdkafka logs errors and what is worse
