@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from odradek.coordinator.transactions.states import PREPARED, TransactionState
+from odradek.coordinator.transactions.states import PREPARED
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -88,11 +88,6 @@ def how_it_ends(known: Transaction) -> str:
         return f"{name} is {state}: the broker ends it as soon as it can"
     until = utc(known.start_ms + known.timeout_ms)
     return f"{name} is {state}: its producer ends it, or the broker aborts it after {until}"
-
-
-def is_open(transaction: Transaction) -> bool:
-    """Whether a transaction has begun and not ended."""
-    return transaction.state is TransactionState.ONGOING or transaction.state in PREPARED
 
 
 async def began_ms(call: Call, log: PartitionLog, offset: int) -> int | None:

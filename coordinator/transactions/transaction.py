@@ -54,11 +54,15 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
         """Whether clients may not get another epoch of this producer id."""
         return is_exhausted(self.producer_epoch)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self.state is TransactionState.ONGOING or self.state in PREPARED
+
     def will_end(self, partition: TopicPartition, producer_epoch: int) -> bool:
         """Whether its end will write a marker to what is open in a partition of that epoch."""
-        is_open = self.state is TransactionState.ONGOING or self.state in PREPARED
         is_of_it = partition in self.partitions and self.producer_epoch >= producer_epoch
-        return is_open and is_of_it
+        return self.is_open and is_of_it
 
     def partitions_by_topic(self) -> dict[str, list[int]]:
         """Return the partitions in order."""

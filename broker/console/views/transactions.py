@@ -14,7 +14,6 @@ from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
     how_it_ends,
-    is_open,
     open_transactions,
     what_ends_it,
 )
@@ -106,7 +105,7 @@ class _Row(Struct, frozen=True, kw_only=True):
         if self.hanging:
             return 0, self.hanging[0].producer_id, name
         assert known is not None
-        return (1, known.start_ms, name) if is_open(known) else (2, 0, name)
+        return (1, known.start_ms, name) if known.is_open else (2, 0, name)
 
 
 async def transactions(call: Call, request: TransactionsRequest) -> TransactionsView:
@@ -119,7 +118,7 @@ async def transactions(call: Call, request: TransactionsRequest) -> Transactions
     rows += [
         _Row(known=each)
         for each in call.sliced(known)
-        if (not request.open_only or is_open(each))
+        if (not request.open_only or each.is_open)
         and request.matches(each.transactional_id)
         and _may_describe(call, each)
     ]
@@ -189,7 +188,7 @@ async def _view(call: Call, row: _Row) -> TransactionView:
             partitions=partitions,
         )
     assert known is not None
-    started_ms = known.start_ms if is_open(known) and known.start_ms != NO_TIME else None
+    started_ms = known.start_ms if known.is_open and known.start_ms != NO_TIME else None
     return TransactionView(
         transactional_id=known.transactional_id,
         producer_id=known.producer_id,
@@ -198,8 +197,8 @@ async def _view(call: Call, row: _Row) -> TransactionView:
         timeout_ms=known.timeout_ms,
         started_ms=started_ms,
         running_ms=None if started_ms is None else now_ms - started_ms,
-        ends=how_it_ends(known) if is_open(known) else None,
-        partitions=list(_partitions(call, known)) if is_open(known) else [],
+        ends=how_it_ends(known) if known.is_open else None,
+        partitions=list(_partitions(call, known)) if known.is_open else [],
     )
 
 
