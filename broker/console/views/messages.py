@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import itertools
-from collections.abc import AsyncGenerator, Iterable
-from typing import Any, Literal
+from collections.abc import AsyncGenerator, Callable, Iterable
+from functools import partial
+from operator import attrgetter
+from typing import Literal
 
 from msgspec import field
+from msgspec.structs import replace
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint, Run
@@ -273,7 +276,7 @@ async def live_messages(call: Call, request: LiveRequest) -> LiveMessages:
 
 
 def _next_live(request: LiveRequest, response: LiveMessages) -> LiveRequest:
-    return LiveRequest(**{**_fields(request), "cursor": response.cursor})
+    return replace(request, cursor=response.cursor)
 
 
 async def _beginning(reader: Reader, request: PlacedRequest) -> Cursor:
@@ -433,15 +436,12 @@ async def _picked(call: Call, request: MessageRequest, cut_bytes: int) -> Picked
     return page.records[0]
 
 
-async def _key_pieces(request: MessageRequest, run: Run) -> AsyncGenerator[bytes, None]:
+async def _whole(
+    part: Callable[[Picked], bytes | None], request: MessageRequest, run: Run
+) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces of a record's key or value."""
     picked: Picked = await run(lambda call: _picked(call, request, UNLIMITED_BYTES))
-    for piece in _pieces(_not_null(picked.key)):
-        yield piece
-
-
-async def _value_pieces(request: MessageRequest, run: Run) -> AsyncGenerator[bytes, None]:
-    picked: Picked = await run(lambda call: _picked(call, request, UNLIMITED_BYTES))
-    for piece in _pieces(_not_null(picked.value)):
+    for piece in _pieces(_not_null(part(picked))):
         yield piece
 
 
@@ -570,10 +570,6 @@ def _invalid(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _fields(view: View) -> dict[str, Any]:
-    return {name: getattr(view, name) for name in view.__struct_fields__}
-
-
 _MESSAGES = "/topics/{topic}/messages"
 _MESSAGE = "/topics/{topic}/partitions/{partition}/messages/{offset}"
 _BYTES = "application/octet-stream"
@@ -626,7 +622,7 @@ ENDPOINTS = (
         template=f"{_MESSAGE}/key",
         summary="The bytes of a record's key.",
         request=MessageRequest,
-        stream=_key_pieces,
+        stream=partial(_whole, attrgetter("key")),
         content_type=_BYTES,
     ),
     Endpoint(
@@ -634,7 +630,7 @@ ENDPOINTS = (
         template=f"{_MESSAGE}/value",
         summary="The bytes of a record's value.",
         request=MessageRequest,
-        stream=_value_pieces,
+        stream=partial(_whole, attrgetter("value")),
         content_type=_BYTES,
     ),
 )
