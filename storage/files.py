@@ -199,7 +199,11 @@ class Files:
 
     def free_descriptors(self) -> int:
         """How many more files may stay open."""
-        return self.descriptor_limit - len(os.listdir("/dev/fd"))  # noqa: PTH208 # no paths wanted
+        return self.descriptor_limit - self.open_descriptors()
+
+    def open_descriptors(self) -> int:
+        """How many files and sockets this process has open."""
+        return len(os.listdir("/dev/fd"))  # noqa: PTH208 # no paths wanted
 
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
         """Read `size` bytes from `position`; fewer only at the end of the file."""

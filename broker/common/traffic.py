@@ -50,6 +50,11 @@ class RequestTraffic:
         self._add_untimed()
         return self._answered
 
+    @property
+    def count(self) -> int:
+        """How many requests there were."""
+        return self.answered.count + self.unanswered
+
     def _add_untimed(self) -> None:
         if self.untimed:
             self._answered.add(self._last_s, self.untimed)

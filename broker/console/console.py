@@ -13,7 +13,7 @@ import msgspec
 
 from odradek.broker.http.logins import HttpLogins, host_of
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
-from odradek.broker.http.own_version import own_version
+from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.routes import Route
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.requests.dispatch import Dispatcher
@@ -82,6 +82,7 @@ class Console:
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
         )
         self._endpoints = [client, *ENDPOINTS]
+        self._description = msgspec.json.encode(describe(self._endpoints, OWN_VERSION))
 
     def close(self) -> None:
         """End what it does between requests."""
@@ -102,8 +103,7 @@ class Console:
 
     async def _openapi(self, request: HttpRequest) -> HttpResponse:
         await self._logins.principal_of(request)
-        description = describe(self._endpoints, own_version())
-        return HttpResponse(HTTPStatus.OK, msgspec.json.encode(description), JSON)
+        return HttpResponse(HTTPStatus.OK, self._description, JSON)
 
     def _me(self, call: Call, _: Nothing) -> Me:
         return Me(
@@ -111,7 +111,7 @@ class Console:
             login_required=self._logins.are_required,
             read_only=self._broker.config.odradek_console_read_only,
             token=self._token,
-            version=own_version(),
+            version=OWN_VERSION,
             cluster_id=self._broker.metadata.cluster_id,
         )
 

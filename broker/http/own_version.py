@@ -3,9 +3,12 @@
 from importlib.metadata import PackageNotFoundError, version
 
 
-def own_version() -> str:
-    """Return the version of the installed package; "0" if it is run without being installed."""
+def _installed() -> str:
+    """Read it from the installed package's files; "0" if odradek runs without being installed."""
     try:
         return version("odradek")
     except PackageNotFoundError:
         return "0"
+
+
+OWN_VERSION = _installed()

@@ -14,7 +14,7 @@ from .observed import Observed
 def _requests(observed: Observed) -> Iterator[Sample]:
     for key, by_version in list(observed.traffic.requests.items()):
         for version, counts in sorted(by_version.items()):
-            yield (key.display_name, str(version)), counts.answered.count + counts.unanswered
+            yield (key.display_name, str(version)), counts.count
 
 
 def _times(observed: Observed) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from odradek.broker.broker import Broker
-from odradek.broker.http.own_version import own_version
+from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
 from odradek.coordinator.registry.errors import RegistryError
@@ -28,7 +28,7 @@ class RestServer:
             SchemaLog(broker), broker.background, broker.fetching.walks, broker.turns.slices
         )
         resources = Resources(
-            self._service, Access(broker), broker.metadata.cluster_id, own_version()
+            self._service, Access(broker), broker.metadata.cluster_id, OWN_VERSION
         )
         self._http = HttpServer(broker.loop, bound, resources.routes(), error_response=http_error)
         broker.background.start(self._load())
