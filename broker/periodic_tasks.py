@@ -20,6 +20,7 @@ logger = logging.getLogger("odradek.periodic_tasks")
 
 REMOVE_DELETED_EVERY_MS = 1_000
 CHECK_SPACE_EVERY_MS = 1_000
+COLLECT_GARBAGE_EVERY_MS = 1_000
 RELEASE_FILES_EVERY_MS = 30_000
 CHECK_SNAPSHOT_EVERY_MS = 1_000
 CLEAN_METADATA_EVERY_MS = 60_000
@@ -150,6 +151,8 @@ def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
         ("checking free space", CHECK_SPACE_EVERY_MS, 0, broker.disk_space.check_directories),
         ("fetching the keys of token issuers", REFRESH_KEYS_EVERY_MS, 0,
          lambda: broker.security.logins.refresh_keys(disk)),
+        ("collecting garbage", COLLECT_GARBAGE_EVERY_MS, 0,
+         broker.turns.collections.collect_if_due),
         ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_closed_segments),
     ]  # fmt: skip
     if broker.security.tls is not None:

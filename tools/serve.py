@@ -4,7 +4,6 @@ Exit codes: 0 after a clean shutdown, 2 for an invalid configuration, 1 for any 
 """
 
 import argparse
-import gc
 import logging
 import sys
 from pathlib import Path
@@ -34,11 +33,11 @@ def main(arguments: list[str]) -> int:
     for warning in loaded.warnings:
         logger.warning("%s", warning)
     from odradek.broker.lifecycle.run import StartError, serve
+    from odradek.broker.turns.full_collections import spare_what_stays
 
     # What was imported stays until the process ends. Collecting it while it is made, and again
     # later, would take a tenth of the start.
-    gc.freeze()
-    gc.enable()
+    spare_what_stays()
     try:
         serve(loaded.config, for_parent=options.print_address)
     except StartError as error:

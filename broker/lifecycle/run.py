@@ -10,8 +10,8 @@ import signal
 import uvloop
 
 from odradek.broker.network.listeners import ListenError
-from odradek.broker.startup.garbage_collection import spare_startup_objects
 from odradek.broker.startup.preflight import RefusedToStartError
+from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.storage.directories.data_directory import DirectoryError
@@ -59,7 +59,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:
         raise StartError(str(error), exit_code=1) from error
-    spare_startup_objects()
+    spare_what_stays()
     failure = running.broker.directory_failures.fatal
     failure.add_done_callback(lambda _: stop.set())
     parent = ParentWatch(loop, stop.set) if for_parent else None

@@ -1,4 +1,4 @@
 """The steps of a start, each as a function of what it needs. The process itself is in lifecycle/.
 
-Reading order: preflight, startup, coordinators, coordinator_logs, garbage_collection.
+Reading order: preflight, startup, coordinators, coordinator_logs.
 """

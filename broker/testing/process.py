@@ -12,8 +12,9 @@ def main() -> None:
     # What is imported stays until the process ends. Collecting it while it is made would take a
     # tenth of the start.
     gc.disable()
+    from odradek.broker.turns.full_collections import spare_what_stays
+
     from .call_server import serve_calls
 
-    gc.freeze()
-    gc.enable()
+    spare_what_stays()
     serve_calls()

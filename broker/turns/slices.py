@@ -206,10 +206,12 @@ Make = Callable[[Slices], Coroutine[Any, Any, T]]
 class SliceRunner:
     """Runs coroutines whose work gives way at each step."""
 
-    def __init__(self, turns: LargeTurns, surroundings: Surroundings) -> None:
+    def __init__(
+        self, turns: LargeTurns, surroundings: Surroundings, collections: FullCollections
+    ) -> None:
         self._turns = turns
         self._surroundings = surroundings
-        self._collections = FullCollections()
+        self._collections = collections
         self._idle: list[_Stack] = []
 
     def run(self, make: Make[T]) -> asyncio.Task[T]:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from .full_collections import FullCollections
 from .group_turns import GroupTurns
 from .large_turns import LargeTurns
 from .slices import SliceRunner, Surroundings
@@ -14,11 +15,12 @@ SEND_S = 0.001
 class Turns:
     """`group`: requests of group members. `large`: large ones, and slices, which `slices` makes.
 
-    `send`: answers that take long to send.
+    `send`: answers that take long to send. `collections` are the garbage collector's long turns.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, surroundings: Surroundings) -> None:
         self.group = GroupTurns(loop)
         self.large = LargeTurns(loop)
         self.send = TurnQueue(loop, SEND_S)
-        self.slices = SliceRunner(self.large, surroundings)
+        self.collections = FullCollections()
+        self.slices = SliceRunner(self.large, surroundings, self.collections)

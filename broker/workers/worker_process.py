@@ -48,7 +48,7 @@ from odradek.broker.processes.worker_messages import (
     TransactionVerified,
     WriteMarker,
 )
-from odradek.broker.startup.garbage_collection import spare_startup_objects
+from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_reading import read_metadata
@@ -259,7 +259,7 @@ async def run() -> None:
         assert isinstance(start, StartWorker)
         configure_logging(start.log_format, f"worker {start.process}: ")
         worker = Worker(channel, start)
-        spare_startup_objects()
+        spare_what_stays()
         await worker.run()
     except ChannelClosedError:
         exit_now(0)

@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.turns import group_slices
 from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
@@ -36,7 +37,9 @@ class Slicing:
 
     def heartbeats(self) -> Heartbeats:
         surroundings = Surroundings(lambda _: None, lambda: None)
-        runner = SliceRunner(LargeTurns(asyncio.get_running_loop()), surroundings)
+        runner = SliceRunner(
+            LargeTurns(asyncio.get_running_loop()), surroundings, FullCollections()
+        )
         return Heartbeats(slicer=GroupSlices(runner))
 
     @contextmanager

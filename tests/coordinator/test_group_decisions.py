@@ -7,6 +7,7 @@ import pytest
 
 from odradek.broker.turns import group_slices
 from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
@@ -34,7 +35,9 @@ class Decided:
         self.shard: GroupShard = groups.coordinator.shards.of(GROUP)
         self.group = self.shard.state.groups[GROUP] = StreamsGroup(GROUP)
         self.done: list[str] = []
-        runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        runner = SliceRunner(
+            LargeTurns(loop), Surroundings(lambda _: None, lambda: None), FullCollections()
+        )
         self._clock = groups.loop.clock
         self._decisions = GroupDecisions(
             groups.coordinator.shards, groups.coordinator.alarm, GroupSlices(runner), self._clock

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.broker.lifecycle.running import start_broker
-from odradek.broker.startup.garbage_collection import spare_startup_objects
+from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from tests.support.broker_process import TEST_SETTINGS, free_ports
 
@@ -151,7 +151,7 @@ async def _serve(orders: Connection, settings: Mapping[str, str]) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, _MeasuredLoop)
     running = await start_broker(BrokerConfig.from_texts(settings))
-    spare_startup_objects()
+    spare_what_stays()
     ended = asyncio.Event()
 
     def obey() -> None:

@@ -16,6 +16,7 @@ from odradek.broker.admin.topic_logs import TopicLogs
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.fetching.fetch_waiters import FetchWaiters
+from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.config.broker_config import BrokerConfig
@@ -107,7 +108,9 @@ class Rig:
         self.log_cleaner = idle_cleaner(self.log_manager, lambda: self.config, files, self.disk)
         self.enlarged: list[tuple[str, list[int]]] = []
         loop = asyncio.get_running_loop()
-        runner = SliceRunner(LargeTurns(loop), Surroundings(lambda _: None, lambda: None))
+        runner = SliceRunner(
+            LargeTurns(loop), Surroundings(lambda _: None, lambda: None), FullCollections()
+        )
         self.operations = Operations(loop, runner)
         self.admin = TopicAdmin(
             config=self.config,

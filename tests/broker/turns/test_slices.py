@@ -1,7 +1,6 @@
 """Work in slices gives way, keeps what belongs to it, and ends when it is cancelled."""
 
 import asyncio
-import gc
 import weakref
 from functools import partial
 
@@ -9,9 +8,11 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
 from odradek.broker.turns.message_parts import Parts, parts_of
 from odradek.broker.turns.slices import (
+    LONG_SLICES,
     MAX_ITEMS,
     Result,
     SliceRunner,
@@ -50,10 +51,25 @@ class Current:
         return state
 
 
-def runner(current: Current | None = None) -> SliceRunner:
+class Process:
+    """A process with 100 blocks of memory at first, which counts its full collections."""
+
+    def __init__(self) -> None:
+        self.blocks = 100
+        self.collected = 0
+        self.collections = FullCollections(lambda: self.blocks, self._collect)
+
+    def _collect(self) -> None:
+        self.collected += 1
+
+
+def runner(
+    current: Current | None = None, collections: FullCollections | None = None
+) -> SliceRunner:
     current = current or Current()
     turns = LargeTurns(asyncio.get_running_loop())
-    return SliceRunner(turns, Surroundings(current.enter, current.leave))
+    surroundings = Surroundings(current.enter, current.leave)
+    return SliceRunner(turns, surroundings, collections or FullCollections())
 
 
 async def test_a_plain_function_gives_way_between_two_items() -> None:
@@ -91,7 +107,7 @@ async def test_only_the_first_slice_runs_at_once_and_none_if_others_wait() -> No
 
     current = Current()
     turns = LargeTurns(asyncio.get_running_loop())
-    begin = SliceRunner(turns, Surroundings(current.enter, current.leave)).begin
+    begin = SliceRunner(turns, Surroundings(current.enter, current.leave), FullCollections()).begin
     begun = [begin(lambda slices, name=name: serve(name, slices)) for name in "abc"]
     assert not seen, "each step ends a slice, the first one too"
     assert all(isinstance(each, asyncio.Task) for each in begun)
@@ -270,21 +286,24 @@ async def test_too_many_items_are_refused() -> None:
 
 
 async def test_a_long_request_puts_off_full_collections_until_it_ends() -> None:
-    before = gc.get_threshold()
-    seen = []
+    process = Process()
+    process.collections.collect_if_due()
 
     async def serve(slices: Slices) -> None:
-        seen.extend(gc.get_threshold() for _ in slices.of(range(50)))
+        for item in slices.of(range(50)):
+            process.blocks = 100 if item < LONG_SLICES else 151
+            process.collections.collect_if_due()
 
-    run = runner().run
-    await asyncio.gather(run(serve), run(serve))
-    assert seen[0] == before
-    assert seen[-1][2] > 1_000_000
-    assert gc.get_threshold() == before
+    work = runner(collections=process.collections)
+    await asyncio.gather(work.run(serve), work.run(serve))
+    assert process.collected == 0
+    process.collections.collect_if_due()
+    assert process.collected == 1
 
 
 async def test_a_long_request_that_waits_does_not_put_off_collections() -> None:
-    before = gc.get_threshold()
+    process = Process()
+    process.collections.collect_if_due()
     waits_for: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def serve(slices: Slices) -> None:
@@ -292,10 +311,12 @@ async def test_a_long_request_that_waits_does_not_put_off_collections() -> None:
             pass
         await waits_for
 
-    task = runner().run(serve)
+    task = runner(collections=process.collections).run(serve)
     for _ in range(500):
         await asyncio.sleep(0)
-    assert gc.get_threshold() == before
+    process.blocks = 151
+    process.collections.collect_if_due()
+    assert process.collected == 1
     waits_for.set_result(None)
     await task
 
