@@ -149,12 +149,17 @@ class LogTable:
 
     def open_in(self, directory: DataDirectory) -> list[PartitionLog]:
         """The open logs of a directory, with the metadata log."""
-        opened = list(self.open.values())
-        return [log for log in opened if self.locations.get(log.key) is directory]
+        return [log for _, log in self._items_in(directory)]
 
-    def partitions_in(self, directory: DataDirectory) -> list[PartitionLog]:
+    def partitions_in(self, directory: DataDirectory) -> dict[TopicPartition, PartitionLog]:
         """The open logs of a directory, without the metadata log, as in Kafka's checkpoints."""
-        return [log for log in self.open_in(directory) if log.topic != CLUSTER_METADATA_TOPIC]
+        items = self._items_in(directory)
+        return {key: log for key, log in items if key.topic != CLUSTER_METADATA_TOPIC}
+
+    def _items_in(self, directory: DataDirectory) -> list[tuple[TopicPartition, PartitionLog]]:
+        opened = self.open.copy()
+        located = list(self.locations.items())
+        return [(key, opened[key]) for key, at in located if at is directory and key in opened]
 
     def not_open_in(self, directory: DataDirectory) -> list[FoundLog]:
         """The logs that are not open. The checkpoints keep their old offsets."""

@@ -73,17 +73,17 @@ class OffsetCheckpoints:
     def _recovery_points(self, directory: DataDirectory) -> Offsets:
         """Includes logs that are being moved here: their copied part is synced."""
         offsets = self._of_logs_not_open(directory, lambda log: log.recovery_point)
-        for log in self._table.partitions_in(directory):
-            offsets[log.key] = log.recovery_point
+        for key, log in self._table.partitions_in(directory).items():
+            offsets[key] = log.recovery_point
         for future in self._table.futures_in(directory):
             offsets[future.key] = future.end_offset
         return offsets
 
     def _log_starts(self, directory: DataDirectory) -> Offsets:
         offsets = self._of_logs_not_open(directory, lambda log: log.log_start_offset)
-        for log in self._table.partitions_in(directory):
+        for key, log in self._table.partitions_in(directory).items():
             if _starts_inside(log):
-                offsets[log.key] = log.log_start_offset
+                offsets[key] = log.log_start_offset
         for future in self._table.futures_in(directory):
             if _starts_inside(future.log):
                 offsets[future.key] = future.log.log_start_offset
@@ -91,8 +91,8 @@ class OffsetCheckpoints:
 
     def _high_watermarks(self, directory: DataDirectory) -> Offsets:
         offsets = self._of_logs_not_open(directory, lambda log: log.high_watermark)
-        for log in self._table.partitions_in(directory):
-            offsets[log.key] = log.high_watermark
+        for key, log in self._table.partitions_in(directory).items():
+            offsets[key] = log.high_watermark
         return offsets
 
 
