@@ -183,6 +183,10 @@ class LogManager:
         """All open logs except the metadata log, in no order."""
         return [log for log in self._table.open.values() if log.topic != CLUSTER_METADATA_TOPIC]
 
+    def open_keys(self) -> list[TopicPartition]:
+        """The partitions of `logs`."""
+        return [key for key in self._table.locations if key.topic != CLUSTER_METADATA_TOPIC]
+
     def get(self, topic: str, partition: int) -> PartitionLog:
         """The log of a partition.
 

@@ -33,7 +33,7 @@ async def handle(context: NodeContext, request: DescribeLogDirsRequest) -> Descr
     wanted = None
     if request.topics is not None:
         wanted = {
-            TopicPartition(topic.topic, index)
+            TopicPartition(topic.topic, index): None
             for topic in context.sliced(request.topics)
             for index in context.sliced(topic.partitions)
         }
@@ -76,7 +76,7 @@ async def describe(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path), topics=[]
         )
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in logs_in(context, path, sizes):
+    for log in logs_in(context, path, sizes, wanted):
         topic, index = log.partition
         if wanted is None or log.partition in wanted:
             partition = DescribeLogDirsPartition(
@@ -110,12 +110,15 @@ class LogInDirectory(NamedTuple):
     is_future: bool = False
 
 
-def logs_in(context: NodeContext, path: Path, sizes: Sizes) -> Iterator[LogInDirectory]:
+def logs_in(
+    context: NodeContext, path: Path, sizes: Sizes, wanted: Collection[TopicPartition] | None
+) -> Iterator[LogInDirectory]:
+    """The logs of a directory. Of the open ones, only those that are wanted."""
     manager = context.broker.log_manager
-    for log in context.sliced(manager.logs()):
-        is_open = manager.find(*log.key) is log  # it may have been deleted meanwhile
-        if is_open and manager.directory_of(log).path == path:
-            yield LogInDirectory(log.key, log.size_bytes)
+    for key in context.sliced(manager.open_keys() if wanted is None else iter(wanted)):
+        log = manager.find(*key)  # None if it was deleted meanwhile
+        if log is not None and manager.directory_of(log).path == path:
+            yield LogInDirectory(key, log.size_bytes)
     for not_open in context.sliced(manager.not_open()):
         if not_open.key in sizes.not_open:
             yield LogInDirectory(not_open.key, sizes.not_open[not_open.key], UNKNOWN_LAG)
