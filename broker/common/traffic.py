@@ -103,6 +103,8 @@ class Traffic:
     def count_appends(self, logs: Iterable[PartitionLog]) -> None:
         """Count what was appended since the last call, or since a log was opened."""
         for log in logs:
+            if not log.appended_bytes:  # most logs of many
+                continue
             end_offset, appended_bytes = self._seen.get(log, (log.opened_end_offset, 0))
             if log.appended_bytes > appended_bytes:
                 counts = self.topics[log.topic]

@@ -16,6 +16,7 @@ from odradek.broker.turns.slices import Slices
 from odradek.protocol.schema import Message
 
 from .sorted_topics import SortedTopics
+from .survey import Survey
 
 if TYPE_CHECKING:
     from .recent_lines import RecentLines  # its lines are views, and those know calls
@@ -31,8 +32,9 @@ class Call:
     """What a handler of the console may use.
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
-    server and metrics, `topics` are the names of its topics in order, and `recent_lines` those of
-    its log. `authorizer` is the broker's, with decisions of its own.
+    server and metrics, `topics` are the names of its topics in order, `survey` is what takes long
+    to count, and `recent_lines` are those of its log. `authorizer` is the broker's, with
+    decisions of its own.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -45,6 +47,7 @@ class Call:
     dispatcher: Dispatcher
     authorizer: Authorizer
     topics: SortedTopics
+    survey: Survey
     recent_lines: RecentLines
 
     async def ask(self, request: Message, response: type[Response]) -> Response:

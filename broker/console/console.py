@@ -35,6 +35,7 @@ from .openapi import describe
 from .page_files import PageFile, page_files
 from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
+from .survey import Survey
 from .view import View
 from .views import ENDPOINTS
 from .watching import CONTENT_TYPE, SharedViews, events
@@ -69,6 +70,7 @@ class Console:
         self._dispatcher = dispatcher
         self._authorizer = observed.broker.security.authorizer.with_own_cache(DECISIONS_KEPT)
         self._topics = SortedTopics(observed.broker.metadata.topics)
+        self._survey = Survey(observed.broker)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._shared = SharedViews(self._broker.loop)
         # Its clients may do what those of this listener may. Delegation tokens need a login.
@@ -160,6 +162,7 @@ class Console:
             dispatcher=self._dispatcher,
             authorizer=self._authorizer,
             topics=self._topics,
+            survey=self._survey,
             recent_lines=self._recent_lines,
         )
         return await work(call)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.console.calls import Call
@@ -22,13 +20,11 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from odradek.storage.files import Files
 from odradek.storage.time_text import rounded
 
 EVERY_S = 2.0
 LITTLE_SPACE_BYTES = 1 << 30
 LONG_TRANSACTION_MS = 60_000
-_STATUS = Path("/proc/self/status")
 
 
 class OverviewListener(View):
@@ -134,8 +130,8 @@ async def overview(call: Call, _: Nothing) -> Overview:
     call.check_cluster()
     observed = call.observed
     broker = observed.broker
-    directories = await _directories(call)
-    memory_bytes, open_files = await broker.disk.run(_process, broker.log_manager.files)
+    surveyed = await call.survey.get(call.slices)
+    directories = await _directories(call, surveyed.log_bytes)
     open_transactions = [
         transaction
         for shard in broker.coordinators.transactions.shards.serving()
@@ -161,8 +157,8 @@ async def overview(call: Call, _: Nothing) -> Overview:
         apis=sorted(_apis(observed), key=lambda each: -each.requests),
         loop_delay=_loop_delays(observed.loop_delay.durations),
         directories=directories,
-        memory_bytes=memory_bytes,
-        open_files=open_files,
+        memory_bytes=surveyed.memory_bytes,
+        open_files=surveyed.open_files,
         findings=[*_findings(observed, directories), *_long_transactions(call, open_transactions)],
     )
 
@@ -247,13 +243,9 @@ def _loop_delays(durations: Durations) -> LoopDelays:
     )
 
 
-async def _directories(call: Call) -> list[Directory]:
+async def _directories(call: Call, log_bytes: Mapping[str, int]) -> list[Directory]:
     broker = call.observed.broker
-    manager = broker.log_manager
-    sizes: Counter[str] = Counter()
-    for log in call.sliced(manager.logs()):
-        sizes[str(manager.directory_of(log).path)] += log.size_bytes
-    reasons = {str(path): reason for path, reason in manager.offline.items()}
+    reasons = {str(path): reason for path, reason in broker.log_manager.offline.items()}
     request = DescribeLogDirsRequest(topics=[])  # of no topic: the disks only
     answer = await call.ask(request, DescribeLogDirsResponse)
     return [
@@ -261,7 +253,7 @@ async def _directories(call: Call) -> list[Directory]:
             path=each.log_dir,
             is_online=not each.error_code,
             reason=reasons.get(each.log_dir),
-            size_bytes=sizes[each.log_dir],
+            size_bytes=log_bytes.get(each.log_dir, 0),
             free_bytes=each.usable_bytes if each.usable_bytes >= 0 else None,
             total_bytes=each.total_bytes if each.total_bytes >= 0 else None,
             min_free_bytes=broker.config.odradek_min_free_bytes,
@@ -309,31 +301,6 @@ def _long_transactions(
                 " of committed records wait for its end",
                 advice="end it in its producer, or abort it (Transactions)",
             )
-
-
-def _process(files: Files) -> tuple[int | None, int | None]:
-    """The memory and the open files of this process; None where the system does not say it.
-
-    Counting thousands of files takes milliseconds: for another thread than the event loop's.
-    """
-    return _memory_bytes(), _open_files(files)
-
-
-def _memory_bytes() -> int | None:
-    try:
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
-
-
-def _open_files(files: Files) -> int | None:
-    try:
-        return files.open_descriptors()
-    except OSError:
-        return None
 
 
 ENDPOINTS = (
