@@ -64,6 +64,13 @@ class Browser:
         self.driver.get(f"{self.base}/#/{place}")
         self.until(lambda: self.is_there("main h1") and not self.is_there(".loading"))
 
+    def slow_down(self, latency_ms: int) -> None:
+        """Let each request take so much longer, until this is called with 0."""
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        conditions = {"offline": False, "latency": latency_ms}
+        conditions |= {"downloadThroughput": -1, "uploadThroughput": -1}
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
     def leave(self) -> None:
         """Leave the console: its server may end."""
         self.driver.get("about:blank")
@@ -94,6 +101,20 @@ class Browser:
     def see(self, *texts: str) -> None:
         """Wait until all these can be read."""
         self.until(lambda: all(text in self.text for text in texts))
+
+    def address_of(self, name: str) -> str:
+        """Where the link of this name leads."""
+        path = f'{_ROOT}//a[normalize-space()="{name}"]'
+        return str(self.until(lambda: self._element(path).get_attribute("href")))
+
+    @property
+    def clipboard(self) -> str:
+        """What was copied."""
+        expression = "navigator.clipboard.readText()"
+        answer = self.driver.execute_cdp_cmd(
+            "Runtime.evaluate", {"expression": expression, "awaitPromise": True}
+        )
+        return str(answer["result"]["value"])
 
     def is_there(self, selector: str) -> bool:
         """Whether an element is there that a CSS selector matches."""
@@ -222,6 +243,9 @@ def running_browser(directory: Path) -> Iterator[Browser]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = Service(shutil.which("chromedriver"))
     driver = webdriver.Chrome(options=options, service=service)
+    # Someone who clicks may copy. Without a window, the browser must be told so.
+    permissions = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    driver.execute_cdp_cmd("Browser.grantPermissions", permissions)
     try:
         yield Browser(driver)
     finally:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.broker.testing.broker import Broker
+from tests.support.browser import Browser, running_browser
 from tests.support.console_client import ConsoleClient
 
 
@@ -50,3 +51,9 @@ def admin(secure_broker: Broker) -> ConsoleClient:
 @pytest.fixture
 def nobody(secure_broker: Broker) -> ConsoleClient:
     return console_of(secure_broker, "nobody", "nobody's")
+
+
+@pytest.fixture(scope="module")
+def browser_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running_browser(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser

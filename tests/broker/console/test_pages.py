@@ -3,12 +3,13 @@
 import base64
 import json
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
 from odradek.broker.testing.broker import Broker
-from tests.support.browser import DESKTOP, PHONE, Browser, running_browser, why_no_browser
+from tests.support.browser import DESKTOP, PHONE, Browser, why_no_browser
 from tests.support.console_client import ConsoleClient
 from tests.support.lengths import by_length
 
@@ -46,12 +47,6 @@ FULL = (
     "topics?search=nothing-has-this",
     "no-such-view",
 )
-
-
-@pytest.fixture(scope="module")
-def browser_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with running_browser(tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -325,6 +320,43 @@ def test_records_are_filtered_and_the_address_keeps_it(browser: Browser, held_ba
     browser.see("No record matches.", "Everything was searched.")
 
 
+def test_a_search_stops_and_goes_on(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("orders")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for _ in range(40):
+        producer.produce("orders", b"x" * 900_000)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    browser.open("topics/orders/messages")
+    browser.slow_down(latency_ms=500)
+    browser.fill("Value has", "nothing has this")
+    browser.click("Search")
+    browser.until(lambda: browser.place.endswith("this") or "value=" in browser.place)
+    browser.click("Stop")
+    browser.see("No record matches.", "Search on, or change the filters.")
+    assert "searched 40 of 40" not in browser.text
+    browser.slow_down(latency_ms=0)
+    browser.click("Search on")
+    browser.see("searched 40 of 40", "Everything was searched.")
+
+
+def test_what_was_found_is_exported(browser: Browser, held_back: Broker) -> None:
+    browser.open("topics/orders/messages?isolation=read_uncommitted&jsonPath=$.order=5")
+    address = browser.address_of("Export as JSON lines")
+    with urlopen(address, timeout=LIMIT_SECONDS) as response:
+        [record] = [json.loads(line) for line in response]
+    assert (record["key"], record["value"]) == ("frida", '{"order": 5}')
+
+
+def test_a_link_to_a_record_is_copied(browser: Browser, held_back: Broker) -> None:
+    browser.open("topics/orders/messages/0/1")
+    browser.click("Copy the link")
+    browser.see("Copied.")
+    assert browser.clipboard == f"{browser.base}/{browser.place}"
+    browser.click("Copy as JSON")
+    browser.until(lambda: browser.clipboard.startswith("{"))
+    assert json.loads(browser.clipboard)["offset"] == 1
+
+
 def test_new_records_appear_while_they_are_written(browser: Browser, broker: Broker) -> None:
     broker.create_topic("orders")
     browser.open("topics/orders/messages")
@@ -441,6 +473,19 @@ def test_users_rules_and_quotas_are_set_on_a_secured_broker(
         browser_here.click("Set")
         browser_here.see("producer_byte_rate is set.", "user frida")
         assert browser_here.findings_of_axe() == []
+        browser_here.click("Remove producer_byte_rate of user frida")
+        browser_here.click("Remove")
+        browser_here.see("The quota was removed.", "There are no quotas.")
+        browser_here.open("security/users")
+        browser_here.click("Delete the SCRAM-SHA-512 password of frida")
+        browser_here.fill("Type its name to go on", "frida")
+        browser_here.click("Delete")
+        browser_here.see("frida cannot log in by SCRAM-SHA-512 any more.")
+        browser_here.open("security/acls?search=frida")
+        [delete] = [name for name in browser_here.buttons() if "User:frida" in name]
+        browser_here.click(delete)
+        browser_here.click("Delete")
+        browser_here.see("The rule was deleted.", "No rule is like that.")
         browser_here.leave()
         browser_here.log_in({})
     assert browser_here.problems() == []

@@ -1,17 +1,12 @@
 """Share groups: what is in flight, and their offsets."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
 
-from odradek.protocol.messages.share_group_heartbeat import (
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-)
-from tests.conformance.share_reader import ACCEPT, RELEASE, ShareReader, joined, prepare_group
+from tests.broker.console.groups.members import LOCK_MS, cook
+from tests.conformance.share_reader import ACCEPT, RELEASE, prepare_group
 from tests.support.broker_process import BrokerProcess
 from tests.support.committing import produce
 from tests.support.console_client import ConsoleClient
@@ -20,23 +15,6 @@ from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.slow
-
-LOCK_MS = 30_000
-
-
-@contextmanager
-def cook(broker: BrokerProcess, name: str = "anna", **settings: str) -> Iterator[ShareReader]:
-    """A member of the share group "cooks" that reads the topic "orders", and leaves at the end."""
-    settings = {"share.record.lock.duration.ms": str(LOCK_MS), **settings}
-    with WireClient(broker.port, client_id="kitchen") as client:
-        topic_id = prepare_group(client, "cooks", "orders", **settings)
-        member = joined(client, "cooks", name, "orders", topic_id)
-        try:
-            yield member
-        finally:
-            member.leave()
-            leave = ShareGroupHeartbeatRequest(group_id="cooks", member_id=name, member_epoch=-1)
-            assert client.ask(leave, ShareGroupHeartbeatResponse, 1).error_code == 0
 
 
 @pytest.fixture(autouse=True)
