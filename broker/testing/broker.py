@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -34,6 +32,7 @@ from odradek.broker.testing import calls
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .forked_process import ForkedProcess
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
@@ -64,8 +63,6 @@ SETTINGS: Mapping[str, str] = {
     # After `set_clock` to the past, what clients send is of the future.
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
 }
-# With -m, Python would import runpy and what that needs.
-PROCESS = "from odradek.broker.testing.process import main; main()"
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
@@ -116,7 +113,7 @@ class Broker:
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
         self._owner = 0  # the process that has started it
         self._lock = threading.Lock()
         self._calls = 0
@@ -133,13 +130,7 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", PROCESS],  # -P: a queue.py here is not Python's
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # control-C is for the tests, which then end the broker
-            )
+            self._process = ForkedProcess(log)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
@@ -205,7 +196,7 @@ class Broker:
     @property
     def is_running(self) -> bool:
         """Whether its process runs."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_running
 
     def kill_and_restart(self) -> None:
         """Kill the broker (SIGKILL), and start it on the same port and data.
@@ -219,10 +210,7 @@ class Broker:
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
             process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            process.close()
 
     # -- what tests ask ---------------------------------------------------------------------------
 
@@ -449,7 +437,7 @@ class Broker:
 
     def _call(self, call: calls.Call, result: type[T]) -> T:
         process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+        if process is None:
             raise BrokerError("the broker does not run")
         if self._owner != os.getpid():
             raise BrokerError("only the process that has started the broker may call it")

@@ -1,0 +1,108 @@
+"""Brokers of one process of tests: forks of one template, which has imported all they need."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.testing import Broker, BrokerError
+from tests.support.waiting import wait_until
+
+OWN_FILES = Path("/proc/self/fd")
+
+
+def status_of(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name: state, parent, group, session and others."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def pid_of(broker: Broker) -> int:
+    assert broker._process is not None
+    return broker._process.pid
+
+
+def parent_of(broker: Broker) -> int:
+    return int(status_of(pid_of(broker))[1])
+
+
+def test_a_second_broker_imports_nothing() -> None:
+    with Broker() as first, Broker() as second:
+        assert parent_of(first) == parent_of(second)
+        for broker in (first, second):
+            session = int(status_of(pid_of(broker))[3])
+            assert session == pid_of(broker), "control-C is for the tests"
+        first.create_topic("orders")
+        assert second.topics() == {}
+
+
+def test_brokers_end_by_themselves_and_alone() -> None:
+    with Broker() as first, Broker() as second:
+        os.kill(pid_of(first), signal.SIGKILL)
+        wait_until(lambda: not first.is_running)
+        with pytest.raises(BrokerError, match="has ended"):
+            first.topics()
+        first.kill_and_restart()
+        assert first.topics() == second.topics() == {}
+
+
+def test_a_broker_is_where_and_when_the_test_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Broker() as other:
+        other.create_topic("orders")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("TZ", "Etc/GMT+12")
+        with Broker("here") as broker:
+            assert (tmp_path / "here" / "data" / "meta.properties").exists()
+            line = broker.last_log_lines(1)
+            logged = datetime.fromisoformat(line[1:20])
+            behind = datetime.now(UTC).replace(tzinfo=None) - logged
+            assert timedelta(hours=11) < behind < timedelta(hours=13)
+
+
+def test_many_brokers_leave_no_descriptors_and_no_processes() -> None:
+    with Broker() as first:
+        template = parent_of(first)
+
+        def left() -> tuple[int, int, list[str]]:
+            children = Path(f"/proc/{template}/task/{template}/children").read_text().split()
+            files = Path(f"/proc/{template}/fd")
+            return len(list(OWN_FILES.iterdir())), len(list(files.iterdir())), children
+
+        before = left()
+        with ExitStack() as stack:
+            brokers = [stack.enter_context(Broker()) for _ in range(5)]
+            assert len({pid_of(broker) for broker in brokers}) == 5
+            brokers[0].stop(clean=True)
+        assert left() == before
+
+
+@pytest.mark.slow
+def test_brokers_do_not_outlive_their_template_and_the_next_one_has_another(
+    tmp_path: Path,
+) -> None:
+    program = (
+        "import os; from pathlib import Path; from odradek.broker.testing import Broker\n"
+        "broker = Broker('data').start()\n"
+        "pid = broker._process.pid\n"
+        "stat = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()\n"
+        "os.kill(int(stat[1]), 9)\n"
+        "print(pid, flush=True)\n"
+        "broker._process.stdout.read()\n"
+        "broker.kill_and_restart()\n"
+        "print(broker.topics())\n"
+        "broker.stop()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    pid, topics = done.stdout.splitlines()
+    assert topics == "{}", done.stderr
+    assert not done.stderr
+    stat = Path(f"/proc/{pid}")
+    assert not stat.exists() or status_of(int(pid))[0] == "Z"  # nobody may have asked how it ended
