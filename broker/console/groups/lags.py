@@ -29,10 +29,15 @@ T = TypeVar("T")
 
 
 class Lag(NamedTuple):
-    """The lag of a group: of all its partitions together; None if none of them has one."""
+    """The lag of a group: of all its partitions together; None if none of them has one.
+
+    `held_back` counts the partitions where an open transaction stops consumers of committed records
+    that have read all before it.
+    """
 
     partitions: int
     records: int | None
+    held_back: int = 0
 
 
 UNKNOWN = Lag(0, None)
@@ -69,7 +74,7 @@ class Lags:
         return known
 
     def _of(self, group: Group, state: GroupState) -> Lag:
-        count = records = 0
+        count = records = held_back = 0
         is_known = False
         for topic, partitions in list(state.offsets.of_group(group.group_id).items()):
             logs = self._logs_of(topic)
@@ -88,7 +93,8 @@ class Lags:
                         behind = log.high_watermark - committed.offset
                         if behind > 0:
                             records += behind
-        return Lag(count, records if is_known else None)
+                            held_back += committed.offset >= log.last_stable_offset
+        return Lag(count, records if is_known else None, held_back)
 
     def _logs_of(self, topic: str) -> Mapping[int, PartitionLog] | None:
         """The logs of a topic; None if the client may not describe it."""

@@ -40,6 +40,8 @@ class GroupSummary(View):
 
     `coordinator` is the id of the node that has the group. `partitions` counts those in which the
     group has an offset, and `lag` their records that the group has not done; None: none is known.
+    `held_back` counts the partitions where an open transaction stops consumers of committed records
+    that have read all before it.
     """
 
     group_id: str
@@ -50,6 +52,7 @@ class GroupSummary(View):
     coordinator: int
     partitions: int
     lag: int | None
+    held_back: int
 
 
 class GroupList(View):
@@ -144,6 +147,7 @@ def _summary(call: Call, lag: Lag, group: Group) -> GroupSummary:
         coordinator=call.observed.broker.nodes.own_id,
         partitions=lag.partitions,
         lag=lag.records,
+        held_back=lag.held_back,
     )
 
 

@@ -25,6 +25,7 @@ from odradek.storage.time_text import rounded
 EVERY_S = 2.0
 LITTLE_SPACE_BYTES = 1 << 30
 LONG_TRANSACTION_MS = 60_000
+SOME_TOPICS = 3
 
 
 class OverviewListener(View):
@@ -97,11 +98,15 @@ class Directory(View):
 
 
 class OverviewFinding(View):
-    """Something that was checked. `health` is ok, warning or problem."""
+    """Something that was checked. `health` is ok, warning or problem.
+
+    `view` is the page that shows more, if one does.
+    """
 
     health: str
     text: str
     advice: str = ""
+    view: str = ""
 
 
 class Overview(View):
@@ -264,11 +269,15 @@ async def _directories(call: Call, log_bytes: Mapping[str, int]) -> list[Directo
 
 def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterator[OverviewFinding]:
     for text in problems(observed):
-        yield OverviewFinding(health="problem", text=text, advice="look into the broker's log")
+        yield OverviewFinding(
+            health="problem", text=text, advice="look into the broker's log", view="log"
+        )
     offline = offline_partition_count(observed)
     if offline:
         text = f"{offline} partitions are not served"
-        yield OverviewFinding(health="problem", text=text, advice="look into the broker's log")
+        yield OverviewFinding(
+            health="problem", text=text, advice="look into the broker's log", view="log"
+        )
     for reason in observed.broker.disk_space.low.values():
         yield OverviewFinding(
             health="problem",
@@ -282,6 +291,11 @@ def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterato
                 text=f"log directory {each.path} has {each.free_bytes >> 20} MiB left",
                 advice="delete topics, shorten retention.ms, or make room on the disk",
             )
+
+
+def _in_the_log(text: str) -> OverviewFinding:
+    advice = "look into the broker's log"
+    return OverviewFinding(health="problem", text=text, advice=advice, view="log")
 
 
 def _long_transactions(
@@ -298,9 +312,21 @@ def _long_transactions(
             yield OverviewFinding(
                 health="warning",
                 text=f"the transaction of {name} has been open for {rounded(age_ms)}; consumers"
-                " of committed records wait for its end",
-                advice="end it in its producer, or abort it (Transactions)",
+                f" of committed records wait for its end{_where(call, transaction)}",
+                advice="end it in its producer, or abort it",
+                view="transactions",
             )
+
+
+def _where(call: Call, transaction: Transaction) -> str:
+    """The topics of a transaction that the client may describe, or some of them."""
+    topics = [
+        topic
+        for topic in call.sliced(transaction.partitions_by_topic())
+        if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+    ]
+    more = f" and {len(topics) - SOME_TOPICS} others" if len(topics) > SOME_TOPICS else ""
+    return f" in {', '.join(topics[:SOME_TOPICS])}{more}" if topics else ""
 
 
 ENDPOINTS = (

@@ -320,6 +320,26 @@ def test_records_are_filtered_and_the_address_keeps_it(browser: Browser, held_ba
     browser.see("No record matches.", "Everything was searched.")
 
 
+def test_what_is_typed_stays_while_records_are_written(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("orders")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    produce(producer, {"order": 0})
+    browser.open("topics/orders/messages")
+    browser.see("1 record")
+    browser.fill("Value has", "order")
+
+    def head() -> str:  # has the topic's size: it is drawn again when the topic has grown
+        return str(browser.driver.find_element("css selector", ".head").text)
+
+    for number in range(1, 4):
+        before = head()
+        produce(producer, {"order": number})
+        browser.until(lambda before=before: head() != before)
+    browser.click("Search")
+    browser.until(lambda: "value=order" in browser.place)
+    browser.see("4 records")
+
+
 def test_a_search_stops_and_goes_on(browser: Browser, broker: Broker) -> None:
     broker.create_topic("orders")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -373,6 +393,7 @@ def test_who_sees_why_a_consumer_does_not_move_can_mend_it(
     browser: Browser, held_back: Broker, console: ConsoleClient
 ) -> None:
     browser.open("groups")
+    browser.see("1 partition held back")
     browser.click("billing")
     browser.see("1 partition cannot move on.", "refunds")
     browser.click("See its producers, and abort")

@@ -69,8 +69,8 @@ function Add({ onClose, onChange }) {
   return html`<${Dialog} title="Add a rule" onClose=${onClose}>
     <${ChangeForm} action="Add" onClose=${onClose} onSend=${add}>
       <div class="pair">
-        <${Field} label="Principal"><input name="principal" required value="User:" spellcheck=${false} /><//>
-        <${Field} label="From host"><input name="host" required value="*" spellcheck=${false} /><//>
+        <${Field} label="Principal"><input name="principal" required defaultValue="User:" spellcheck=${false} /><//>
+        <${Field} label="From host"><input name="host" required defaultValue="*" spellcheck=${false} /><//>
       </div>
       <div class="pair">${choice('Permission', 'permission', ['ALLOW', 'DENY'])}${choice('Operation', 'operation', OPERATIONS)}</div>
       <div class="pair">${choice('Resource', 'resourceType', RESOURCES)}

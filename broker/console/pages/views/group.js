@@ -61,7 +61,7 @@ function Offsets({ group }) {
   const clients = new Map(group.members.map((member) => [member.memberId, member.clientId]));
   return html`
     <dl class="tiles">
-      <div class="tile"><dt>Lag of all</dt><dd>${compact(group.lag)}</dd></div>
+      <div class="tile"><dt>Total lag</dt><dd>${compact(group.lag)}</dd></div>
       <div class="tile"><dt>Partitions</dt><dd>${number(totalOffsets)}</dd></div>
       <div class="tile"><dt>Members</dt><dd>${number(group.totalMembers)}</dd></div>
     </dl>

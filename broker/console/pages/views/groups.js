@@ -43,7 +43,8 @@ function Rows({ data, query, change }) {
       columns=${[
         { title: 'Group', kind: 'text', sort: 'name', cell: (group) => html`<a href=${to(['groups', group.groupId])}>${group.groupId}</a>` },
         { title: 'Type', cell: (group) => group.type },
-        { title: 'State', cell: (group) => html`<${GroupState} state=${group.state} />` },
+        { title: 'State', cell: (group) => html`<${GroupState} state=${group.state} />
+          ${group.heldBack > 0 && html` <${Badge} kind="warning">${counted(group.heldBack, 'partition')} held back<//>`}` },
         { title: 'Members', kind: 'number', cell: (group) => number(group.members) },
         { title: 'Partitions', kind: 'number', cell: (group) => number(group.partitions) },
         { title: 'Lag', sort: 'lag', kind: 'number', cell: (group) => compact(group.lag) },

@@ -29,7 +29,7 @@ function isBad(entry) {
 }
 
 function Entries({ entries }) {
-  if (entries.length === 0) return html`<${Empty} title="Nothing to worry about.">No warning and no error is here.<//>`;
+  if (entries.length === 0) return html`<${Empty} title="No entries.">No warning and no error was logged.<//>`;
   return html`<${Table} label="Log entries" rows=${entries.map((entry, index) => ({ index, ...entry }))} keyOf=${(entry) => entry.index} columns=${[
     { title: 'Time', kind: 'fixed', cell: (entry) => time(entry.timestampMs) },
     { title: 'Level', cell: (entry) => html`<${Badge} kind=${isBad(entry) ? 'problem' : 'warning'}>${entry.level.toLowerCase()}<//>` },

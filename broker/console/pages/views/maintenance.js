@@ -38,7 +38,7 @@ function Page({ data }) {
       ${cleaner.uncleanable.map((log) => html`<p class="advice">${log.topic} ${log.partition} is not compacted until a restart: ${log.reason}</p>`)}
       ${cleaner.cleaning.map((log) => html`<p>At work on ${log.topic} ${log.partition}: ${bytes(log.movedBytes)} read and written.</p>`)}
       ${cleaner.lastRound && html`<p class="muted">${cleaner.lastRound}</p>`}
-      ${cleaner.logs.length === 0 ? html`<${Empty} title="No log is compacted.">Topics with cleanup.policy=compact appear here.<//>`
+      ${cleaner.logs.length === 0 ? html`<${Empty} title="No log has anything to compact yet.">Partitions of topics with cleanup.policy=compact appear here after a check, when they have records.<//>`
         : html`<${Table} label="Compacted logs" rows=${cleaner.logs} keyOf=${(log) => `${log.topic}/${log.partition}`} columns=${[
           { title: 'Partition', cell: (log) => html`<a href=${to(['topics', log.topic, 'segments'], { partition: log.partition })}>${log.topic} ${log.partition}</a>` },
           { title: 'Dirty', kind: 'number', cell: (log) => `${Math.round(log.dirtyRatio * 100)} %` },

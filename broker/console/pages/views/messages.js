@@ -53,6 +53,7 @@ function positionOf({ position = 'newest', offset, timestampMs }) {
   };
 }
 
+/** What is typed stays when the topic is drawn again, because it is watched: the fields have default values only. */
 function Filters({ topic, query, change, isLive }) {
   const position = query.position ?? 'newest';
   const search = (event) => {
@@ -61,13 +62,13 @@ function Filters({ topic, query, change, isLive }) {
     change({ ...texts, ...(at ? { timestampMs: new Date(at).getTime() } : {}) });
   };
   const text = (name, label, hint) => html`<${Field} label=${label}>
-    <input name=${name} value=${query[name] ?? ''} placeholder=${hint} spellcheck=${false} autocomplete="off" /><//>`;
+    <input name=${name} defaultValue=${query[name] ?? ''} placeholder=${hint} spellcheck=${false} autocomplete="off" /><//>`;
   return html`<form class="form" onSubmit=${search}>
     <div class="filters">
       <${PartitionChoice} topic=${topic} hasAll />
       ${!isLive && html`<${Choice} label="Position" value=${position} options=${POSITIONS} onChange=${(value) => change({ position: value === 'newest' ? null : value })} />`}
-      ${!isLive && position === 'offset' && html`<${Field} label="Offset"><input name="offset" type="number" min="0" value=${query.offset ?? 0} /><//>`}
-      ${!isLive && position === 'time' && html`<${Field} label="Time"><input name="at" type="datetime-local" step="1" value=${localTime(query.timestampMs)} /><//>`}
+      ${!isLive && position === 'offset' && html`<${Field} label="Offset"><input name="offset" type="number" min="0" defaultValue=${query.offset ?? 0} /><//>`}
+      ${!isLive && position === 'time' && html`<${Field} label="Time"><input name="at" type="datetime-local" step="1" defaultValue=${localTime(query.timestampMs)} /><//>`}
       <${Choice} label="Show as" value=${query.format ?? ''} options=${FORMATS} onChange=${(value) => change({ format: value })} />
       <${Choice} label="Transactions" value=${query.isolation ?? ''} onChange=${(value) => change({ isolation: value })}
         options=${[['', 'committed only'], ['read_uncommitted', 'all records']]} />

@@ -51,6 +51,7 @@ function Findings({ findings }) {
     ${bad.map((finding) => html`<div class="finding">
       <${Badge} kind=${finding.health}>${finding.health}<//><strong>${finding.text}</strong>
       ${finding.advice && html`<span class="note">What to do: ${finding.advice}.</span>`}
+      ${finding.view && html`<a href=${to([finding.view])}>See it</a>`}
     </div>`)}
   <//>`;
 }
@@ -62,18 +63,18 @@ function Tiles({ data, rates }) {
     ['Bytes in', byteRate(rates?.bytesIn)],
     ['Bytes out', byteRate(rates?.bytesOut)],
     ['Requests', rate(rates?.requests)],
-    ['Loop delay, 99 %', data.loopDelay.p99Ms == null ? 'over the scale' : `≤ ${duration(data.loopDelay.p99Ms)}`],
-    ['Topics', linked('topics', counts.topics)],
+    ['Event loop delay, 99 %', data.loopDelay.p99Ms == null ? 'over the scale' : `≤ ${duration(data.loopDelay.p99Ms)}`],
+    ['Topics, with internal ones', linked('topics', counts.topics, { internal: true })],
     ['Partitions', compact(counts.partitions)],
     ['Groups', linked('groups', counts.groups)],
     ['Connections', linked('connections', counts.connections)],
-    ['Open transactions', linked('transactions', counts.openTransactions)],
+    ['Open transactions', linked('transactions', counts.openTransactions, { openOnly: true })],
   ];
   return html`<dl class="tiles five">${tiles.map(([name, value]) => html`<div class="tile"><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-function linked(view, count) {
-  return html`<a href=${to([view])}>${compact(count)}</a>`;
+function linked(view, count, query) {
+  return html`<a href=${to([view], query)}>${compact(count)}</a>`;
 }
 
 function Plots({ history, data }) {
@@ -104,7 +105,7 @@ function Apis({ data, rates, latencies }) {
         { title: '99 % now', kind: 'number', cell: (api) => limit(latencies?.[api.name]?.p99Ms) },
         { title: '50 %', kind: 'number', cell: (api) => limit(api.p50Ms) },
         { title: '99 %', kind: 'number', cell: (api) => limit(api.p99Ms) },
-        { title: 'Unanswered', kind: 'number', cell: (api) => number(api.errors) },
+        { title: 'Without a response', kind: 'number', cell: (api) => number(api.errors) },
       ]} />`}
   <//>`;
 }

@@ -55,7 +55,7 @@ function DeleteRecords({ topic, row, onClose }) {
   return html`<${Dialog} title=${`Delete records of partition ${row.partition}`} onClose=${onClose}>
     <${ChangeForm} action="Delete" isDangerous onClose=${onClose} onSend=${remove}>
       <p>Records before the offset are lost. The log has ${number(row.logStartOffset)} to ${number(row.logEndOffset)} now.</p>
-      <${Field} label="Keep from offset"><input name="offset" type="number" required min=${row.logStartOffset} max=${row.highWatermark} value=${row.highWatermark} /><//>
+      <${Field} label="Keep from offset"><input name="offset" type="number" required min=${row.logStartOffset} max=${row.highWatermark} defaultValue=${row.highWatermark} /><//>
     <//>
   <//>`;
 }

@@ -30,7 +30,7 @@ export function Produce({ topic, start, onClose }) {
   return html`<${Dialog} title=${start ? 'Send this record again' : `Produce to ${topic.name}`} isWide onClose=${onClose}>
     <${ChangeForm} action="Produce" onClose=${onClose} onSend=${produce}>
       <${Field} label="Partition" hint="Empty: by the key, or any.">
-        <input name="partition" type="number" min="0" max=${topic.partitions.length - 1} value=${start?.record.partition ?? ''} /><//>
+        <input name="partition" type="number" min="0" max=${topic.partitions.length - 1} defaultValue=${start?.record.partition ?? ''} /><//>
       <${DataField} label="Key" none="No key" data=${key} onChange=${setKey} />
       <${DataField} label="Value" none="Tombstone (no value)" data=${value} onChange=${setValue} isLong />
       <fieldset><legend>Headers</legend>

@@ -15,7 +15,7 @@ export function Producers({ topic }) {
   const source = useLoaded(url`/topics/${topic.name}/partitions/${partition}/producers`);
   return html`
     <div class="filters"><${PartitionChoice} topic=${topic} />
-      <button type="button" onClick=${source.reload}>Look again</button></div>
+      <button type="button" onClick=${source.reload}>Refresh</button></div>
     <${Loaded} source=${source}>${(data) => html`<${Page} data=${data} topic=${topic} partition=${partition} onChange=${source.reload} />`}<//>`;
 }
 
@@ -67,7 +67,7 @@ export function Abort({ topic, partition, transaction, onClose, onDone }) {
   return html`<${Confirm} title="Abort this transaction?" action="Abort the transaction" done="The transaction was aborted."
     onClose=${onClose} onConfirm=${abort}>
     <p>Producer ${producerId}${transactionalId && ` (${transactionalId})`} has it open in ${topic}, partition ${partition}, since offset ${number(startOffset)}.</p>
-    <p>Its records are lost to consumers that read committed ones; these go on behind it. If a coordinator has the transaction, it is aborted in all its
-      partitions, and its producer learns that it is fenced.</p>
+    <p>Consumers that read committed records will skip the records of this transaction, and get those behind it. It is aborted in all its partitions.
+      Its producer, if it still runs, gets an error.</p>
   <//>`;
 }

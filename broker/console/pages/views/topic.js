@@ -75,7 +75,7 @@ function AddPartitions({ topic, onClose }) {
   return html`<${Dialog} title="Add partitions" onClose=${onClose}>
     <${ChangeForm} action="Add" onClose=${onClose} onSend=${add}>
       <p>There are ${count} now. Keys of new records may go to other partitions than before. Partitions cannot be taken away again.</p>
-      <${Field} label="Partitions then"><input name="total" type="number" required min=${count + 1} value=${count + 1} /><//>
+      <${Field} label="Partitions then"><input name="total" type="number" required min=${count + 1} defaultValue=${count + 1} /><//>
     <//>
   <//>`;
 }

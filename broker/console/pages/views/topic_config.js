@@ -76,7 +76,7 @@ function Edit({ topic, config, onClose, onChange }) {
     if (event.key === 'Escape') onClose();
   };
   return html`<form class="stack" onSubmit=${save} onKeyDown=${escape}>
-    <input name="value" aria-label=${config.name} value=${config.value ?? ''} spellcheck=${false} ref=${input} />
+    <input name="value" aria-label=${config.name} defaultValue=${config.value ?? ''} spellcheck=${false} ref=${input} />
     ${failure && html`<${FailureNote} failure=${failure} />`}
     <div class="actions">
       <button type="submit" class="main small">Save</button>
