@@ -43,6 +43,7 @@ def test_a_group_has_the_lag_of_all_its_partitions(
         "coordinator": 0,
         "partitions": 2,
         "lag": 3,
+        "heldBack": 0,
     }
     produce(broker, "orders", 1, partition=1)
     assert console.get("/groups", search="g3")["groups"][0]["lag"] == 4
