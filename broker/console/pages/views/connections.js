@@ -34,10 +34,8 @@ function Rows({ data, from, change, isFiltered }) {
       { title: 'Client', kind: 'fixed', cell: (row) => html`${row.clientId || 'without a client id'}<br /><span class="muted">${row.address}</span>` },
       { title: 'Principal', kind: 'text', cell: (row) => html`${row.principal}<br /><span class="muted">${row.listener}</span>` },
       { title: 'Software', kind: 'text', cell: (row) => html`${row.software || 'unknown'}<br /><span class="muted">${row.softwareVersion}</span>` },
-      { title: 'Connected', cell: (row) => ago(row.connectedMs) },
-      { title: 'Idle for', kind: 'number', cell: (row) => duration(row.idleMs) },
-      { title: 'In', kind: 'number', cell: (row) => byteRate(rates[`in ${row.id}`]) },
-      { title: 'Out', kind: 'number', cell: (row) => byteRate(rates[`out ${row.id}`]) },
+      { title: 'Connected', cell: (row) => html`${ago(row.connectedMs)}<br /><span class="muted">idle for ${duration(row.idleMs)}</span>` },
+      { title: 'In and out', kind: 'number', cell: (row) => html`${byteRate(rates[`in ${row.id}`])}<br />${byteRate(rates[`out ${row.id}`])}` },
       { title: 'Throttled', kind: 'number', cell: (row) => (row.throttledMs ? html`<${Badge} kind="warning">${duration(row.throttledMs)}<//>` : 'no') },
       { title: 'API versions', kind: 'fixed', cell: (row) => html`<${Versions} versions=${row.apiVersions} />` },
     ]} />

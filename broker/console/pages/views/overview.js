@@ -64,7 +64,7 @@ function Tiles({ data, rates }) {
     ['Bytes out', byteRate(rates?.bytesOut)],
     ['Requests', rate(rates?.requests)],
     ['Event loop delay, 99 %', data.loopDelay.p99Ms == null ? 'over the scale' : `≤ ${duration(data.loopDelay.p99Ms)}`],
-    ['Topics, with internal ones', linked('topics', counts.topics, { internal: true })],
+    ['All topics', linked('topics', counts.topics, { internal: true })],
     ['Partitions', compact(counts.partitions)],
     ['Groups', linked('groups', counts.groups)],
     ['Connections', linked('connections', counts.connections)],
