@@ -40,13 +40,13 @@ class Survey:
 
     async def get(self, slices: Slices) -> Surveyed:
         """What was counted within KEPT_MS."""
-        now_ms = self._broker.clock.timer_ms()
-        if self._last is None or now_ms - self._counted_ms >= KEPT_MS:
+        timer_ms = self._broker.clock.timer_ms()
+        if self._last is None or timer_ms - self._counted_ms >= KEPT_MS:
             memory_bytes, open_files = await self._broker.disk.run(
                 _process, self._broker.log_manager.files
             )
             self._last = Surveyed(self._log_bytes(slices), memory_bytes, open_files)
-            self._counted_ms = now_ms
+            self._counted_ms = timer_ms
         return self._last
 
     def _log_bytes(self, slices: Slices) -> Mapping[str, int]:
