@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Literal
@@ -19,6 +19,7 @@ from odradek.broker.console.messages import cursors, live
 from odradek.broker.console.messages.cursors import MAX_PARTITIONS, Cursor, Place
 from odradek.broker.console.messages.decoding import AUTO, MAX_DECODED_BYTES, Data, Decoder
 from odradek.broker.console.messages.filters import Filter, filter_of
+from odradek.broker.console.messages.outcomes import Outcome, outcomes_of
 from odradek.broker.console.messages.partitioning import partition_of
 from odradek.broker.console.messages.picking import Picked
 from odradek.broker.console.messages.reading import (
@@ -83,7 +84,8 @@ class MessageHeader(View):
 class MessageRecord(View):
     """A record. `size_bytes` counts its key, value and headers.
 
-    `timestamp_ms` is None if the record has none. `is_control`: a marker of a transaction.
+    `timestamp_ms` is None if the record has none. `transaction` is what has become of the
+    transaction of which it is part; None: of none. `is_control`: it is the end of one.
     """
 
     partition: int
@@ -94,7 +96,7 @@ class MessageRecord(View):
     value: Data | None
     headers: list[MessageHeader]
     size_bytes: int
-    is_transactional: bool
+    transaction: Outcome | None
     is_control: bool
     producer_id: int | None
     producer_epoch: int | None
@@ -245,7 +247,7 @@ async def messages(call: Call, request: MessagesRequest) -> Messages:
     cursor = await _beginning(reader, request)
     page = await Scanner(reader, wanted, cursor, limit, cut_bytes=MAX_DECODED_BYTES).page()
     return Messages(
-        records=await _shown(call, decoder, page.records),
+        records=await _shown(call, request.topic, decoder, page.records),
         cursor=None if page.cursor is None else page.cursor.encode(),
         searched=page.searched,
         total=page.total,
@@ -268,7 +270,7 @@ async def live_messages(call: Call, request: LiveRequest) -> LiveMessages:
         last = Cursor(newest=False, searched=0, total=0, places=places)
     news = await live.news(reader, wanted, last, ranges, MAX_DECODED_BYTES)
     return LiveMessages(
-        records=await _shown(call, decoder, news.records),
+        records=await _shown(call, request.topic, decoder, news.records),
         skipped=news.skipped,
         cursor=news.cursor.encode(),
         unreadable=_unreadable(reader),
@@ -367,11 +369,17 @@ def _unreadable(reader: Reader) -> list[UnreadableRecords]:
 # -- records --------------------------------------------------------------------------------------
 
 
-async def _shown(call: Call, decoder: Decoder, picked: Iterable[Picked]) -> list[MessageRecord]:
-    return [await _record(decoder, each) for each in call.sliced(iter(picked))]
+async def _shown(
+    call: Call, topic: str, decoder: Decoder, picked: Sequence[Picked]
+) -> list[MessageRecord]:
+    outcomes = await outcomes_of(call, topic, picked)
+    return [
+        await _record(decoder, each, outcome)
+        for each, outcome in call.sliced(zip(picked, outcomes, strict=True))
+    ]
 
 
-async def _record(decoder: Decoder, picked: Picked) -> MessageRecord:
+async def _record(decoder: Decoder, picked: Picked, outcome: Outcome | None) -> MessageRecord:
     key, value = await decoder.key_and_value(picked)
     header = picked.header
     has_producer = header.producer_id != NO_PRODUCER_ID
@@ -388,7 +396,7 @@ async def _record(decoder: Decoder, picked: Picked) -> MessageRecord:
             for name, data in picked.headers
         ],
         size_bytes=picked.size_bytes,
-        is_transactional=header.magic >= MAGIC_V2 and header.is_transactional,
+        transaction=outcome,
         is_control=header.magic >= MAGIC_V2 and header.is_control,
         producer_id=header.producer_id if has_producer else None,
         producer_epoch=header.producer_epoch if has_producer else None,
@@ -401,8 +409,9 @@ async def message(call: Call, request: MessageRequest) -> Message:
     """Show one record, whatever has become of its transaction."""
     picked = await _picked(call, request, WHOLE_BYTES)
     decoder = _decoder(call, request.topic, request.format, TEXT_LETTERS)
+    [outcome] = await outcomes_of(call, request.topic, [picked])
     return Message(
-        record=await _record(decoder, picked),
+        record=await _record(decoder, picked, outcome),
         whole_key=_base64(picked.key, picked.key_bytes),
         whole_value=_base64(picked.value, picked.value_bytes),
     )

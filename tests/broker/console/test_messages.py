@@ -349,7 +349,11 @@ def test_transactions_by_isolation(broker: ConsoleBroker, console: ConsoleClient
         (True, commit),
         (False, "open"),
     ]
-    assert all(each["isTransactional"] and each["producerId"] >= 0 for each in page["records"])
+    assert all(each["producerId"] >= 0 for each in page["records"])
+    outcomes = [each["transaction"] for each in page["records"]]
+    assert outcomes == [*["committed"] * 2, *["aborted"] * 2, *["committed"] * 2, "open"]
+    one = console.get("/topics/payments/partitions/0/messages/2")["record"]
+    assert one["transaction"] == "aborted"
     one = console.get("/topics/payments/partitions/0/messages/3")["record"]
     assert (one["isControl"], one["value"]["format"]) == (True, "internal")
     client.abort_transaction(30)

@@ -310,7 +310,7 @@ def test_records_are_filtered_and_the_address_keeps_it(browser: Browser, held_ba
     browser.open("topics/orders/messages")
     browser.see("3 records", "5 records at the end are held back")
     browser.click("Show all")
-    browser.see("8 records")
+    browser.see("8 records", "not committed yet")
     browser.fill("JSON path", "$.order=5")
     browser.click("Search")
     browser.see("1 record, searched")

@@ -11,11 +11,23 @@ import { Produce } from './produce.js';
 /** How keys and values can be shown. */
 export const FORMATS = [['', 'what it is'], ['text', 'text'], ['json', 'JSON'], ['hex', 'hex'], ['avro', 'Avro'], ['protobuf', 'Protobuf'], ['jsonschema', 'JSON Schema']];
 
+// Of a record, and of the marker at the end.
+const TRANSACTIONS = {
+  open: ['part of one that is open: consumers of committed records do not get it yet', ''],
+  committed: ['part of one that was committed', 'its end: it was committed'],
+  aborted: ['part of one that was aborted: consumers of committed records skip it', 'its end: it was aborted'],
+};
+const MARKS = {
+  open: html`<br /><${Badge} kind="warning">not committed yet<//>`,
+  aborted: html`<br /><${Badge}>aborted<//>`,
+};
+
 /** @param {{topic: string, records: object[], query: Object<string, any>}} props `query` is that of links to a record */
 export function Records({ topic, records, query }) {
   return html`<${Table} label="Records" rows=${records} keyOf=${(record) => `${record.partition}/${record.offset}`} columns=${[
     { title: 'Offset', kind: 'fixed', cell: (record) => html`<a href=${to(['topics', topic, 'messages', record.partition, record.offset], query)}
-      aria-label=${`Partition ${record.partition}, offset ${record.offset}`}>${number(record.offset)}</a> <span class="muted">in ${record.partition}</span>` },
+      aria-label=${`Partition ${record.partition}, offset ${record.offset}`}>${number(record.offset)}</a> <span class="muted">in ${record.partition}</span>
+      ${!record.isControl && MARKS[record.transaction]}` },
     { title: 'Time', kind: 'fixed', cell: (record) => time(record.timestampMs) },
     { title: 'Key', kind: 'text', cell: (record) => html`<${Short} data=${record.key} none="no key" />` },
     { title: 'Value', kind: 'wide', cell: (record) => (record.isControl ? html`<${Badge}>end of a transaction<//>` : html`<${Short} data=${record.value} none="tombstone" />`) },
@@ -63,7 +75,7 @@ function Whole({ topic, data }) {
         ['Compression', record.compression],
         ['Leader epoch', record.leaderEpoch],
         ['Producer', record.producerId == null ? null : `${record.producerId}, epoch ${record.producerEpoch}`],
-        ['Transaction', record.isTransactional ? (record.isControl ? 'its end' : 'part of one') : null],
+        ['Transaction', record.transaction && TRANSACTIONS[record.transaction][record.isControl ? 1 : 0]],
       ]} />
     <//>
     <${WholeData} title="Key" none="The record has no key." data=${record.key} file=${file('key')} />
