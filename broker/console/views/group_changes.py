@@ -225,8 +225,8 @@ def _refusal(group: Group) -> ApiError | None:
             group.check_commit(Committer())
     except ApiError as error:
         text = (
-            f"group {group.group_id} has {len(group.members)} members ({group.state_name}); "
-            "its offsets can be set while it has none"
+            f"group {group.group_id} is {group.state_name}, and has members"
+            f" ({len(group.members)}); its offsets can be set while it has none"
         )
         return ApiError(error.code, text)
     return None

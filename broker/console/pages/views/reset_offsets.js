@@ -43,6 +43,7 @@ export function ResetOffsets({ group, onClose }) {
   }
   return html`<${Dialog} title="Reset offsets" onClose=${onClose}>
     <${ChangeForm} key="preview" action="Preview" onClose=${onClose} onSend=${preview}>
+      ${group.totalMembers > 0 && html`<p class="advice">The group has members: stop them first. What would be set can be looked at now.</p>`}
       <${Field} label="Topic"><select name="topic">${topics.map((topic) => html`<option value=${topic}>${topic}</option>`)}</select><//>
       <${Field} label="Partitions" hint="Empty: all. Else numbers, as 0,1,2."><input name="partitions" pattern="[0-9]+(,[0-9]+)*" /><//>
       <${Field} label="Go to"><select value=${target} onChange=${(event) => setTarget(event.currentTarget.value)}>

@@ -156,7 +156,7 @@ def test_the_offsets_of_a_group_with_members_are_not_set(
         body = {"topic": "orders", "to": "earliest"}
         preview = console.post("/groups/readers/offsets", body)
         assert [each["to"] for each in preview["offsets"]] == [0, 0]
-        assert "has 1 members (Stable)" in preview["refusal"]
+        assert "is Stable, and has members (1)" in preview["refusal"]
         answer = console.ask("POST", "/groups/readers/offsets", {**body, "preview": False})
         assert answer.error == (400, "UNKNOWN_MEMBER_ID")
         assert answer.body["message"] == preview["refusal"]

@@ -74,7 +74,7 @@ def test_start_offsets_are_previewed_set_and_deleted(
         anna.fetch(0)
         body = {"topic": "orders", "to": "offset", "value": 4}
         preview = console.post("/groups/cooks/offsets", body)
-        assert "has 1 members" in preview["refusal"]
+        assert "has members (1)" in preview["refusal"]
         answer = console.ask("POST", "/groups/cooks/offsets", {**body, "preview": False})
         assert answer.error == (409, "NON_EMPTY_GROUP")
     done = console.post("/groups/cooks/offsets", {**body, "preview": False})
