@@ -334,6 +334,9 @@ class Changing:
         (settings,) = setup.queries[name]
         if name == LINES:
             settings["source"]["maxFilesPerTrigger"] = "10000"
+            # All files that are left, in a few tasks.
+            settings["conf"]["spark.sql.files.maxPartitionBytes"] = "128m"
+            settings["conf"]["spark.sql.files.openCostInBytes"] = "0"
         else:
             settings["source"]["maxOffsetsPerTrigger"] = "50000"
             settings["source"]["maxRecordsPerPartition"] = "50000"

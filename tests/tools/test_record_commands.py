@@ -18,7 +18,7 @@ from odradek.protocol.api_keys import ApiKey
 
 Run = Callable[..., Result]
 COMMAND = str(Path(sys.executable).with_name("odradek"))
-LIMIT_S = 20.0
+LIMIT_S = 120.0
 ALL = r"%p %k|%K %s|%S %h\n"
 
 
