@@ -13,6 +13,7 @@ import msgspec
 
 from odradek.broker.http.messages import HttpError, HttpRequest
 from odradek.coordinator.registry import subjects
+from odradek.coordinator.registry.requests import integer
 
 from .replies import CONTENT_TYPE
 
@@ -101,7 +102,7 @@ class Asked:
             raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the request has no body")
         try:
             body = msgspec.json.decode(self._request.body)
-        except msgspec.DecodeError as error:
+        except ValueError as error:  # UnicodeDecodeError too
             raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
         except RecursionError:
             raise HttpError(HTTPStatus.BAD_REQUEST, "nested too deeply") from None
@@ -163,10 +164,7 @@ def _weight(accepted: str, offered: str) -> float:
 
 def _number(text: str) -> int:
     """Raises HttpError, as Confluent's server: a path or a query without a number is unknown."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise HttpError(HTTPStatus.NOT_FOUND, text) from None
-    if abs(number) >= 1 << 31:
+    number = integer(text)
+    if number is None:
         raise HttpError(HTTPStatus.NOT_FOUND, text)
     return number

@@ -16,7 +16,7 @@ import asyncio
 import pickle
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.processes.record_walks import RecordWalks
@@ -142,14 +142,20 @@ class RegistryService:
     # -- with the lock -----------------------------------------------------------------------------
 
     async def _alone(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await asyncio.shield(self._background.start(self._locked(work)))
+        outcome = await asyncio.shield(self._background.start(self._locked(work)))
+        if isinstance(outcome, RegistryError | NotDoneError):
+            raise outcome
+        return outcome
 
-    async def _locked(self, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _locked(self, work: Callable[[], Awaitable[T]]) -> T | RegistryError | NotDoneError:
+        """Work; a refusal is returned, because it is no fault if its client has gone away."""
         async with self._lock:
             try:
                 return await work()
             except ApiError as error:
-                raise _store_error(error) from error
+                return _store_error(error)
+            except (RegistryError, NotDoneError) as error:
+                return error
 
     async def _append(self, decision: Decision[T]) -> Decision[T]:
         if decision.records:

@@ -19,23 +19,27 @@ classes with a fixed order of fields; what is null or empty is left out, `false`
 
 What is read is more than what is written: fields in any order and with blanks (Karapace writes
 `{"keytype": ...}` in other orders and with blanks), no `schemaType` for Avro (releases before 8),
-`compatibility` for `compatibilityLevel`, null subjects, unknown fields. A record that cannot be
-read is ignored by replay, not deleted.
+`compatibility` for `compatibilityLevel`, null subjects, unknown fields. A record that is not of the
+types that shapes.py names cannot be read: it is ignored by replay, not deleted.
 
 Compaction knows keys by their bytes. So a record that replaces one whose key is written in another
 way must delete that key too: see state.stored.
 """
 
 import base64
-import binascii
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TypeVar, cast
 
-from .json_text import InvalidJsonError, dumps, loads
+import msgspec
+
+from . import shapes
+from .json_text import dumps
 from .schemas import AVRO, Json, Reference, Schema, SchemaVersion
-from .settings import FIELDS, Level, Mode, in_order
+from .settings import Level, Mode, in_order
+from .shapes import decoded, plain
 
 TENANT = "default"
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +124,21 @@ class UnreadableError(ValueError):
 
 def decode_key(stored: bytes) -> Key:
     """Raises UnreadableError."""
-    fields = _object(stored)
-    kind = fields.get("keytype")
-    subject = fields.get("subject")
-    if subject is not None and not isinstance(subject, str):
-        raise UnreadableError(f"subject {subject!r}")
-    if kind == "SCHEMA":
-        if subject is None or fields.get("magic") not in (0, 1):
-            raise UnreadableError(f"key {fields!r}")
-        return SchemaKey(subject, _integer(fields, "version"))
-    if kind == "NOOP":
-        return NoopKey()
-    if kind == "CONTEXT":
-        return ContextKey(_text(fields, "context"), str(fields.get("tenant") or TENANT))
-    if kind not in _SUBJECT_KEYS:
-        raise UnreadableError(f"keytype {kind!r}")
-    return cast(Key, _SUBJECT_KEYS[kind](subject or None))
+    key = _decoded(stored, shapes.Key)
+    match key.keytype:
+        case "SCHEMA":
+            if key.subject is None or key.version is None or key.magic not in (0, 1):
+                raise UnreadableError(f"a key of a schema without what it needs: {key}")
+            return SchemaKey(key.subject, key.version)
+        case "NOOP":
+            return NoopKey()
+        case "CONTEXT":
+            if key.context is None:
+                raise UnreadableError("a key of a context without its name")
+            return ContextKey(key.context, key.tenant or TENANT)
+        case kind if kind in _SUBJECT_KEYS:
+            return cast(Key, _SUBJECT_KEYS[kind](key.subject or None))
+    raise UnreadableError(f"keytype {key.keytype!r:.100}")
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -196,90 +199,65 @@ def tombstone(key: Key) -> Record:
 
 def decode_schema(key: SchemaKey, stored: bytes, stored_ms: int | None = None) -> SchemaVersion:
     """Raises UnreadableError."""
-    fields = _object(stored)
-    md5 = fields.get("md5")
-    try:
-        stored_md5 = base64.b64decode(md5, validate=True) if isinstance(md5, str) else None
-    except binascii.Error:
-        raise UnreadableError(f"md5 {md5!r}") from None
+    value = _decoded(stored, shapes.SchemaValue)
     schema = Schema(
-        schema_type=str(fields.get("schemaType") or AVRO),
-        text=_text(fields, "schema"),
-        references=tuple(map(_reference, fields.get("references") or ())),
-        metadata=_optional_object(fields, "metadata"),
-        rule_set=_optional_object(fields, "ruleSet"),
-        stored_md5=stored_md5,
+        schema_type=value.schema_type or AVRO,
+        text=value.schema,
+        references=tuple(
+            Reference(each.name, each.subject, each.version) for each in value.references or ()
+        ),
+        metadata=plain(value.metadata),
+        rule_set=plain(value.rule_set),
+        stored_md5=_md5(value.md5) if value.md5 else None,
     )
     return SchemaVersion(
         subject=key.subject,
         version=key.version,
-        id=_integer(fields, "id"),
+        id=value.id,
         schema=schema,
-        deleted=bool(fields.get("deleted", False)),
+        deleted=bool(value.deleted),
         stored_ms=stored_ms,
     )
 
 
 def decode_config(stored: bytes) -> Json:
     """Raises UnreadableError."""
-    fields = _object(stored)
-    if "compatibilityLevel" not in fields and "compatibility" in fields:
-        fields["compatibilityLevel"] = fields["compatibility"]
-    level = fields.get("compatibilityLevel")
+    value = _decoded(stored, shapes.ConfigValue)
+    level = value.compatibility_level or value.compatibility
     if level is not None and level not in Level.__members__:
-        raise UnreadableError(f"compatibility level {level!r}")
-    return in_order({name: fields.get(name) for name in FIELDS})
+        raise UnreadableError(f"compatibility level {level!r:.100}")
+    return in_order({**(plain(value) or {}), "compatibilityLevel": level})
 
 
 def decode_mode(stored: bytes) -> Mode:
     """Raises UnreadableError."""
-    mode = _text(_object(stored), "mode")
+    mode = _decoded(stored, shapes.ModeValue).mode
     if mode not in Mode.__members__:
-        raise UnreadableError(f"mode {mode!r}")
+        raise UnreadableError(f"mode {mode!r:.100}")
     return Mode[mode]
 
 
 def decode_deleted_version(stored: bytes) -> int:
     """Raises UnreadableError."""
-    return _integer(_object(stored), "version")
+    return _decoded(stored, shapes.DeletedVersion).version
 
 
-def _reference(fields: Any) -> Reference:
-    if not isinstance(fields, dict):
-        raise UnreadableError(f"reference {fields!r}")
-    return Reference(_text(fields, "name"), _text(fields, "subject"), _integer(fields, "version"))
+def _md5(text: str) -> bytes:
+    try:
+        md5 = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise UnreadableError(f"md5 {text!r:.100}") from None
+    if len(md5) != 16:
+        raise UnreadableError(f"md5 {text!r:.100}")
+    return md5
 
 
 def _bytes(value: Json) -> bytes:
-    return dumps(value).encode("utf-8", "surrogatepass")
+    return dumps(value).encode()
 
 
-def _object(stored: bytes) -> Json:
+def _decoded(stored: bytes, shape: type[S]) -> S:
     try:
-        fields = loads(stored.decode("utf-8", "surrogatepass"))
-    except (InvalidJsonError, UnicodeDecodeError) as error:
+        return decoded(stored, shape)
+    except ValueError as error:
         raise UnreadableError(str(error)) from None
-    if not isinstance(fields, dict):
-        raise UnreadableError(f"{fields!r} is not an object")
-    return fields
-
-
-def _optional_object(fields: Json, name: str) -> Json | None:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise UnreadableError(f"{name} {value!r}")
-    return value
-
-
-def _text(fields: Json, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise UnreadableError(f"{name} {value!r}")
-    return value
-
-
-def _integer(fields: Json, name: str) -> int:
-    value = fields.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UnreadableError(f"{name} {value!r}")
-    return value

@@ -42,6 +42,7 @@ from .schemas import (
     without_version_property,
 )
 from .settings import Mode
+from .shapes import MAX_INT32
 from .state import RegistryState
 
 R = TypeVar("R")
@@ -244,6 +245,8 @@ class Registration:
             schema_id = self._state.context_of(subject).highest_id + 1
         else:
             self._check_same_schema(subject, schema_id, schema)
+        if max(number, schema_id) > MAX_INT32:  # somebody has stored the last
+            raise not_permitted(f"no version or id is left for {subject}")
         added = SchemaVersion(subject=subject, version=number, id=schema_id, schema=schema)
         made = [*self._context_records(subject), *self._obsolete(added)]
         made.append(records.schema_record(added))

@@ -1,14 +1,19 @@
 """The schema that a request names: to register it, to look it up, or to compare it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import ValidationError, convert
+
+from . import shapes
 from .errors import invalid_schema, invalid_version
 from .schemas import AVRO, Json, Reference, stored_metadata, stored_rule_set
+from .shapes import MAX_INT32
 
 LATEST = -1
-_MAX_VERSION = (1 << 31) - 1
+_INTEGER = re.compile(r"[+-]?[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,7 @@ def schema_request(body: Any) -> SchemaRequest:
     return SchemaRequest(
         text=text,
         schema_type=schema_type.upper(),
-        references=tuple(map(_reference, body.get("references") or ())),
+        references=_references(body.get("references")),
         metadata=stored_metadata(body.get("metadata")),
         rule_set=stored_rule_set(body.get("ruleSet")),
         version=_integer(body, "version", 0),
@@ -56,30 +61,30 @@ def version_number(text: str) -> int:
     """
     if text.strip().lower() == "latest":
         return LATEST
-    try:
-        number = int(text)
-    except ValueError:
-        raise invalid_version(text) from None
-    if number != LATEST and not 0 < number <= _MAX_VERSION:
+    number = integer(text)
+    if number is None or (number != LATEST and number < 1):
         raise invalid_version(text)
     return number
 
 
-def _reference(fields: Any) -> Reference:
-    if not isinstance(fields, Mapping):
-        raise invalid_schema(f"Invalid reference: {fields}")
-    name, subject, version = (fields.get(field) for field in ("name", "subject", "version"))
-    if not isinstance(name, str) or not isinstance(subject, str):
-        raise invalid_schema(f"Invalid reference: {dict(fields)}")
-    if not isinstance(version, int) or isinstance(version, bool) or abs(version) > _MAX_VERSION:
-        raise invalid_schema(f"Invalid reference: {dict(fields)}")
-    return Reference(name, subject, version)
+def integer(text: str) -> int | None:
+    """Read a number of 32 bits in decimal digits, which may have a sign; None for another text."""
+    number = int(text) if _INTEGER.fullmatch(text) else MAX_INT32 + 1
+    return number if abs(number) <= MAX_INT32 else None
+
+
+def _references(given: Any) -> tuple[Reference, ...]:
+    try:
+        found = convert(given, list[shapes.Reference] | None)
+    except ValidationError as error:
+        raise invalid_schema(f"Invalid reference: {error}") from None
+    return tuple(Reference(each.name, each.subject, each.version) for each in found or ())
 
 
 def _integer(body: Mapping[str, Any], name: str, default: int) -> int:
     value = body.get(name)
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MAX_VERSION:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_INT32:
         raise invalid_schema(f"{name} is not an integer: {value!r}")
     return value

@@ -10,11 +10,14 @@ order. As a UUID it is the schema's guid. Two schemas with one fingerprint have 
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from msgspec import ValidationError, convert
+
+from . import shapes
 from .errors import invalid_rule_set, invalid_schema
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
@@ -129,18 +132,17 @@ def stored_metadata(metadata: Any) -> Json | None:
     """
     if metadata is None:
         return None
-    if not isinstance(metadata, Mapping):
-        raise invalid_schema("metadata is not an object")
+    try:
+        given = convert(metadata, shapes.Metadata)
+    except ValidationError as error:
+        raise invalid_schema(f"metadata: {error}") from None
     stored: Json = {}
-    tags = metadata.get("tags")
-    if tags:
-        stored["tags"] = {
-            path: _sorted_texts(tags[path], f"metadata.tags.{path}") for path in sorted(tags)
-        }
-    if metadata.get("properties"):
-        stored["properties"] = _texts_by_name(metadata["properties"], "metadata.properties")
-    if metadata.get("sensitive"):
-        stored["sensitive"] = _sorted_texts(metadata["sensitive"], "metadata.sensitive")
+    if given.tags:
+        stored["tags"] = {path: sorted(set(given.tags[path])) for path in sorted(given.tags)}
+    if given.properties:
+        stored["properties"] = dict(sorted(given.properties.items()))
+    if given.sensitive:
+        stored["sensitive"] = sorted(set(given.sensitive))
     return stored
 
 
@@ -148,74 +150,55 @@ def stored_rule_set(rule_set: Any) -> Json | None:
     """Return a rule set of a request in its stored form. Raises INVALID_RULE_SET."""
     if rule_set is None:
         return None
-    if not isinstance(rule_set, Mapping):
-        raise invalid_rule_set("ruleSet is not an object")
+    try:
+        given = convert(rule_set, shapes.RuleSet)
+    except ValidationError as error:
+        raise invalid_rule_set(f"ruleSet: {error}") from None
     stored: Json = {}
-    for rules in _RULE_LISTS:
-        if rule_set.get(rules):
-            stored[rules] = _stored_rules(rule_set[rules], rules)
-    if rule_set.get("enableAt"):
-        stored["enableAt"] = rule_set["enableAt"]
+    for kind, rules in zip(
+        _RULE_LISTS, (given.migration_rules, given.domain_rules, given.encoding_rules), strict=True
+    ):
+        if rules:
+            stored[kind] = _stored_rules(rules, kind)
+    if given.enable_at:
+        stored["enableAt"] = given.enable_at
     return stored
 
 
-def _stored_rules(rules: Any, kind: str) -> list[Json]:
-    if not isinstance(rules, list):
-        raise invalid_rule_set(f"ruleSet.{kind} is not an array")
+def _stored_rules(rules: Iterable[shapes.Rule], kind: str) -> list[Json]:
     stored: list[Json] = []
     for rule in rules:
-        if not isinstance(rule, Mapping):
-            raise invalid_rule_set(f"ruleSet.{kind} has something else than objects")
-        name = rule.get("name")
-        if not isinstance(name, str) or not _RULE_NAME.fullmatch(name):
-            raise invalid_rule_set(f"Illegal rule name: {name}")
-        if any(other["name"] == name for other in stored):
-            raise invalid_rule_set(f"Found rule with duplicate name '{name}'")
-        if not rule.get("type"):
+        if not _RULE_NAME.fullmatch(rule.name):
+            raise invalid_rule_set(f"Illegal rule name: {rule.name}")
+        if any(other["name"] == rule.name for other in stored):
+            raise invalid_rule_set(f"Found rule with duplicate name '{rule.name}'")
+        if not rule.type:
             raise invalid_rule_set("Missing rule type")
         _check_modes(rule, kind)
         stored.append(_stored_rule(rule))
     return stored
 
 
-def _check_modes(rule: Mapping[str, Any], kind: str) -> None:
+def _check_modes(rule: shapes.Rule, kind: str) -> None:
     title, modes = _MODES[kind]
-    mode = rule.get("mode")
-    if mode not in modes:
+    if rule.mode not in modes:
         raise invalid_rule_set(f"{title} rules can only be {', '.join(modes)}")
-    if rule.get("kind") not in (None, *_RULE_KINDS):
+    if rule.kind not in (None, *_RULE_KINDS):
         raise invalid_rule_set(f"the kind of a rule can only be {', '.join(_RULE_KINDS)}")
-    actions = (rule.get("onSuccess") or "", rule.get("onFailure") or "")
-    if mode not in ("WRITEREAD", "UPDOWN") and any("," in action for action in actions):
+    actions = (rule.onSuccess or "", rule.onFailure or "")
+    if rule.mode not in ("WRITEREAD", "UPDOWN") and any("," in action for action in actions):
         raise invalid_rule_set("Multiple actions only valid with WRITEREAD and UPDOWN")
 
 
-def _stored_rule(rule: Mapping[str, Any]) -> Json:
-    stored: Json = {}
-    for field_name in ("name", "doc", "kind", "mode", "type"):
-        if rule.get(field_name):
-            stored[field_name] = str(rule[field_name])
-    if rule.get("tags"):
-        stored["tags"] = _sorted_texts(rule["tags"], "tags")
-    if rule.get("params"):
-        stored["params"] = _texts_by_name(rule["params"], "params")
-    for field_name in ("expr", "onSuccess", "onFailure"):
-        if rule.get(field_name):
-            stored[field_name] = str(rule[field_name])
-    stored["disabled"] = bool(rule.get("disabled", False))
-    return stored
-
-
-def _sorted_texts(texts: Any, where: str) -> list[str]:
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise invalid_schema(f"{where} is not an array of strings")
-    return sorted(set(texts))
-
-
-def _texts_by_name(texts: Any, where: str) -> dict[str, str]:
-    if not isinstance(texts, Mapping) or not all(isinstance(t, str) for t in texts.values()):
-        raise invalid_schema(f"{where} is not an object of strings")
-    return {name: texts[name] for name in sorted(texts)}
+def _stored_rule(rule: shapes.Rule) -> Json:
+    """Return a rule sorted, without what is empty."""
+    given = shapes.plain(rule) or {}
+    stored = {name: value for name, value in given.items() if value}
+    if "tags" in stored:
+        stored["tags"] = sorted(set(stored["tags"]))
+    if "params" in stored:
+        stored["params"] = dict(sorted(stored["params"].items()))
+    return {**stored, "disabled": bool(rule.disabled)}
 
 
 # -- merging: the defaults and overrides of a subject's configuration ------------------------------

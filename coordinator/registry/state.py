@@ -69,7 +69,7 @@ class RegistryState:
     def replay(self, key: bytes, value: bytes | None, stored_ms: int | None = None) -> None:
         """Apply one record of the log. Raises UnreadableError, and then nothing has changed.
 
-        `stored_ms` is the time of the record.
+        `stored_ms` is the time of the record. All that may be unreadable is read before a change.
         """
         decoded = records.decode_key(key)
         self._apply(decoded, value, stored_ms)

@@ -71,7 +71,7 @@ def is_valid(text: str, *, for_settings: bool = False) -> bool:
     subject = parse(text)
     if subject.name in _RESERVED:
         return False
-    return for_settings or subject.context != GLOBAL_CONTEXT
+    return for_settings or (subject.context != GLOBAL_CONTEXT and bool(subject.name))
 
 
 def selects(selection: str | None, subject: str) -> bool:

@@ -478,11 +478,11 @@ def _sorted_props(props: dict[str, Any]) -> dict[str, Any]:
 
 
 _LOGICAL_PROPS = ("logicalType", "precision", "scale")
-_LOGICAL_TYPES = {
+_LOGICAL_TYPES = (
     "decimal", "big-decimal", "uuid", "date", "duration",
     "time-millis", "time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos",
     "local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos",
-}  # fmt: skip
+)  # fmt: skip
 
 
 def _with_sorted_names(value: Any) -> Any:

@@ -135,9 +135,7 @@ class _Loader:
             return self._node(self._value, None, 0)
         import jsonschema_specifications
         import referencing
-        import referencing.jsonschema as dialects
 
-        default = dialects.DRAFT202012 if self._is_modern else dialects.DRAFT7
         own_id = self._value.get(self._id_keyword)
         base = own_id if isinstance(own_id, str) else ""
         documents: dict[str, Any] = {}
@@ -150,8 +148,7 @@ class _Loader:
         try:
             registry: Any = jsonschema_specifications.REGISTRY
             for name, document in documents.items():
-                resource = referencing.Resource.from_contents(document, default)
-                registry = registry.with_resource(name, resource)
+                registry = registry.with_resource(name, self._resource(document))
             self._unresolvable: Any = referencing.exceptions.Unresolvable
             self._by_name = registry
             return self._node(self._value, registry.resolver(base), 0)
@@ -179,6 +176,8 @@ class _Loader:
         import referencing
         import referencing.jsonschema as dialects
 
+        if isinstance(value, dict):
+            _expect(value, "$schema", str, "")
         default = dialects.DRAFT202012 if self._is_modern else dialects.DRAFT7
         return referencing.Resource.from_contents(value, default)
 
@@ -307,7 +306,10 @@ class _Loader:
             node.properties[name] = self._node(schema, resolver, depth)
         for pattern, schema in _expect(value, "patternProperties", dict, {}).items():
             node.patterns[pattern] = self._node(schema, resolver, depth)
-        node.required = frozenset(_expect(value, "required", list, []))
+        required = _expect(value, "required", list, [])
+        if not all(isinstance(name, str) for name in required):
+            raise InvalidSchemaError(f"#/required: expected strings, found: {dumps(required)}")
+        node.required = frozenset(required)
         if "additionalProperties" in value:
             _set_rest(node, self._node(value["additionalProperties"], resolver, depth))
         if "propertyNames" in value:

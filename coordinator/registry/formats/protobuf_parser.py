@@ -118,6 +118,8 @@ class _Parser:
             value = int(text, 8) if text.startswith("0") and text.isdigit() else int(text, 0)
         except ValueError:
             raise self._error(f"expected an integer, found '{text}'") from None
+        if not -(1 << 31) <= sign * value < 1 << 31:  # tags, enums and ranges are int32
+            raise self._error(f"expected an integer of 32 bits, found '{text:.40}'")
         self._advance()
         return sign * value
 
@@ -126,7 +128,12 @@ class _Parser:
             raise self._error(f"expected a string, found '{self._token}'")
         parts = []
         while self._kind == "string":
-            parts.append(_ESCAPE.sub(_unescape, self._token[1:-1]))
+            try:
+                part = _ESCAPE.sub(_unescape, self._token[1:-1])
+                # Two surrogates are a character; one is none.
+                parts.append(part.encode("utf-16", "surrogatepass").decode("utf-16"))
+            except ValueError as error:
+                raise self._error(f"not a string: {error}") from None
             self._advance()
         return "".join(parts)
 

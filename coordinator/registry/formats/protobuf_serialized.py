@@ -38,7 +38,11 @@ Inside = tuple[str, ...]  # the names of the messages around a declaration
 
 def serialized(file: File, imports: Mapping[str, File]) -> str:
     """Return the descriptor in base64. Raises InvalidSchemaError."""
-    return base64.b64encode(_Writer(file, imports).descriptor().SerializeToString()).decode()
+    try:
+        descriptor = _Writer(file, imports).descriptor().SerializeToString()
+    except (ValueError, TypeError) as error:  # an option has a value of another type
+        raise InvalidSchemaError(f"no descriptor: {error}") from None
+    return base64.b64encode(descriptor).decode()
 
 
 class _Writer:

@@ -9,6 +9,8 @@ from odradek.broker.testing.broker import Broker
 from tests.support.registry_client import JSON, RegistryClient
 
 VERSIONS = "/subjects/s/versions"
+RULE = {"name": "a", "type": "t", "mode": "WRITE"}
+SURROGATE = '{"type":"fixed","name":"F","size":1,"doc":"\\ud800"}'
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,9 @@ VERSIONS = "/subjects/s/versions"
         ("GET", "/schemas/ids/x", 404),
         ("GET", "/subjects?limit=x", 404),
         ("GET", "/schemas/ids/99999999999", 404),
+        ("GET", "/schemas/ids/1_0", 404),
+        ("GET", "/schemas/ids/%201", 404),
+        ("GET", "/schemas/ids/%D9%A1", 404),
         ("PUT", VERSIONS, 405),
         ("POST", "/config", 405),
     ],
@@ -73,6 +78,8 @@ def test_a_client_that_takes_no_json_is_refused(registry: RegistryClient) -> Non
     [
         (b"{", 400),
         (b'{"schema": \xff}', 400),
+        (b'{"schema": "\xff"}', 400),
+        (b'{"schema": "\\ud800"}', 400),
         (b"[" * 100_000, 400),
         (b"", 422),
         (b"null", 422),
@@ -87,6 +94,41 @@ def test_a_body_must_be_json(registry: RegistryClient, body: bytes, status: int)
 )
 def test_a_body_must_be_a_schema(registry: RegistryClient, body: object) -> None:
     assert registry.refused("POST", VERSIONS, body)[:2] == (422, 42201)
+
+
+@pytest.mark.parametrize(
+    ("odd", "code"),
+    [
+        ({"references": 5}, 42201),
+        ({"references": True}, 42201),
+        ({"metadata": {"tags": 5}}, 42201),
+        ({"metadata": {"tags": ["x"]}}, 42201),
+        ({"ruleSet": {"enableAt": 5}}, 42210),
+        ({"ruleSet": {"domainRules": [RULE | {"onSuccess": 5}]}}, 42210),
+        ({"ruleSet": {"domainRules": [RULE | {"mode": [1]}]}}, 42210),
+        ({"schemaType": "JSON", "schema": '{"$schema":5}'}, 42201),
+        ({"schema": SURROGATE}, 42201),
+        ({"schemaType": "JSON", "schema": '{"title":"\\ud800"}'}, 42201),
+        ({"schemaType": "PROTOBUF", "schema": 'option a="\\ud800";'}, 42201),
+    ],
+)
+def test_a_schema_is_of_its_types(registry: RegistryClient, odd: object, code: int) -> None:
+    assert isinstance(odd, dict)
+    assert registry.refused("POST", VERSIONS, {"schema": '"int"', **odd})[:2] == (422, code)
+    assert registry.get("/schemas") == []
+
+
+@pytest.mark.parametrize("version", ["0", "1_0", "%201", "%D9%A1", "9" * 5000])
+def test_a_version_is_a_number(registry: RegistryClient, version: str) -> None:
+    registry.register("s", '"int"')
+    assert registry.get(f"{VERSIONS}/%2B1")["version"] == 1
+    assert registry.refused("GET", f"{VERSIONS}/{version}")[:2] == (422, 42202)
+
+
+@pytest.mark.parametrize("subject", [":.:", ":.c:"])
+def test_a_subject_has_a_name(registry: RegistryClient, subject: str) -> None:
+    body = {"schema": '"int"'}
+    assert registry.refused("POST", f"/subjects/{subject}/versions", body)[:2] == (422, 42208)
 
 
 @pytest.mark.parametrize("path", ["/config", "/mode"])

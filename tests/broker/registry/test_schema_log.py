@@ -154,10 +154,21 @@ def test_records_of_other_registries_count(
 
 def test_a_record_that_cannot_be_read_is_left_out(broker: Broker, registry: RegistryClient) -> None:
     registry.register("s", INT)
-    for key, value in ((b"{", b"x"), (b'{"keytype":"FUTURE","magic":9}', b"{}")):
+    odd_schema = b'{"id":1,"schema":"\\"int\\"","references":7}'
+    for key, value in (
+        (b"{", b"x"),
+        (b'{"keytype":"FUTURE","magic":9}', b"{}"),
+        (b'{"keytype":[]}', b"{}"),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', odd_schema),
+        (b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":[]}'),
+        (b'{"keytype":"CONTEXT","context":"\\ud800","magic":0}', b"{}"),
+    ):
         broker.produce(TOPIC, value, key=key)
     assert registry.register("s", '"long"') == 2
     assert registry.get("/subjects/s/versions") == [1, 2]
+    assert len(registry.get("/schemas")) == 2
+    assert registry.get("/contexts") == ["."]
+    assert registry.get("/config") == {"compatibilityLevel": "BACKWARD"}
 
 
 def test_a_topic_with_two_partitions_is_refused(broker: Broker, registry: RegistryClient) -> None:

@@ -108,6 +108,55 @@ def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> Non
     assert dumps(value) == text
 
 
+def test_strings_keep_their_quotes_and_what_is_not_finite_is_a_string() -> None:
+    value = {"b": 1.5, "a": ["\ue000\ue0015", "\x1f"], "c": float("inf")}
+    in_order = '"a":["\ue000\ue0015","\\u001F"]'
+    assert dumps(value) == f'{{"b":1.5,{in_order},"c":"Infinity"}}'
+    assert dumps(value, sort_keys=True) == f'{{{in_order},"b":1.5,"c":"Infinity"}}'
+    assert dumps("\ue000\ue0015") == '"\ue000\ue0015"'
+
+
+@pytest.mark.parametrize("text", ["NaN", "[-Infinity]", '"\\ud800"', '{"\\uDC00":1}', '"\ud800"'])
+def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
+    for exact in (False, True):
+        with pytest.raises(ValueError):  # noqa: PT011
+            loads(text, exact=exact)
+    assert loads('"\\ud83d\\ude00"') == "😀"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("JSON", '{"required":[{}]}'),
+        ("JSON", '{"required":[[1]]}'),
+        ("JSON", '{"$schema":5}'),
+        ("JSON", '{"properties":{"a":{"$id":"x","$schema":[]}}}'),
+        ("PROTOBUF", r'option a="\U00110000";'),
+        ("PROTOBUF", r'option a="\ud800";'),
+        ("PROTOBUF", "message M{int32 a=99999999999;}"),
+        ("PROTOBUF", "message M{int32 a=0x" + 3000 * "f" + ";}"),
+        ("PROTOBUF", "message M{reserved 1 to 99999999999999999999;}"),
+        ("PROTOBUF", "enum E{A=99999999999999999999;}"),
+    ],
+)
+def test_odd_values_are_refused(kind: str, text: str) -> None:
+    with pytest.raises(InvalidSchemaError):
+        formats.parse(kind, text, {}, is_new=True)
+
+
+@pytest.mark.parametrize("logical_type", ['["x"]', "{}", "5"])
+def test_a_logical_type_may_be_anything(logical_type: str) -> None:
+    text = f'{{"type":"int","logicalType":{logical_type}}}'
+    assert formats.parse("AVRO", text, {}, is_new=True).normalized().canonical() == text
+
+
+@pytest.mark.parametrize("text", ['edition="x";', "message M{int32 a=1 [json_name=true];}"])
+def test_what_has_no_descriptor_is_refused(text: str) -> None:
+    parsed = formats.parse("PROTOBUF", text, {}, is_new=True)
+    with pytest.raises(InvalidSchemaError):
+        formats.formatted("PROTOBUF", parsed, "serialized")
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["int", "record", "R"]),
     lambda inner: (
