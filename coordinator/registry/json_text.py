@@ -6,7 +6,7 @@ Numbers: of a float, the digits are those of Java's Double.toString.
 
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from odradek.config.java_text import double_text
@@ -29,6 +29,8 @@ def loads(text: str, *, exact: bool = False) -> Any:
     """
     try:
         return json.loads(text, parse_float=Number if exact else float)
+    except InvalidOperation:
+        raise InvalidJsonError("a number's exponent is too large") from None
     except (ValueError, RecursionError) as error:
         raise InvalidJsonError(str(error) or "nested too deeply") from None
 

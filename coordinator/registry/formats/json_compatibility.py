@@ -21,7 +21,7 @@ Linear in the pairs of nodes that meet; for combined schemas that is the product
 """
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import re2
@@ -44,6 +44,8 @@ LENIENT = frozenset(
         "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
     }
 )
+
+_EXACT = Context(prec=20_000)  # enough for the digits that json_schema lets numbers have
 
 # A difference: its name, and its place relative to the pair of nodes that are compared.
 Difference = tuple[str, tuple[str, ...]]
@@ -177,9 +179,9 @@ class _Comparison:
         old = Decimal(str(was))
         if old == now:
             return []
-        if old and now % old == 0:
+        if old and _EXACT.remainder(now, old) == 0:
             return self._found("MULTIPLE_OF_EXPANDED", "multipleOf")
-        if now and old % now == 0:
+        if now and _EXACT.remainder(old, now) == 0:
             return []
         return self._found("MULTIPLE_OF_CHANGED", "multipleOf")
 

@@ -15,7 +15,9 @@ references, and the meta-schemas of json-schema.org. Nothing is fetched.
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
@@ -37,6 +39,7 @@ _SIZES = (
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
     "minContains", "maxContains",
 )  # fmt: skip
+_MAX_DIGITS = 4000  # of a number that is computed with; 1e1000000 would take minutes
 _MODERN_DRAFTS = ("2019-09", "2020-12")
 _MAX_DEPTH = 200
 
@@ -152,6 +155,8 @@ class _Loader:
             for name, document in documents.items():
                 resource = referencing.Resource.from_contents(document, default)
                 registry = registry.with_resource(name, resource)
+            with suppress(AttributeError, TypeError, ValueError, KeyError):  # it may be malformed
+                registry = registry.crawl()  # once: else at each anchor that is looked up
             self._unresolvable: Any = referencing.exceptions.Unresolvable
             self._by_name = registry
             return self._node(self._value, registry.resolver(base), 0)
@@ -307,7 +312,10 @@ class _Loader:
             node.properties[name] = self._node(schema, resolver, depth)
         for pattern, schema in _expect(value, "patternProperties", dict, {}).items():
             node.patterns[pattern] = self._node(schema, resolver, depth)
-        node.required = frozenset(_expect(value, "required", list, []))
+        required = _expect(value, "required", list, [])
+        if not all(isinstance(name, str) for name in required):
+            raise InvalidSchemaError(f"#/required: expected names, found: {dumps(required)}")
+        node.required = frozenset(required)
         if "additionalProperties" in value:
             _set_rest(node, self._node(value["additionalProperties"], resolver, depth))
         if "propertyNames" in value:
@@ -379,4 +387,7 @@ def _number(value: dict[str, Any], keyword: str) -> Any:
     is_number = not isinstance(number, bool | str | list | dict) and number is not None
     if not is_number or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidSchemaError(f"#/{keyword}: expected type: Number, found: {dumps(number)}")
+    _, digits, exponent = Decimal(number).as_tuple()
+    if not isinstance(exponent, int) or len(digits) + abs(exponent) > _MAX_DIGITS:
+        raise InvalidSchemaError(f"#/{keyword}: a number has more than {_MAX_DIGITS} digits")
     return number
