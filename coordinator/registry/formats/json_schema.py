@@ -23,6 +23,8 @@ from typing import Any
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.json_text import InvalidJsonError, dumps, loads
 
+from .effort import spend
+
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _STRING = ("minLength", "maxLength", "pattern", "format")
 _NUMBER = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -164,6 +166,7 @@ class _Loader:
             raise InvalidSchemaError("nested too deeply") from None
 
     def _node(self, value: Any, resolver: Any, depth: int) -> Node:
+        spend()
         if isinstance(value, bool):
             return Node(kind="true" if value else "false", source=value)
         if not isinstance(value, dict):
