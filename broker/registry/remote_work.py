@@ -1,21 +1,36 @@
-"""Long work on schemas, in a process that walks batches (processes/walk_process.py)."""
+"""Long work on schemas, in a process that walks batches (processes/walk_process.py).
+
+The work is bounded by the steps that it counts (formats/effort.py), and by the time of the
+processor, for what counts none. So other clients wait for it no longer than for a large batch, even
+if the one that asked for it is gone.
+"""
 
 from __future__ import annotations
 
 import pickle
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from odradek.coordinator.registry.formats import Parsed
-from odradek.coordinator.registry.schema_work import Form, Work, outcome
+from odradek.coordinator.registry.formats.effort import TooManyStepsError
+from odradek.coordinator.registry.schema_work import TOO_COMPLICATED, Form, Invalid, Work, outcome
 from odradek.protocol.batch_header import TooManyRecordsError
+from odradek.protocol.compression import NO_LIMIT
 from odradek.storage.record_walk import WalkLimits
+
+# Of the processor, where the steps are limited to SHORT, and where they are not.
+_SHORT_SECONDS = 1.0
+_LONG_SECONDS = 60.0
 
 
 def do_work(pickled: bytes, *, limits: WalkLimits) -> object:
-    """Return the result of the work, or Invalid. A letter counts as a step.
+    """Return the result of the work, or Invalid.
 
-    Raises TooManyRecordsError if that is more than the limit.
+    Raises TooManyRecordsError if it needs more than the limit; a letter counts as a step, too.
     """
     work: Work[object] = pickle.loads(pickled)
+    is_short = limits.steps != NO_LIMIT
     if work.letters > limits.steps:
         raise TooManyRecordsError("the schemas are long")
     parsed: dict[Form, Parsed] = {}
@@ -25,4 +40,26 @@ def do_work(pickled: bytes, *, limits: WalkLimits) -> object:
             parsed[form] = form.parsed()
         return parsed[form]
 
-    return outcome(work, parse)
+    try:
+        with _limited_time(_SHORT_SECONDS if is_short else _LONG_SECONDS):
+            return outcome(work, parse, steps=limits.steps)
+    except TooManyStepsError:
+        if is_short:
+            raise TooManyRecordsError("the schemas are complicated") from None
+        return Invalid(TOO_COMPLICATED)
+
+
+@contextmanager
+def _limited_time(seconds: float) -> Iterator[None]:
+    """Raise TooManyStepsError in what is done meanwhile after so much time of the processor."""
+
+    def end(*_: object) -> None:
+        raise TooManyStepsError
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

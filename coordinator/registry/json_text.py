@@ -11,7 +11,7 @@ NaN and Infinity are no JSON.
 import json
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from odradek.config.java_text import double_text
@@ -39,6 +39,8 @@ def loads(text: str, *, exact: bool = False) -> Any:
         )
         if _SURROGATE.search(text):
             dumps(value).encode()
+    except InvalidOperation:
+        raise InvalidJsonError("a number's exponent is too large") from None
     except (ValueError, RecursionError) as error:
         raise InvalidJsonError(str(error) or "nested too deeply") from None
     return value

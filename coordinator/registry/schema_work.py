@@ -16,14 +16,21 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from .errors import InvalidSchemaError
 from .formats import Parsed, compatibility, formatted, parse
+from .formats.effort import TooManyStepsError, limited
 from .schemas import AVRO
 from .settings import Level
 
-# Letters of all texts of a piece of work that is done at once; they take a few milliseconds.
+# Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
+# milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
+_SHORT_STEPS = 10_000
+# Work that takes more steps than these is given up.
+_MOST_STEPS = 1_000_000
+_MOST_STEPS_OF_A_LETTER = 20
 _MAX_KEPT_LETTERS = 8 << 20  # a parsed schema takes about ten times the memory of its text
 _COST_OF_ONE = 1000  # what a short text counts, too
 _MAX_SHOWN_TEXT = 10 * 1024
+TOO_COMPLICATED = "the schema is too complicated"
 _OTHER_TYPE = "Incompatible because of different schema type"
 
 K = TypeVar("K")
@@ -250,7 +257,10 @@ class SchemaWork:
         if work in self._done:
             result = self._done[work]
         elif work.letters <= SHORT_LETTERS:
-            result = outcome(work, self._parse)
+            try:
+                result = outcome(work, self._parse, steps=_SHORT_STEPS)
+            except TooManyStepsError:
+                raise NotDoneError(work) from None
         else:
             raise NotDoneError(work)
         if isinstance(result, Invalid):
@@ -265,14 +275,23 @@ class SchemaWork:
         return found
 
 
-def outcome(work: Work[R], parse: Parse) -> R | Invalid:
-    """Do the work, however long it takes."""
+def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | Invalid:
+    """Do the work. What takes more steps than its length allows is not valid.
+
+    Raises TooManyStepsError if it needs more than `steps`, and may take them.
+    """
+    most = _MOST_STEPS + _MOST_STEPS_OF_A_LETTER * work.letters
     try:
-        return work.run(parse)
+        with limited(min(steps, most)):
+            return work.run(parse)
     except InvalidSchemaError as error:
         return Invalid(str(error))
     except RecursionError:
         return Invalid("nested too deeply")
+    except TooManyStepsError:
+        if steps < most:
+            raise
+        return Invalid(TOO_COMPLICATED)
 
 
 def digest(schema_type: str, text: str) -> bytes:

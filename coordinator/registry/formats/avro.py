@@ -19,6 +19,8 @@ from typing import Any
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.json_text import InvalidJsonError, Number, dumps, loads
 
+from .effort import spend
+
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type")
@@ -300,21 +302,31 @@ def _number(text: str) -> Any:
         return text
 
 
-def _is_valid_default(of_type: Type, value: Any) -> bool:
-    """Whether a JSON value is a default of a type; for a union, of any of its branches."""
+def _is_valid_default(
+    of_type: Type, value: Any, known: dict[tuple[int, int], bool] | None = None
+) -> bool:
+    """Whether a JSON value is a default of a type; for a union, of any of its branches.
+
+    `known`: of records and values that were met already, because records share defaults.
+    """
+    spend()
+    known = {} if known is None else known
     kind = of_type.kind
     if kind == "union":
-        return any(_is_valid_default(branch, value) for branch in of_type.branches)
+        return any(_is_valid_default(branch, value, known) for branch in of_type.branches)
     if of_type.items is not None:
         if isinstance(value, dict) != (kind == "map") or not isinstance(value, dict | list):
             return False
         items = list(value.values()) if isinstance(value, dict) else value
-        return all(_is_valid_default(of_type.items, item) for item in items)
+        return all(_is_valid_default(of_type.items, item, known) for item in items)
     if of_type.is_record:
-        return isinstance(value, dict) and all(
-            _is_valid_default(member.type, value.get(member.name, member.default))
-            for member in of_type.fields
-        )
+        pair = (id(of_type), id(value))
+        if pair not in known:
+            known[pair] = isinstance(value, dict) and all(
+                _is_valid_default(member.type, value.get(member.name, member.default), known)
+                for member in of_type.fields
+            )
+        return known[pair]
     return _IS_DEFAULT.get(kind, _is_text)(value)
 
 

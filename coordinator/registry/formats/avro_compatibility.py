@@ -8,6 +8,7 @@ Records are compared once per pair, so that recursive types end.
 """
 
 from .avro import PRIMITIVES, AvroSchema, Field, Type
+from .effort import Found, Path, first, flat, inside, spend
 
 # Primitives that a reader can make of a writer's.
 _PROMOTIONS = {
@@ -32,17 +33,17 @@ _DESCRIPTIONS = {
     " has no default value and is missing in the %s schema",
 }
 
-Path = tuple[str, ...]
-Reasons = list[str]
+Reasons = Found[str]
 
 
-def compatibility(reader: AvroSchema, writer: AvroSchema) -> Reasons:
+def compatibility(reader: AvroSchema, writer: AvroSchema) -> list[str]:
     """Return why the reader cannot read what the writer writes; nothing if it can.
 
     Linear in the product of two unions' branches, else in the schemas.
     """
     try:
-        return _Comparison().compare(reader.root, writer.root)
+        found = _Comparison().compare(reader.root, writer.root)
+        return first(reason for _, reason in flat(found))
     except _AmbiguousError as error:
         return [f"Unexpected exception during compatibility check: {error}"]
 
@@ -56,6 +57,7 @@ class _Comparison:
         self._results: dict[tuple[int, int], Reasons | None] = {}  # None: being compared
 
     def compare(self, reader: Type, writer: Type, path: Path = ()) -> Reasons:
+        spend()
         pair = (id(reader), id(writer))
         if pair in self._results:
             return self._results[pair] or []
@@ -92,13 +94,14 @@ class _Comparison:
         for index, branch in enumerate(writer.branches):
             place = (*path, str(index))
             if reader.kind != "union":
-                reasons += self.compare(reader, branch, place)
+                reasons += inside(self.compare(reader, branch, place))
             elif self.compare(reader, branch):
                 reasons.append(_reason("MISSING_UNION_BRANCH", place, _lacking(branch)))
         return reasons
 
     def _compare_records(self, reader: Type, writer: Type, path: Path) -> Reasons:
         reasons = _name_reasons(reader, writer, path)
+        spend(len(reader.fields) + len(writer.fields))
         by_name = {member.name: member for member in writer.fields}
         for index, member in enumerate(reader.fields):
             place = (*path, "fields", str(index))
@@ -110,10 +113,10 @@ class _Comparison:
                     f" {AvroSchema(writer, {}).canonical()}"
                 )
             if written:
-                reasons += self.compare(member.type, written[0].type, (*place, "type"))
+                reasons += inside(self.compare(member.type, written[0].type, (*place, "type")))
             elif not member.has_default:
                 if member.type.kind == "enum" and member.type.default is not None:
-                    reasons += self.compare(member.type, writer, (*place, "type"))
+                    reasons += inside(self.compare(member.type, writer, (*place, "type")))
                 else:
                     reasons.append(
                         _reason("READER_FIELD_MISSING_DEFAULT_VALUE", place, member.name)
@@ -133,6 +136,7 @@ def _name_reasons(reader: Type, writer: Type, path: Path) -> Reasons:
 
 
 def _symbol_reasons(reader: Type, writer: Type, path: Path) -> Reasons:
+    spend(len(writer.symbols) + len(reader.symbols))
     missing = sorted({*writer.symbols} - {*reader.symbols})
     if not missing or reader.default is not None:
         return []
@@ -155,6 +159,7 @@ def _kind(of_type: Type) -> str:
 
 
 def _reason(kind: str, path: Path, info: str) -> str:
+    spend(len(path) + len(info) // 8)
     place = "/" + "/".join(path)
     description = _DESCRIPTIONS[kind].format(path=place, info=info)
     return f"{{errorType:'{kind}', description:'{description}', additionalInfo:'{info}'}}"

@@ -20,8 +20,8 @@ they find no more such pairs.
 Linear in the pairs of nodes that meet; for combined schemas that is the product of their parts.
 """
 
-from collections.abc import Callable, Iterable
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any
 
 import re2
@@ -29,6 +29,7 @@ import re2
 from odradek.config.re2_options import bounded_options, why_costly
 from odradek.coordinator.registry.json_text import dumps
 
+from .effort import Found, first, flat, inside, spend
 from .json_schema import JsonSchema, Node
 
 LENIENT = frozenset(
@@ -45,9 +46,12 @@ LENIENT = frozenset(
     }
 )
 
+_STEPS_OF_A_MATCH = 20
+_EXACT = Context(prec=20_000)  # enough for the digits that json_schema lets numbers have
+
 # A difference: its name, and its place relative to the pair of nodes that are compared.
 Difference = tuple[str, tuple[str, ...]]
-Differences = list[Difference]
+Differences = Found[Difference]
 _Pair = tuple[int, int]
 
 # Keywords of one number: does a higher or a lower value allow less?
@@ -81,7 +85,9 @@ def compatibility(reader: JsonSchema, writer: JsonSchema, *, lenient: bool = Fal
         differences = comparison.compare(writer.root, reader.root)
         incompatible = {pair: found for pair, found in comparison.results.items() if found}
         if not comparison.assumed or incompatible.keys() == known.keys():
-            return [_reason(*difference) for difference in differences]
+            return first(
+                _reason(name, (*above, *path)) for above, (name, path) in flat(differences)
+            )
         known = incompatible
 
 
@@ -94,11 +100,13 @@ class _Comparison:
         self._ignored = ignored
         self._known = known
         self._open: set[_Pair] = set()
+        self._distinct_parts: dict[int, list[Node]] = {}  # of combined nodes
 
     def compare(self, old: Node | None, new: Node | None) -> Differences:
         if old is None or new is None:
             return self._found("SCHEMA_ADDED") if new is not None else []
         old, new = old.target or old, new.target or new
+        spend()
         pair = (id(old), id(new))
         if pair in self.results:
             return self.results[pair]
@@ -177,13 +185,14 @@ class _Comparison:
         old = Decimal(str(was))
         if old == now:
             return []
-        if old and now % old == 0:
+        if old and _EXACT.remainder(now, old) == 0:
             return self._found("MULTIPLE_OF_EXPANDED", "multipleOf")
-        if now and old % now == 0:
+        if now and _EXACT.remainder(old, now) == 0:
             return []
         return self._found("MULTIPLE_OF_CHANGED", "multipleOf")
 
     def _compare_enums(self, old: Node, new: Node) -> Differences:
+        spend(len(old.keywords["enum"]) + len(new.keywords["enum"]))
         was = {dumps(value) for value in old.keywords["enum"]}
         now = {dumps(value) for value in new.keywords["enum"]}
         if was <= now:
@@ -192,7 +201,7 @@ class _Comparison:
         return self._found(name, "enum")
 
     def _compare_constants(self, old: Node, new: Node) -> Differences:
-        if dumps(old.source, sort_keys=True) == dumps(new.source, sort_keys=True):
+        if _text(old.source) == _text(new.source):
             return []
         return self._found("ENUM_ARRAY_CHANGED", "const")
 
@@ -204,7 +213,7 @@ class _Comparison:
     def _compare_combined(self, old: Node, new: Node) -> Differences:
         if not _criterion_allows_more(old, new):
             return self._found("COMBINED_TYPE_CHANGED")
-        old_parts, new_parts = _distinct(old.parts), _distinct(new.parts)
+        old_parts, new_parts = self._distinct(old), self._distinct(new)
         differences: Differences = []
         if len(old_parts) < len(new_parts) and new.criterion == "allOf":
             differences += self._found("PRODUCT_TYPE_EXTENDED")
@@ -218,17 +227,25 @@ class _Comparison:
             differences += self._found("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
         return differences
 
+    def _distinct(self, node: Node) -> list[Node]:
+        found = self._distinct_parts.get(id(node))
+        if found is None:
+            by_text = {_text(part.source): part for part in node.parts}
+            found = self._distinct_parts[id(node)] = list(by_text.values())
+        return found
+
     # -- objects -----------------------------------------------------------------------------------
 
     def _compare_objects(self, old: Node, new: Node) -> Differences:
         differences = self._compare_required(old, new)
+        spend(len(old.properties) + len(new.properties) + len(new.required))
         for name in sorted({*old.properties, *new.properties}):
-            differences += _at(self._compare_property(old, new, name), "properties", name)
-        differences += _at(self._compare_dependencies(old, new), "dependencies")
-        differences += _at(
+            differences += inside(self._compare_property(old, new, name), "properties", name)
+        differences += inside(self._compare_dependencies(old, new), "dependencies")
+        differences += inside(
             self._compare_rest(old, new, "ADDITIONAL_PROPERTIES"), "additionalProperties"
         )
-        differences += _at(
+        differences += inside(
             self._compare_unevaluated(old, new, "UNEVALUATED_PROPERTIES"), "unevaluatedProperties"
         )
         return differences + self._compare_limits(old, new)
@@ -282,7 +299,7 @@ class _Comparison:
         if not differences:
             return []
         name = f"{name}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-        return [*differences, *self._found(name)]
+        return [*inside(differences), *self._found(name)]
 
     def _compare_dependencies(self, old: Node, new: Node) -> Differences:
         differences: Differences = []
@@ -298,7 +315,7 @@ class _Comparison:
             if name not in old.schema_dependencies:
                 differences += self._found("DEPENDENCY_SCHEMA_ADDED", name)
             else:
-                differences += _at(self.compare(old.schema_dependencies[name], schema), name)
+                differences += inside(self.compare(old.schema_dependencies[name], schema), name)
         return differences
 
     def _compare_rest(self, old: Node, new: Node, name: str) -> Differences:
@@ -322,11 +339,11 @@ class _Comparison:
     # -- arrays ------------------------------------------------------------------------------------
 
     def _compare_arrays(self, old: Node, new: Node) -> Differences:
-        differences = _at(self.compare(old.item, new.item), "items")
+        differences = inside(self.compare(old.item, new.item), "items")
         for index in range(max(len(old.items), len(new.items))):
-            differences += _at(self._compare_item(old, new, index), f"items/{index}")
-        differences += _at(self._compare_rest(old, new, "ADDITIONAL_ITEMS"), "additionalItems")
-        differences += _at(
+            differences += inside(self._compare_item(old, new, index), f"items/{index}")
+        differences += inside(self._compare_rest(old, new, "ADDITIONAL_ITEMS"), "additionalItems")
+        differences += inside(
             self._compare_unevaluated(old, new, "UNEVALUATED_ITEMS"), "unevaluatedItems"
         )
         differences += self._compare_limits(old, new)
@@ -378,6 +395,7 @@ def _covering(node: Node, name: str | None) -> Node | None:
     """Return what a partially open model demands of a property that it does not name."""
     if name is not None:
         for pattern, schema in node.patterns.items():
+            spend(_STEPS_OF_A_MATCH)
             if _matches(pattern, name):
                 return schema
     if node.rest is not None:
@@ -409,8 +427,10 @@ def _criterion_allows_more(old: Node, new: Node) -> bool:
     return len(new.parts) == 1 and old.criterion == "allOf"
 
 
-def _distinct(parts: Iterable[Node]) -> list[Node]:
-    return list({dumps(part.source, sort_keys=True): part for part in parts}.values())
+def _text(source: Any) -> str:
+    text = dumps(source, sort_keys=True)
+    spend(len(text) // 16)
+    return text
 
 
 def _matching_size(partners: list[list[int]]) -> int:
@@ -419,6 +439,7 @@ def _matching_size(partners: list[list[int]]) -> int:
 
     def place(index: int, tried: set[int]) -> bool:
         for partner in partners[index]:
+            spend()
             if partner in tried:
                 continue
             tried.add(partner)
@@ -428,10 +449,6 @@ def _matching_size(partners: list[list[int]]) -> int:
         return False
 
     return sum(place(index, set()) for index in range(len(partners)))
-
-
-def _at(differences: Differences, *steps: str) -> Differences:
-    return [(name, (*steps, *path)) for name, path in differences]
 
 
 # -- texts -----------------------------------------------------------------------------------------

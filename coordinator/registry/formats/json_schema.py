@@ -15,11 +15,15 @@ references, and the meta-schemas of json-schema.org. Nothing is fetched.
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.json_text import InvalidJsonError, dumps, loads
+
+from .effort import spend
 
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _STRING = ("minLength", "maxLength", "pattern", "format")
@@ -37,6 +41,7 @@ _SIZES = (
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
     "minContains", "maxContains",
 )  # fmt: skip
+_MAX_DIGITS = 4000  # of a number that is computed with; 1e1000000 would take minutes
 _MODERN_DRAFTS = ("2019-09", "2020-12")
 _MAX_DEPTH = 200
 
@@ -149,6 +154,8 @@ class _Loader:
             registry: Any = jsonschema_specifications.REGISTRY
             for name, document in documents.items():
                 registry = registry.with_resource(name, self._resource(document))
+            with suppress(AttributeError, TypeError, ValueError, KeyError):  # it may be malformed
+                registry = registry.crawl()  # once: else at each anchor that is looked up
             self._unresolvable: Any = referencing.exceptions.Unresolvable
             self._by_name = registry
             return self._node(self._value, registry.resolver(base), 0)
@@ -156,6 +163,7 @@ class _Loader:
             raise InvalidSchemaError("nested too deeply") from None
 
     def _node(self, value: Any, resolver: Any, depth: int) -> Node:
+        spend()
         if isinstance(value, bool):
             return Node(kind="true" if value else "false", source=value)
         if not isinstance(value, dict):
@@ -381,4 +389,7 @@ def _number(value: dict[str, Any], keyword: str) -> Any:
     is_number = not isinstance(number, bool | str | list | dict) and number is not None
     if not is_number or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidSchemaError(f"#/{keyword}: expected type: Number, found: {dumps(number)}")
+    _, digits, exponent = Decimal(number).as_tuple()
+    if not isinstance(exponent, int) or len(digits) + abs(exponent) > _MAX_DIGITS:
+        raise InvalidSchemaError(f"#/{keyword}: a number has more than {_MAX_DIGITS} digits")
     return number

@@ -8,11 +8,13 @@ gone, and fields that are made exclusive although they were independent.
 A field of a message type is compared with the type's definition, in the schema or in the file that
 it comes from. Scalars of one group may replace each other: see _GROUPS.
 
-Linear in the fields, times the depth of types that use each other.
+Linear in the fields: an imported type is compared once, however often it is used, except that
+types that use each other in a circle and differ may be compared again.
 """
 
 from collections.abc import Iterable
 
+from .effort import Found, Inside, Path, first, flat, spend
 from .protobuf import ProtobufSchema
 from .protobuf_file import SCALARS, Field, Message, OneOf
 from .protobuf_names import Definition, Names
@@ -52,13 +54,16 @@ _TEXTS = {
     " outside an existing oneof in the %s schema",
 }
 
-Path = tuple[str, ...]
-Reasons = list[str]
+Reasons = Found[str]
 
 
-def compatibility(reader: ProtobufSchema, writer: ProtobufSchema) -> Reasons:
+def compatibility(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
     """Return why the reader cannot read what the writer writes; nothing if it can."""
-    return _Comparison(writer, reader).compare_files()
+    found = _Comparison(writer, reader).compare_files()
+    return first(reason for _, reason in flat(found))
+
+
+_NOTHING_ASSUMED = 1 << 30
 
 
 class _Side:
@@ -79,7 +84,13 @@ class _Comparison:
         self._old_file, self._new_file = old.file, new.file
         self._old = _Side(Names(old.file, old.imports), old.file.package)
         self._new = _Side(Names(new.file, new.imports), new.file.package)
-        self._open: set[int] = set()  # the writer's messages that are being compared
+        # The writer's messages that are being compared, and how deep; they count as compatible.
+        self._open: dict[int, int] = {}
+        # The results of imported types, with the least depth of an open message that they assume
+        # to be compatible. Those that assume one are in `_assuming`, too.
+        self._results: dict[tuple[int, int], tuple[Reasons, int]] = {}
+        self._assuming: list[tuple[int, int]] = []
+        self._lowest = _NOTHING_ASSUMED
 
     def compare_files(self) -> Reasons:
         old, new = self._old_file, self._new_file
@@ -103,15 +114,23 @@ class _Comparison:
 
     def _compare_message(self, old: Message, new: Message, inside: Path, path: Path) -> Reasons:
         """Compare messages; `inside` is where names are looked up, `path` what reasons show."""
+        spend()
         if id(old) in self._open:
+            self._lowest = min(self._lowest, self._open[id(old)])
             return []
-        self._open.add(id(old))
+        self._open[id(old)] = len(self._open)
+        assumed = len(self._assuming)
         reasons = self._compare_fields(old, new, inside, path)
-        self._open.remove(id(old))
+        del self._open[id(old)]
+        if reasons:
+            for pair in self._assuming[assumed:]:
+                del self._results[pair]
+            del self._assuming[assumed:]
         return reasons + self._compare_messages(old.messages, new.messages, inside)
 
     def _compare_fields(self, old: Message, new: Message, inside: Path, path: Path) -> Reasons:
         old_fields, new_fields = _Members(old), _Members(new)
+        spend(len(old_fields.by_tag) + len(new_fields.by_tag))
         reasons = _exclusions(old_fields, new, path)
         gone = _deleted_oneofs(old, new, new_fields)
         for tag in sorted({*old_fields.by_tag, *new_fields.by_tag}):
@@ -188,16 +207,32 @@ class _Comparison:
         if old_type.file == new_type.file == "":
             return []  # compared where it is defined
         reasons = self._compare_elsewhere(old_type, new_type, tuple(local.split(".")))
-        return [*reasons, _reason("FIELD_NAMED_TYPE_CHANGED", path)] if reasons else []
+        if not reasons:
+            return []
+        return [Inside((), reasons), _reason("FIELD_NAMED_TYPE_CHANGED", path)]
 
     def _compare_elsewhere(self, old: Definition, new: Definition, inside: Path) -> Reasons:
         """Compare types of which one at least is of an imported file, in their packages."""
         if not isinstance(old.declaration, Message) or not isinstance(new.declaration, Message):
             return []
-        packages = self._old.package, self._new.package
+        pair = (id(old), id(new))
+        if pair in self._results:
+            reasons, assumed = self._results[pair]
+            self._lowest = min(self._lowest, assumed)
+            return reasons
+        packages, lowest = (self._old.package, self._new.package), self._lowest
         self._old.package, self._new.package = old.package, new.package
+        self._lowest = _NOTHING_ASSUMED
         reasons = self._compare_message(old.declaration, new.declaration, inside, inside)
         self._old.package, self._new.package = packages
+        if self._lowest >= len(self._open):  # nothing is assumed of what is still open
+            self._results[pair] = reasons, _NOTHING_ASSUMED
+            self._lowest = lowest
+        else:
+            if not reasons:
+                self._results[pair] = reasons, self._lowest
+                self._assuming.append(pair)
+            self._lowest = min(lowest, self._lowest)
         return reasons
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from .effort import spend
 from .protobuf_file import Enum, Field, File, Message
 
 # Types of the files that every Protobuf compiler and Confluent's registry have.
@@ -117,6 +118,7 @@ def _lookup(
         return None if found is None else (name[1:], found)
     scope = [*(package.split(".") if package else ()), *inside]
     while True:
+        spend(1 + len(scope) // 4)
         full = ".".join((*scope, name))
         found = get(full)
         if found is not None:

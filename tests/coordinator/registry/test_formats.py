@@ -93,6 +93,44 @@ def test_what_is_nested_too_deeply_or_of_no_type_is_refused(kind: str, text: str
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"string","maxLength":1e1000000}',
+        '{"type":"number","multipleOf":1e999999}',
+        '{"type":"number","maximum":1e-999999}',
+        '{"type":"number","maximum":1e9999999999999999999999}',
+        '{"const":1e9999999999999999999999}',
+        '{"type":"string","maxLength":NaN}',
+        '{"required":[{}]}',
+    ],
+)
+def test_numbers_of_too_many_digits_and_no_names_are_refused(text: str) -> None:
+    with pytest.raises(InvalidSchemaError):
+        formats.parse("JSON", text, {}, is_new=True)
+
+
+def test_multiples_are_computed_exactly() -> None:
+    multiples = ["3", "1e3000", "3e3000", "1e-3000"]
+    of = {m: formats.parse("JSON", f'{{"multipleOf":{m}}}', {}, is_new=True) for m in multiples}
+    verdicts = {
+        (old, new): formats.compatibility("JSON", of[new], of[old])
+        for old in multiples
+        for new in multiples
+    }
+    changes = {pair: found[0].split('"')[1] for pair, found in verdicts.items() if found}
+    expanded, changed = "MULTIPLE_OF_EXPANDED", "MULTIPLE_OF_CHANGED"
+    assert changes == {
+        ("3", "1e3000"): changed,
+        ("3", "3e3000"): expanded,
+        ("1e3000", "3"): changed,
+        ("1e3000", "3e3000"): expanded,
+        ("1e-3000", "3"): expanded,
+        ("1e-3000", "1e3000"): expanded,
+        ("1e-3000", "3e3000"): expanded,
+    }
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (1.0, "1.0"),
