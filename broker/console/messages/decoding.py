@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from odradek.broker.console.calls import Call
 from odradek.broker.console.view import View
 from odradek.coordinator.inspect.internal_records import (
     OFFSETS,
@@ -59,11 +60,12 @@ class Data(View):
 class Decoder:
     """Shows the keys and values of one topic, as texts of at most `max_text` letters."""
 
-    def __init__(self, topic: str, name: str, max_text: int, schemas: Schemas) -> None:
+    def __init__(self, call: Call, topic: str, name: str, max_text: int, schemas: Schemas) -> None:
         """Raises ApiError if there is no such format."""
         if name not in NAMES:
             text = f"the format {name!r} is none of {', '.join(NAMES)}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        self._call = call
         self._format = name
         self._max_text = max_text
         self._schemas = schemas
@@ -133,9 +135,12 @@ class Decoder:
         value = framed(data, headers, is_key=is_key)
         if value is None:
             raise UndecodableError("it does not name a schema")
-        shape = await self._schemas.shape(value)
+        shape = await self._schemas.shape(value, self._call.session.client)
         try:
-            return shape.read(value.payload).decode(), shape.format, shape.schema_id
+            shown = await shape.json_of(value.payload, self._call.slices.step)
+            return shown.decode(), shape.format, shape.schema_id
+        except UndecodableError:
+            raise
         except Exception as error:  # noqa: BLE001 # libraries raise what they like for strange bytes
             text = f"schema {shape.schema_id} ({shape.format}) does not fit: {error}"
             raise UndecodableError(text) from None

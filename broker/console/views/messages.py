@@ -350,7 +350,7 @@ async def _reader(
 
 
 def _decoder(call: Call, topic: str, name: str, letters: int) -> Decoder:
-    return Decoder(topic, name, letters, schemas_of(call.observed.broker))
+    return Decoder(call, topic, name, letters, schemas_of(call.observed.broker))
 
 
 def _filter(request: RecordsRequest) -> Filter:
