@@ -13,6 +13,7 @@ import msgspec
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.view import View
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.inspect.internal_records import (
     OFFSETS,
     SHARE_STATE,
@@ -28,6 +29,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from .filters import json_of, looks_like_json
 from .picking import Picked
 from .schemas import FORMATS, Schemas, UndecodableError, framed
+from .schemas import TOPIC as SCHEMAS_TOPIC
 
 AUTO, TEXT, JSON, HEX, INTERNAL = "auto", "text", "json", "hex", "internal"
 NAMES = (AUTO, TEXT, JSON, HEX, INTERNAL, *FORMATS.values())
@@ -135,6 +137,8 @@ class Decoder:
         value = framed(data, headers, is_key=is_key)
         if value is None:
             raise UndecodableError("it does not name a schema")
+        if not self._call.may(AclOperation.READ, ResourceType.TOPIC, SCHEMAS_TOPIC):
+            raise UndecodableError(f"you may not read the topic {SCHEMAS_TOPIC}")
         shape = await self._schemas.shape(value, self._call.session.client)
         try:
             shown = await shape.json_of(value.payload, self._call.slices.step)

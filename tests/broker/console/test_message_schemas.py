@@ -1,17 +1,28 @@
 """Values with a schema in the console, as confluent-kafka's serializers write them."""
 
+import base64
 import datetime
 import io
 import json
 import uuid
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import msgspec
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from confluent_kafka.schema_registry import (
     Schema,
     SchemaRegistryClient,
@@ -24,8 +35,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.type_pb2 import Type
 
-from tests.support.broker_process import against_apache_kafka, free_ports
-from tests.support.console_client import ConsoleBroker, console_broker
+from tests.support.broker_process import against_apache_kafka, free_ports, running
+from tests.support.console_client import CONSOLE, ConsoleBroker, ConsoleClient, console_broker
+from tests.support.metrics import http_port
+from tests.support.secured_broker import PASSWORD, SecuredBroker
 
 pytestmark = [
     pytest.mark.slow,
@@ -276,3 +289,36 @@ def test_a_large_protobuf_value(broker: ConsoleBroker, client: SchemaRegistryCli
     begin = registered(client, "large-protobuf", schema, "PROTOBUF")
     value = shown(broker, "large-protobuf", begin + b"\0" + b"\n\0" * 20_000)
     assert (value["format"], value["isCut"]) == ("protobuf", True)
+
+
+def test_schemas_are_shown_only_to_those_who_may_read_their_topic(tmp_path: Path) -> None:
+    """By values of one's own, the ids and the contents of all schemas could be learned."""
+    secured = SecuredBroker("odradek", tmp_path, tls=False)
+    secured.process.settings |= CONSOLE
+    with running(secured.process):
+        admin = AdminClient({"bootstrap.servers": secured.plain_servers})
+        for done in admin.create_topics([NewTopic(n, 1, 1) for n in ("seen", "_schemas")]).values():
+            done.result()
+        right = AclOperation.READ, AclPermissionType.ALLOW
+        where = ResourceType.TOPIC, "seen", ResourcePatternType.LITERAL
+        for done in admin.create_acls([AclBinding(*where, "User:alice", "*", *right)]).values():
+            done.result()
+        port = http_port(secured.process)
+        chief = ConsoleClient(port, "admin", PASSWORD)
+        key = {"keytype": "SCHEMA", "subject": "s", "version": 1, "magic": 1}
+        value = {"subject": "s", "version": 1, "id": 1, "schema": '"int"', "deleted": False}
+        chief.post(
+            "/topics/_schemas/messages", {"key": json.dumps(key), "value": json.dumps(value)}
+        )
+        for data in (b"\0\0\0\0\1\2", b"\0\0\0\0\2\2"):
+            chief.post("/topics/seen/messages", {"valueBase64": base64.b64encode(data).decode()})
+        known = chief.get("/topics/seen/partitions/0/messages/0")["record"]["value"]
+        assert (known["format"], known["text"], known["schemaId"]) == ("avro", "1", 1)
+        alice = ConsoleClient(port, "alice", "alice-secret")
+        records = alice.get("/topics/seen/messages", position="oldest")["records"]
+        assert [each["value"]["text"] for each in records] == ["000000000102", "000000000202"]
+        assert {each["value"]["schemaId"] for each in records} == {None}
+        assert {each["value"]["reason"] for each in records} == {
+            "you may not read the topic _schemas"
+        }
+        assert alice.get("/topics/seen/messages", jsonPath="$")["records"] == []
