@@ -69,7 +69,7 @@ class Decoder:
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         self._call = call
         self._format = name
-        self._max_text = max_text
+        self.max_text = max_text
         self._schemas = schemas
         self._internal = _DECODERS.get(topic)
 
@@ -190,8 +190,8 @@ class Decoder:
         if text is None or (name == AUTO and not _CONTROL.isdisjoint(text[:1000])):
             if name in (TEXT, JSON):
                 reason = reason or "it is no UTF-8 text"
-            shown = data[: self._max_text // 2].hex()
-            is_cut = len(data) > self._max_text // 2 or not is_whole
+            shown = data[: self.max_text // 2].hex()
+            is_cut = len(data) > self.max_text // 2 or not is_whole
             return Data(text=shown, format=HEX, size_bytes=size_bytes, is_cut=is_cut, reason=reason)
         is_json = name in (AUTO, JSON) and _is_json(data, is_whole=is_whole, strict=name == AUTO)
         if name == JSON and not is_json:
@@ -203,10 +203,10 @@ class Decoder:
 
     def _data_of(self, text: str, name: str, size_bytes: int) -> Data:
         return Data(
-            text=text[: self._max_text],
+            text=text[: self.max_text],
             format=name,
             size_bytes=size_bytes,
-            is_cut=len(text) > self._max_text,
+            is_cut=len(text) > self.max_text,
         )
 
 
