@@ -10,6 +10,7 @@ reading       a topic's partitions, their offsets, and the batches of a partitio
 scanning      a page of records of several partitions, newest or oldest first
 cursors       where the next page begins, as text
 live          what is new
+avro_values   values of Avro, read with limits
 schemas       the schemas of values, from the topic _schemas
 decoding      a key or a value as text
 partitioning  the partition of a key

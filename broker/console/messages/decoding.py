@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
+from odradek.broker.console.calls import Call
 from odradek.broker.console.view import View
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.inspect.internal_records import (
     OFFSETS,
     SHARE_STATE,
@@ -27,6 +29,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from .filters import json_of, looks_like_json
 from .picking import Picked
 from .schemas import FORMATS, Schemas, UndecodableError, framed
+from .schemas import TOPIC as SCHEMAS_TOPIC
 
 AUTO, TEXT, JSON, HEX, INTERNAL = "auto", "text", "json", "hex", "internal"
 NAMES = (AUTO, TEXT, JSON, HEX, INTERNAL, *FORMATS.values())
@@ -59,13 +62,14 @@ class Data(View):
 class Decoder:
     """Shows the keys and values of one topic, as texts of at most `max_text` letters."""
 
-    def __init__(self, topic: str, name: str, max_text: int, schemas: Schemas) -> None:
+    def __init__(self, call: Call, topic: str, name: str, max_text: int, schemas: Schemas) -> None:
         """Raises ApiError if there is no such format."""
         if name not in NAMES:
             text = f"the format {name!r} is none of {', '.join(NAMES)}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        self._call = call
         self._format = name
-        self._max_text = max_text
+        self.max_text = max_text
         self._schemas = schemas
         self._internal = _DECODERS.get(topic)
 
@@ -133,9 +137,14 @@ class Decoder:
         value = framed(data, headers, is_key=is_key)
         if value is None:
             raise UndecodableError("it does not name a schema")
-        shape = await self._schemas.shape(value)
+        if not self._call.may(AclOperation.READ, ResourceType.TOPIC, SCHEMAS_TOPIC):
+            raise UndecodableError(f"you may not read the topic {SCHEMAS_TOPIC}")
+        shape = await self._schemas.shape(value, self._call.session.client)
         try:
-            return shape.read(value.payload).decode(), shape.format, shape.schema_id
+            shown = await shape.json_of(value.payload, self._call.slices.step)
+            return shown.decode(), shape.format, shape.schema_id
+        except UndecodableError:
+            raise
         except Exception as error:  # noqa: BLE001 # libraries raise what they like for strange bytes
             text = f"schema {shape.schema_id} ({shape.format}) does not fit: {error}"
             raise UndecodableError(text) from None
@@ -181,8 +190,8 @@ class Decoder:
         if text is None or (name == AUTO and not _CONTROL.isdisjoint(text[:1000])):
             if name in (TEXT, JSON):
                 reason = reason or "it is no UTF-8 text"
-            shown = data[: self._max_text // 2].hex()
-            is_cut = len(data) > self._max_text // 2 or not is_whole
+            shown = data[: self.max_text // 2].hex()
+            is_cut = len(data) > self.max_text // 2 or not is_whole
             return Data(text=shown, format=HEX, size_bytes=size_bytes, is_cut=is_cut, reason=reason)
         is_json = name in (AUTO, JSON) and _is_json(data, is_whole=is_whole, strict=name == AUTO)
         if name == JSON and not is_json:
@@ -194,10 +203,10 @@ class Decoder:
 
     def _data_of(self, text: str, name: str, size_bytes: int) -> Data:
         return Data(
-            text=text[: self._max_text],
+            text=text[: self.max_text],
             format=name,
             size_bytes=size_bytes,
-            is_cut=len(text) > self._max_text,
+            is_cut=len(text) > self.max_text,
         )
 
 

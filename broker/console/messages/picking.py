@@ -26,9 +26,16 @@ from odradek.storage.record_walk import LONG, STEPS_OF_A_PART, WalkLimits
 
 from .filters import Filter, json_of
 
+# The headers of a record that are kept, unless all are wanted.
+MOST_HEADERS = 200
+_HEADER_COST = 100  # what a short header holds in memory
+
 
 class Picked(NamedTuple):
-    """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null."""
+    """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null.
+
+    `headers` may be the first ones of `header_count`, with `headers_bytes` together.
+    """
 
     partition: int
     offset: int
@@ -36,6 +43,8 @@ class Picked(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: RecordHeaders
+    header_count: int
+    headers_bytes: int
     key_bytes: int
     value_bytes: int
     header: BatchHeader
@@ -43,21 +52,20 @@ class Picked(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Of the key, the value and the headers."""
-        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
-        return max(self.key_bytes, 0) + max(self.value_bytes, 0) + headers
+        return max(self.key_bytes, 0) + max(self.value_bytes, 0) + self.headers_bytes
 
     @property
     def kept_bytes(self) -> int:
         """What it holds in memory."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        headers = sum(len(name) + len(value or b"") + _HEADER_COST for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers + 200
 
 
 class Want(Struct, frozen=True, kw_only=True):
     """What to pick in a partition: offsets from `first` on and before `end`, at most `most`.
 
-    If there are more, the first ones are picked, or the last ones if `newest`. Keys and values are
-    cut to `cut_bytes`; all together have about `most_bytes`.
+    If there are more, the first ones are picked, or the last ones if `newest`. Keys, values, and
+    all headers of a record are cut to `cut_bytes`; all together have about `most_bytes`.
     """
 
     partition: int
@@ -67,6 +75,7 @@ class Want(Struct, frozen=True, kw_only=True):
     most: int
     most_bytes: int
     cut_bytes: int
+    most_headers: int
     newest: bool = False
 
 
@@ -101,7 +110,9 @@ class Picks:
             timestamp_ms=record.timestamp_ms,
             key=None if key is None else key[:cut],
             value=None if value is None else value[:cut],
-            headers=record.headers,
+            headers=_first_headers(record.headers, self.want.most_headers, cut),
+            header_count=len(record.headers),
+            headers_bytes=sum(len(n.encode()) + len(v or b"") for n, v in record.headers),
             key_bytes=-1 if key is None else len(key),
             value_bytes=-1 if value is None else len(value),
             header=header,
@@ -130,6 +141,16 @@ class Picks:
     def is_complete(self) -> bool:
         """Whether no later record is wanted."""
         return self.is_full and not self.want.newest
+
+
+def _first_headers(headers: RecordHeaders, most: int, most_bytes: int) -> RecordHeaders:
+    """The first ones, at most so many, as far as they have at most so many bytes."""
+    size_bytes = 0
+    for index, (name, value) in enumerate(headers):
+        size_bytes += len(name) + len(value or b"")
+        if index == most or size_bytes > most_bytes:
+            return headers[:index]
+    return headers
 
 
 class Walked(NamedTuple):

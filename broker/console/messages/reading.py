@@ -61,6 +61,9 @@ FIRST_FETCH_BYTES = 64 << 10
 LARGE_BATCH_BYTES = 1 << 20
 HERE = WalkLimits(4 << 20, 100_000)
 LARGE_JSON_BYTES = 64 << 10
+# A batch with more headers is read in another process: one record may have them all.
+MANY_HEADERS = 5000
+_SMALLEST_HEADER = 2
 _THROTTLED_TIMES = 3
 _LONGEST_THROTTLE_S = 5.0
 
@@ -267,6 +270,9 @@ class Reader:
                 else:
                     disk = self.call.observed.broker.disk
                     content = await disk.run(unpacked, data, header, HERE)
+                if len(content) > MANY_HEADERS * _SMALLEST_HEADER:
+                    skims = skim_payload(content, header, MANY_HEADERS)
+                    deque(self.call.sliced(skims), maxlen=0)
             except TooManyRecordsError:
                 return False
             records = read_payload(content, header)

@@ -22,7 +22,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 
 from .cursors import Cursor, Place
 from .filters import Filter
-from .picking import Picked, Picks, Want
+from .picking import MOST_HEADERS, Picked, Picks, Want
 from .reading import FETCH_BYTES, FIRST_FETCH_BYTES, Reader, StoredBatch
 
 # Of a filtered search, the first window of offsets.
@@ -106,12 +106,14 @@ class Scanner:
         *,
         cut_bytes: int,
         kept_bytes: int = _KEPT_BYTES,
+        most_headers: int = MOST_HEADERS,
     ) -> None:
         self._reader = reader
         self._filter = wanted
         self._cursor = cursor
         self._limit = limit
         self._cut_bytes = cut_bytes
+        self._most_headers = most_headers
         count = max(len(cursor.places), 1)
         self._kept_bytes = max(kept_bytes // count, _SMALLEST_KEPT_BYTES)
         share = max(-(-limit // count), _SMALLEST_WINDOW)
@@ -181,6 +183,7 @@ class Scanner:
             most=most,
             most_bytes=self._kept_bytes,
             cut_bytes=self._cut_bytes,
+            most_headers=self._most_headers,
             newest=scan.newest,
         )
         return Picks(want)

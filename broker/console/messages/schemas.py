@@ -16,20 +16,26 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
+import pickle
+import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from odradek.broker.broker import Broker
-from odradek.coordinator.registry.errors import InvalidSchemaError, RegistryError
+from odradek.broker.registry.remote_work import do_work
+from odradek.coordinator.registry.errors import RegistryError
+from odradek.coordinator.registry.schema_work import NotDoneError, Work
 from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, SchemaVersion
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError
 from odradek.protocol.primitives import read_uvarint
 from odradek.protocol.record import RecordHeaders
+
+from .avro_values import read_value, shape_of
 
 if TYPE_CHECKING:
     from odradek.broker.registry.schema_log import SchemaLog
@@ -37,11 +43,15 @@ if TYPE_CHECKING:
 
 FORMATS = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "jsonschema"}
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
-_TOPIC = "_schemas"
+TOPIC = "_schemas"
 _SHORTEST_ID = 5
 _GUID_BYTES = 16
 _KEPT = 200
 _MAX_INDEXES = 100
+# One byte of Protobuf may stand for the name of a value of an enum.
+_LONG_NAME = re.compile(rb"\w{128}")
+# A longer payload of Protobuf is read by a thread: its reader is not made to give way.
+_SHORT_PAYLOAD = 256
 
 
 class UndecodableError(Exception):
@@ -56,8 +66,8 @@ class Framed(NamedTuple):
     payload: bytes
 
 
-# Makes JSON of a payload. Raises anything.
-_Read = Callable[[bytes], bytes]
+# Makes JSON of a payload; calls the step now and then. Raises anything.
+_Read = Callable[[bytes, Step], bytes]
 
 
 class Shape(NamedTuple):
@@ -66,6 +76,12 @@ class Shape(NamedTuple):
     schema_id: int
     format: str
     read: _Read
+
+    async def json_of(self, payload: bytes, step: Step) -> bytes:
+        """The JSON of a payload. Raises anything."""
+        if self.format == FORMATS[PROTOBUF] and len(payload) > _SHORT_PAYLOAD:
+            return await asyncio.to_thread(self.read, payload, step)
+        return self.read(payload, step)
 
 
 def framed(data: bytes, headers: RecordHeaders, *, is_key: bool) -> Framed | None:
@@ -90,35 +106,52 @@ class Schemas:
         self._lock = asyncio.Lock()
         self._shapes: OrderedDict[tuple[int, bytes], Shape] = OrderedDict()
 
-    async def shape(self, value: Framed) -> Shape:
-        """The schema that a value names. Raises UndecodableError."""
+    async def shape(self, value: Framed, client: Hashable) -> Shape:
+        """The schema that a value names. Raises UndecodableError.
+
+        `client` is whose long schemas are parsed by turns.
+        """
         key = (value.schema_id, value.guid)
         found = self._shapes.get(key)
         if found is not None:
             self._shapes.move_to_end(key)
             return found
         async with self._lock:
-            made = await self._made(value)
-            self._shapes[key] = made
+            made = self._shapes[key] = await self._made(value, client)
             while len(self._shapes) > _KEPT:
                 self._shapes.popitem(last=False)
             return made
 
-    async def _made(self, value: Framed) -> Shape:
+    async def _made(self, value: Framed, client: Hashable) -> Shape:
         try:
             registry = await self._registry()
             version = _version_of(registry, value)
-            read = await asyncio.to_thread(_reader, registry, version)
-        except (ApiError, RegistryError, InvalidSchemaError) as error:
-            raise UndecodableError(f"the schema cannot be used: {error}") from None
+            read = await self._reader(registry, version, client)
+        except (ApiError, RegistryError) as error:
+            raise UndecodableError(_unusable(error)) from None
         except ImportError as error:
             text = f"{error.name} is not installed here: pip install 'odradek[registry]'"
             raise UndecodableError(text) from None
+        except UndecodableError:
+            raise
+        except Exception as error:  # noqa: BLE001 # libraries raise what they like for strange schemas
+            read = _refusing(_unusable(error))  # kept, so that not each record tries it again
         return Shape(version.id, FORMATS.get(version.schema.schema_type, "schema"), read)
 
+    async def _reader(self, registry: Registry, version: SchemaVersion, client: Hashable) -> _Read:
+        """Make what reads the values of a schema. Raises anything."""
+        done: dict[Work[object], object] = {}
+        while True:
+            try:
+                with registry.work.knowing(done):
+                    return await asyncio.to_thread(_reader, registry, version)
+            except NotDoneError as error:
+                work = error.work
+            done[work] = await self._broker.fetching.walks.run(do_work, pickle.dumps(work), client)
+
     async def _registry(self) -> Registry:
-        if _TOPIC not in self._broker.metadata.topics:
-            raise UndecodableError(f"there is no topic {_TOPIC} with schemas")
+        if TOPIC not in self._broker.metadata.topics:
+            raise UndecodableError(f"there is no topic {TOPIC} with schemas")
         from odradek.broker.registry.schema_log import SchemaLog  # few brokers have schemas
 
         if self._log is None:
@@ -154,27 +187,36 @@ def _version_of(registry: Registry, value: Framed) -> SchemaVersion:
     return found
 
 
+def _unusable(error: Exception) -> str:
+    return f"the schema cannot be used: {error}"
+
+
+def _refusing(reason: str) -> _Read:
+    def read(_payload: bytes, _step: Step) -> bytes:
+        raise UndecodableError(reason)
+
+    return read
+
+
 def _reader(registry: Registry, version: SchemaVersion) -> _Read:
-    """Make what reads the values of a schema. May be long. Raises ImportError, RegistryError."""
+    """Make what reads the values of a schema. May be long. Raises anything, as NotDoneError."""
     schema_type = version.schema.schema_type
     if schema_type == AVRO:
         return _avro_reader(registry.text_in(version, "resolved"))
     if schema_type == PROTOBUF:
         return _protobuf_reader(registry, version)
-    return lambda payload: payload
+    return _as_it_is
+
+
+def _as_it_is(payload: bytes, _step: Step) -> bytes:
+    return payload
 
 
 def _avro_reader(text: str) -> _Read:
-    import fastavro
+    shape = shape_of(msgspec.json.decode(text))
 
-    schema = fastavro.parse_schema(msgspec.json.decode(text))
-
-    def read(payload: bytes) -> bytes:
-        source = io.BytesIO(payload)
-        value = fastavro.schemaless_reader(source, schema, None)
-        if source.tell() != len(payload):
-            raise ValueError(f"{len(payload) - source.tell()} bytes follow the value")
-        return msgspec.json.encode(value, enc_hook=str)
+    def read(payload: bytes, step: Step) -> bytes:
+        return msgspec.json.encode(read_value(shape, payload, step), enc_hook=str)
 
     return read
 
@@ -185,7 +227,7 @@ def _protobuf_reader(registry: Registry, version: SchemaVersion) -> _Read:
     pool = descriptor_pool.DescriptorPool()
     file = _add_file(registry, version, "the-schema.proto", pool, set())
 
-    def read(payload: bytes) -> bytes:
+    def read(payload: bytes, _step: Step) -> bytes:
         indexes, position = _indexes(payload)
         descriptor = file.message_types_by_name[list(file.message_types_by_name)[indexes[0]]]
         for index in indexes[1:]:
@@ -209,8 +251,11 @@ def _add_file(
         if reference.name not in added:
             referred = registry.version(reference.subject, reference.version, deleted=True)
             _add_file(registry, referred, reference.name, pool, added)
+    content = base64.b64decode(registry.text_in(version, "serialized"))
+    if _LONG_NAME.search(content):
+        raise ValueError("a name in it is too long")
     file = descriptor_pb2.FileDescriptorProto()
-    file.ParseFromString(base64.b64decode(registry.text_in(version, "serialized")))
+    file.ParseFromString(content)
     file.name = name
     for imported in file.dependency:
         if imported not in added:

@@ -62,6 +62,9 @@ LIVE_BYTES = 1 << 20
 TEXT_LETTERS = 32 << 10
 PAGE_LETTERS = 512 << 10
 _SHORTEST_TEXT = 256
+# The letters of a record's headers, in a page with many records; what each header has beside them.
+HEADERS_LETTERS = 4 << 10
+_HEADER_LETTERS = 100
 # A larger key or value is not in the view of its record.
 WHOLE_BYTES = 256 << 10
 UNLIMITED_BYTES = MAX_INT64
@@ -82,7 +85,7 @@ class MessageHeader(View):
 
 
 class MessageRecord(View):
-    """A record. `size_bytes` counts its key, value and headers.
+    """A record. `size_bytes` counts its key, value and headers. `headers` are the first ones.
 
     `timestamp_ms` is None if the record has none. `transaction` is what has become of the
     transaction of which it is part; None: of none. `is_control`: it is the end of one.
@@ -95,6 +98,7 @@ class MessageRecord(View):
     key: Data | None
     value: Data | None
     headers: list[MessageHeader]
+    header_count: int
     size_bytes: int
     transaction: Outcome | None
     is_control: bool
@@ -350,7 +354,7 @@ async def _reader(
 
 
 def _decoder(call: Call, topic: str, name: str, letters: int) -> Decoder:
-    return Decoder(topic, name, letters, schemas_of(call.observed.broker))
+    return Decoder(call, topic, name, letters, schemas_of(call.observed.broker))
 
 
 def _filter(request: RecordsRequest) -> Filter:
@@ -374,12 +378,14 @@ async def _shown(
 ) -> list[MessageRecord]:
     outcomes = await outcomes_of(call, topic, picked)
     return [
-        await _record(decoder, each, outcome)
+        await _record(call, decoder, each, outcome)
         for each, outcome in call.sliced(zip(picked, outcomes, strict=True))
     ]
 
 
-async def _record(decoder: Decoder, picked: Picked, outcome: Outcome | None) -> MessageRecord:
+async def _record(
+    call: Call, decoder: Decoder, picked: Picked, outcome: Outcome | None
+) -> MessageRecord:
     key, value = await decoder.key_and_value(picked)
     header = picked.header
     has_producer = header.producer_id != NO_PRODUCER_ID
@@ -391,10 +397,8 @@ async def _record(decoder: Decoder, picked: Picked, outcome: Outcome | None) -> 
         timestamp_type="LOG_APPEND_TIME" if header.is_log_append_time else "CREATE_TIME",
         key=key,
         value=value,
-        headers=[
-            MessageHeader(name=name, value=await decoder.header(data))
-            for name, data in picked.headers
-        ],
+        headers=await _headers(call, decoder, picked),
+        header_count=picked.header_count,
         size_bytes=picked.size_bytes,
         transaction=outcome,
         is_control=header.magic >= MAGIC_V2 and header.is_control,
@@ -405,13 +409,26 @@ async def _record(decoder: Decoder, picked: Picked, outcome: Outcome | None) -> 
     )
 
 
+async def _headers(call: Call, decoder: Decoder, picked: Picked) -> list[MessageHeader]:
+    """The first headers, as many as have about the letters of one value."""
+    shown = []
+    left = max(decoder.max_text, HEADERS_LETTERS)
+    for name, data in call.sliced(picked.headers):
+        value = await decoder.header(data)
+        left -= len(name) + (len(value.text) if value else 0) + _HEADER_LETTERS
+        if left < 0:
+            break
+        shown.append(MessageHeader(name=name, value=value))
+    return shown
+
+
 async def message(call: Call, request: MessageRequest) -> Message:
     """Show one record, whatever has become of its transaction."""
     picked = await _picked(call, request, WHOLE_BYTES)
     decoder = _decoder(call, request.topic, request.format, TEXT_LETTERS)
     [outcome] = await outcomes_of(call, request.topic, [picked])
     return Message(
-        record=await _record(decoder, picked, outcome),
+        record=await _record(call, decoder, picked, outcome),
         whole_key=_base64(picked.key, picked.key_bytes),
         whole_value=_base64(picked.value, picked.value_bytes),
     )
@@ -553,7 +570,14 @@ class _ExportStep:
         decoder = _decoder(call, request.topic, AUTO, _SHORTEST_TEXT)
         reader = await _reader(call, request, decoder, Budget(SEARCH_BYTES, PAGE_S))
         cursor = self._cursor or await _beginning(reader, request)
-        scanner = Scanner(reader, _filter(request), cursor, self._limit, cut_bytes=UNLIMITED_BYTES)
+        scanner = Scanner(
+            reader,
+            _filter(request),
+            cursor,
+            self._limit,
+            cut_bytes=UNLIMITED_BYTES,
+            most_headers=UNLIMITED_BYTES,
+        )
         page = await scanner.page()
         if reader.unreadable:
             bad = reader.unreadable[0]

@@ -619,3 +619,21 @@ def test_only_those_who_may_read_a_topic_see_its_records(tmp_path: Path) -> None
             for path in ("messages", "messages/export", "partitions/0/messages/0"):
                 assert alice.ask("GET", f"/topics/{topic}/{path}").error == refused, (topic, path)
         assert alice.ask("POST", "/topics/readable/messages", {"value": "v"}).error == refused
+
+
+def test_of_many_headers_the_first_are_shown(broker: ConsoleBroker, console: ConsoleClient) -> None:
+    """A few kilobytes, compressed, made an answer of 96 MB."""
+    create(broker, "headers")
+    client = producer(broker, compression_type="gzip")
+    for count in (3, 150_000):
+        client.produce("headers", b"v", headers=[("h", b"")] * count)
+        assert client.flush(60) == 0
+    many, few = console.get("/topics/headers/messages")["records"]
+    assert (len(few["headers"]), few["headerCount"], few["sizeBytes"]) == (3, 3, 4)
+    assert 0 < len(many["headers"]) <= 200
+    assert (many["headerCount"], many["sizeBytes"]) == (150_000, 150_001)
+    (one,) = console.get("/topics/headers/messages", limit=1, header="h=")["records"]
+    assert one["headerCount"] == 150_000
+    large = console.get("/topics/headers/messages", limit=1000)["records"]
+    assert len(large[0]["headers"]) < 50
+    assert console.get("/topics/headers/messages", header="zzz")["records"] == []

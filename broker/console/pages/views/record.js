@@ -86,6 +86,7 @@ function Whole({ topic, data }) {
           { title: 'Name', cell: (header) => html`<code>${header.name}</code>` },
           { title: 'Value', kind: 'wide', cell: (header) => (header.value === null ? html`<${Badge}>null<//>` : html`<code>${header.value.text}</code>`) },
         ]} />`}
+      ${record.headerCount > record.headers.length && html`<p class="muted">${number(record.headers.length)} of ${number(record.headerCount)} headers are shown.</p>`}
     <//>
     ${isProducing && html`<${Produce} topic=${topic} start=${data} onClose=${close} />`}`;
 }
