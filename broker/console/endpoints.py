@@ -97,15 +97,13 @@ async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
     return HttpResponse(HTTPStatus.OK, body, JSON)
 
 
-async def answer_in_pieces(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
-    """Serve a request with `stream`. If its first piece cannot be made, the response says why."""
-    assert endpoint.stream is not None
-    pieces = endpoint.stream(request, run)
+async def answer_in_pieces(pieces: AsyncGenerator[bytes, None], content_type: str) -> HttpResponse:
+    """A response in pieces. If the first cannot be made, the response says why."""
     try:
         first = await anext(pieces, b"")
     except (HttpError, ApiError) as error:
         return failure_response(error)
-    return HttpResponse(HTTPStatus.OK, _all_pieces(first, pieces), endpoint.content_type)
+    return HttpResponse(HTTPStatus.OK, _all_pieces(first, pieces), content_type)
 
 
 async def _all_pieces(
