@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from odradek.broker.http.logins import HttpLogins, host_of
-from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
+from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse, text_error
 from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.routes import Route
 from odradek.broker.metrics.observed import ObservedBroker
@@ -106,6 +106,10 @@ class Console:
         ]
         pages = [Route("GET", each.path, partial(self._serve_page, each)) for each in page_files()]
         return [*endpoints, Route("GET", f"{PREFIX}/openapi.json", self._openapi), *pages]
+
+    def error_response(self, error: HttpError, path: str) -> HttpResponse:
+        """The response to a request that reaches no endpoint, or whose endpoint has failed."""
+        return failure_response(error) if path.startswith(f"{PREFIX}/") else text_error(error, path)
 
     async def _serve_page(self, page: PageFile, request: HttpRequest) -> HttpResponse:
         await self._logins.principal_of(request)

@@ -136,8 +136,10 @@ def request_of(endpoint: Endpoint, request: HttpRequest) -> View:
         converted: View = msgspec.convert(
             {**fields, **request.parameters}, endpoint.request, strict=False
         )
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
+    except RecursionError:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the body is nested too deeply") from None
     return converted
 
 

@@ -51,6 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
         self._request: h11.Request | None = None
+        self._path = ""  # of the request
         self._route: Route | None = None
         self._parameters: dict[str, str] = {}
         self._body = bytearray()
@@ -137,8 +138,9 @@ class HttpConnection(asyncio.Protocol):
         if not target.startswith("/"):
             raise HttpError(HTTPStatus.BAD_REQUEST, "the request's target is not a path")
         self._request = request
+        self._path = target.partition("?")[0]
         self._route, self._parameters = self._server.routes.find(
-            request.method.decode("latin-1"), target.partition("?")[0]
+            request.method.decode("latin-1"), self._path
         )
         self._body.clear()
         if self._http.they_are_waiting_for_100_continue:
@@ -162,12 +164,12 @@ class HttpConnection(asyncio.Protocol):
             request = self._parsed(self._request)
             response = await self._route.handle(request)
         except HttpError as error:
-            response = self._server.error_response(error)
+            response = self._server.error_response(error, self._path)
         except Exception:
             # The root of a request. The broker goes on.
             logger.exception("an HTTP request failed")
             failure = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log")
-            response = self._server.error_response(failure)
+            response = self._server.error_response(failure, self._path)
         try:
             await self._write(response)
         except Exception:
@@ -182,20 +184,21 @@ class HttpConnection(asyncio.Protocol):
         self._set_deadline()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._is_between_requests = True
+            self._path = ""
             self._http.start_next_cycle()
             self._read()
         else:
             self._end()
 
     def _parsed(self, request: h11.Request) -> HttpRequest:
-        path, _, query = request.target.decode("latin-1").partition("?")
+        _, _, query = request.target.decode("latin-1").partition("?")
         try:
             values = parse_qs(query, keep_blank_values=True, max_num_fields=100)
         except ValueError:
             raise HttpError(HTTPStatus.BAD_REQUEST, "more than 100 values in a query") from None
         return HttpRequest(
             method=request.method.decode("latin-1"),
-            path=path,
+            path=self._path,
             query=values,
             headers={name.decode(): value.decode("latin-1") for name, value in request.headers},
             body=bytes(self._body),
@@ -251,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, error: HttpError) -> None:
         """Answer what is not, or not yet, a whole request, and end the connection."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = self._server.error_response(error)
+            response = self._server.error_response(error, self._path)
             self._transport.write(self._head(response, ("Connection", "close")))
             self._end()
         else:

@@ -48,14 +48,14 @@ class HttpError(Exception):
         self.headers = headers
 
 
-def text_error(error: HttpError) -> HttpResponse:
+def text_error(error: HttpError, _: str) -> HttpResponse:
     """The response to a request that cannot be served, as one line of text."""
     return HttpResponse(error.status, f"{error}\n".encode(), PLAIN, error.headers)
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
-# Makes the response to a request that cannot be served.
-ErrorResponse = Callable[[HttpError], HttpResponse]
+# Makes the response to a request that cannot be served, for its path; empty: it is not known.
+ErrorResponse = Callable[[HttpError, str], HttpResponse]
 
 
 def text_response(text: str, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
