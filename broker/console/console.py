@@ -145,7 +145,7 @@ class Console:
             client = principal, host_of(request)
             stream = events(endpoint, fields, run, self._shared, client)
             pieces = self._streams.hold(host_of(request), stream)
-            return await answer_in_pieces(pieces, CONTENT_TYPE)
+            return await answer_in_pieces(pieces, CONTENT_TYPE, is_endless=True)
         return await answer(endpoint, fields, run)
 
     def _check_change(self, request: HttpRequest) -> None:

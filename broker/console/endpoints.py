@@ -97,13 +97,16 @@ async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
     return HttpResponse(HTTPStatus.OK, body, JSON)
 
 
-async def answer_in_pieces(pieces: AsyncGenerator[bytes, None], content_type: str) -> HttpResponse:
+async def answer_in_pieces(
+    pieces: AsyncGenerator[bytes, None], content_type: str, *, is_endless: bool = False
+) -> HttpResponse:
     """A response in pieces. If the first cannot be made, the response says why."""
     try:
         first = await anext(pieces, b"")
     except (HttpError, ApiError) as error:
         return failure_response(error)
-    return HttpResponse(HTTPStatus.OK, _all_pieces(first, pieces), content_type)
+    body = _all_pieces(first, pieces)
+    return HttpResponse(HTTPStatus.OK, body, content_type, is_endless=is_endless)
 
 
 async def _all_pieces(

@@ -4,6 +4,8 @@ Requests are served one after another. What a client may use is limited: the byt
 head, of its body and of what it sends while it waits for a response, and the time for a request and
 between two of them. A response whose body is an iterator is written as fast as the client takes it.
 
+A client may send the end of its stream after its last request, and still gets the response.
+
 After a response that ends the connection, the server sends the end of the stream and drops what the
 client still sends: closing at once could cut the response off.
 """
@@ -61,7 +63,10 @@ class HttpConnection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._is_between_requests = False
+        self._is_endless = False  # an endless response is being written
+        self._has_client_ended = False
         self._is_ending = False
+        self._unsent_bytes = 0  # when the connection began to end, or at the last deadline
 
     # -- the transport's calls --------------------------------------------------------------------
 
@@ -87,7 +92,14 @@ class HttpConnection(asyncio.Protocol):
             self._read()
 
     def eof_received(self) -> bool:
-        return False
+        """Whether the client may still get something. What it has asked for is answered."""
+        if self._is_ending or self._is_endless:
+            return False
+        self._has_client_ended = True
+        self._http.receive_data(b"")
+        if self._serving is None:
+            self._read()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
         self._is_ending = True
@@ -125,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
                     self._serving = self._server.loop.create_task(self._serve())
                     return
                 elif isinstance(event, h11.ConnectionClosed):
-                    self._transport.close()
+                    self._close()
                     return
         except h11.RemoteProtocolError as error:
             self._refuse(HttpError(HTTPStatus(error.error_status_hint), str(error)))
@@ -179,6 +191,7 @@ class HttpConnection(asyncio.Protocol):
             return
         finally:
             self._serving = None
+            self._is_endless = False
         if self._is_ending:
             return
         self._set_deadline()
@@ -217,14 +230,17 @@ class HttpConnection(asyncio.Protocol):
             return
         self._transport.write(out)
         if self._has_body:
-            await self._write_pieces(response.body)
+            await self._write_pieces(response.body, is_endless=response.is_endless)
         self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None]) -> None:
+    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None], *, is_endless: bool) -> None:
         """Write pieces as the client takes them. One that takes none for long is cut off."""
         async with aclosing(pieces):
             async for piece in pieces:
                 self._transport.write(self._http.send(h11.Data(data=piece)) or b"")
+                self._is_endless = is_endless  # the client has some of it
+                if is_endless and self._has_client_ended:
+                    return
                 if not self._may_write.is_set():
                     self._set_deadline()
                     await self._may_write.wait()
@@ -263,7 +279,18 @@ class HttpConnection(asyncio.Protocol):
     def _end(self) -> None:
         """Send the end of the stream, and drop what the client still sends until it closes."""
         self._is_ending = True
-        self._transport.write_eof()
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        if self._has_client_ended:
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+
+    def _close(self) -> None:
+        """Close when the client has taken what is written."""
+        self._is_ending = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        self._set_deadline()
+        self._transport.close()
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -278,10 +305,18 @@ class HttpConnection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         """No request came in time, or the client does not read or does not close."""
-        if self._is_ending or self._serving is not None:
+        if self._is_ending and self._takes_what_is_left():
+            self._set_deadline()
+        elif self._is_ending or self._serving is not None:
             self.abort()
         elif self._is_between_requests:
-            self._transport.close()
+            self._close()
         else:
             self._refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, "no request came"))
             self._transport.close()
+
+    def _takes_what_is_left(self) -> bool:
+        """Whether the client has taken something since the last deadline."""
+        before = self._unsent_bytes
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        return self._unsent_bytes < before

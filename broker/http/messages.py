@@ -29,12 +29,16 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(Struct, frozen=True):
-    """A response. A `body` that is an iterator is sent piece by piece, as the client takes it."""
+    """A response. A `body` that is an iterator is sent piece by piece, as the client takes it.
+
+    `is_endless`: it ends when the client sends no more; other clients may wait for its end.
+    """
 
     status: HTTPStatus
     body: bytes | AsyncGenerator[bytes, None] = b""
     content_type: str = PLAIN
     headers: Iterable[tuple[str, str]] = ()
+    is_endless: bool = False
 
 
 class HttpError(Exception):
