@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from odradek.broker.http.logins import HttpLogins, host_of
-from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
+from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse, text_error
 from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.routes import Route
 from odradek.broker.metrics.observed import ObservedBroker
@@ -33,6 +33,7 @@ from .endpoints import (
 )
 from .openapi import describe
 from .page_files import PageFile, page_files
+from .places import Places
 from .recent_lines import RecentLines
 from .sorted_topics import SortedTopics
 from .survey import Survey
@@ -44,6 +45,11 @@ T = TypeVar("T")
 
 TOKEN_HEADER = "x-odradek-token"
 DECISIONS_KEPT = 100_000  # of the authorizer: some pages show what a client may see of all topics
+# Half of the server's connections (http/server.py); other requests take theirs for a short time.
+MAX_STREAMS = 64
+MAX_STREAMS_OF_ONE = 48
+# Of which each may hold a whole record, or many, until its client has taken them.
+MAX_EXPORTS = 4
 
 
 class Me(View):
@@ -73,6 +79,8 @@ class Console:
         self._survey = Survey(observed.broker)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._shared = SharedViews(self._broker.loop)
+        self._streams = Places("event streams", MAX_STREAMS, MAX_STREAMS_OF_ONE)
+        self._exports = Places("exports and whole values", MAX_EXPORTS, MAX_EXPORTS)
         # Its clients may do what those of this listener may. Delegation tokens need a login.
         listeners = self._broker.config.open_listeners
         secured = [each for each in listeners if each.security_protocol.uses_sasl]
@@ -98,6 +106,10 @@ class Console:
         ]
         pages = [Route("GET", each.path, partial(self._serve_page, each)) for each in page_files()]
         return [*endpoints, Route("GET", f"{PREFIX}/openapi.json", self._openapi), *pages]
+
+    def error_response(self, error: HttpError, path: str) -> HttpResponse:
+        """The response to a request that reaches no endpoint, or whose endpoint has failed."""
+        return failure_response(error) if path.startswith(f"{PREFIX}/") else text_error(error, path)
 
     async def _serve_page(self, page: PageFile, request: HttpRequest) -> HttpResponse:
         await self._logins.principal_of(request)
@@ -127,11 +139,13 @@ class Console:
             return failure_response(error)
         run = partial(self._run, principal, host_of(request))
         if endpoint.stream is not None:
-            return await answer_in_pieces(endpoint, fields, run)
+            pieces = self._exports.hold(host_of(request), endpoint.stream(fields, run))
+            return await answer_in_pieces(pieces, endpoint.content_type)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
             client = principal, host_of(request)
             stream = events(endpoint, fields, run, self._shared, client)
-            return HttpResponse(HTTPStatus.OK, stream, CONTENT_TYPE)
+            pieces = self._streams.hold(host_of(request), stream)
+            return await answer_in_pieces(pieces, CONTENT_TYPE, is_endless=True)
         return await answer(endpoint, fields, run)
 
     def _check_change(self, request: HttpRequest) -> None:

@@ -97,15 +97,16 @@ async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
     return HttpResponse(HTTPStatus.OK, body, JSON)
 
 
-async def answer_in_pieces(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
-    """Serve a request with `stream`. If its first piece cannot be made, the response says why."""
-    assert endpoint.stream is not None
-    pieces = endpoint.stream(request, run)
+async def answer_in_pieces(
+    pieces: AsyncGenerator[bytes, None], content_type: str, *, is_endless: bool = False
+) -> HttpResponse:
+    """A response in pieces. If the first cannot be made, the response says why."""
     try:
         first = await anext(pieces, b"")
     except (HttpError, ApiError) as error:
         return failure_response(error)
-    return HttpResponse(HTTPStatus.OK, _all_pieces(first, pieces), endpoint.content_type)
+    body = _all_pieces(first, pieces)
+    return HttpResponse(HTTPStatus.OK, body, content_type, is_endless=is_endless)
 
 
 async def _all_pieces(
@@ -138,8 +139,10 @@ def request_of(endpoint: Endpoint, request: HttpRequest) -> View:
         converted: View = msgspec.convert(
             {**fields, **request.parameters}, endpoint.request, strict=False
         )
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
+    except RecursionError:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the body is nested too deeply") from None
     return converted
 
 

@@ -20,12 +20,17 @@ T = TypeVar("T")
 
 PART = 500
 MAX_LIMIT = 1000
+MAX_FIRST = 1 << 53  # the numbers that are exact in every language
+
+
+# Where a page begins.
+First = Annotated[int, Meta(ge=0, le=MAX_FIRST)]
 
 
 class PageRequest(View):
     """A page of a list: those items whose name contains `search`, in any case of letters."""
 
-    first: Annotated[int, Meta(ge=0)] = field(default=0, name="from")
+    first: First = field(default=0, name="from")
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
     search: str = ""
 

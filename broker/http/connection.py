@@ -4,6 +4,8 @@ Requests are served one after another. What a client may use is limited: the byt
 head, of its body and of what it sends while it waits for a response, and the time for a request and
 between two of them. A response whose body is an iterator is written as fast as the client takes it.
 
+A client may send the end of its stream after its last request, and still gets the response.
+
 After a response that ends the connection, the server sends the end of the stream and drops what the
 client still sends: closing at once could cut the response off.
 """
@@ -51,6 +53,7 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
         self._request: h11.Request | None = None
+        self._path = ""  # of the request
         self._route: Route | None = None
         self._parameters: dict[str, str] = {}
         self._body = bytearray()
@@ -60,7 +63,10 @@ class HttpConnection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._is_between_requests = False
+        self._is_endless = False  # an endless response is being written
+        self._has_client_ended = False
         self._is_ending = False
+        self._unsent_bytes = 0  # when the connection began to end, or at the last deadline
 
     # -- the transport's calls --------------------------------------------------------------------
 
@@ -86,7 +92,14 @@ class HttpConnection(asyncio.Protocol):
             self._read()
 
     def eof_received(self) -> bool:
-        return False
+        """Whether the client may still get something. What it has asked for is answered."""
+        if self._is_ending or self._is_endless:
+            return False
+        self._has_client_ended = True
+        self._http.receive_data(b"")
+        if self._serving is None:
+            self._read()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
         self._is_ending = True
@@ -124,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
                     self._serving = self._server.loop.create_task(self._serve())
                     return
                 elif isinstance(event, h11.ConnectionClosed):
-                    self._transport.close()
+                    self._close()
                     return
         except h11.RemoteProtocolError as error:
             self._refuse(HttpError(HTTPStatus(error.error_status_hint), str(error)))
@@ -137,8 +150,9 @@ class HttpConnection(asyncio.Protocol):
         if not target.startswith("/"):
             raise HttpError(HTTPStatus.BAD_REQUEST, "the request's target is not a path")
         self._request = request
+        self._path = target.partition("?")[0]
         self._route, self._parameters = self._server.routes.find(
-            request.method.decode("latin-1"), target.partition("?")[0]
+            request.method.decode("latin-1"), self._path
         )
         self._body.clear()
         if self._http.they_are_waiting_for_100_continue:
@@ -162,12 +176,12 @@ class HttpConnection(asyncio.Protocol):
             request = self._parsed(self._request)
             response = await self._route.handle(request)
         except HttpError as error:
-            response = self._server.error_response(error)
+            response = self._server.error_response(error, self._path)
         except Exception:
             # The root of a request. The broker goes on.
             logger.exception("an HTTP request failed")
             failure = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log")
-            response = self._server.error_response(failure)
+            response = self._server.error_response(failure, self._path)
         try:
             await self._write(response)
         except Exception:
@@ -177,25 +191,27 @@ class HttpConnection(asyncio.Protocol):
             return
         finally:
             self._serving = None
+            self._is_endless = False
         if self._is_ending:
             return
         self._set_deadline()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._is_between_requests = True
+            self._path = ""
             self._http.start_next_cycle()
             self._read()
         else:
             self._end()
 
     def _parsed(self, request: h11.Request) -> HttpRequest:
-        path, _, query = request.target.decode("latin-1").partition("?")
+        _, _, query = request.target.decode("latin-1").partition("?")
         try:
             values = parse_qs(query, keep_blank_values=True, max_num_fields=100)
         except ValueError:
             raise HttpError(HTTPStatus.BAD_REQUEST, "more than 100 values in a query") from None
         return HttpRequest(
             method=request.method.decode("latin-1"),
-            path=path,
+            path=self._path,
             query=values,
             headers={name.decode(): value.decode("latin-1") for name, value in request.headers},
             body=bytes(self._body),
@@ -214,14 +230,17 @@ class HttpConnection(asyncio.Protocol):
             return
         self._transport.write(out)
         if self._has_body:
-            await self._write_pieces(response.body)
+            await self._write_pieces(response.body, is_endless=response.is_endless)
         self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None]) -> None:
+    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None], *, is_endless: bool) -> None:
         """Write pieces as the client takes them. One that takes none for long is cut off."""
         async with aclosing(pieces):
             async for piece in pieces:
                 self._transport.write(self._http.send(h11.Data(data=piece)) or b"")
+                self._is_endless = is_endless  # the client has some of it
+                if is_endless and self._has_client_ended:
+                    return
                 if not self._may_write.is_set():
                     self._set_deadline()
                     await self._may_write.wait()
@@ -251,7 +270,7 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, error: HttpError) -> None:
         """Answer what is not, or not yet, a whole request, and end the connection."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = self._server.error_response(error)
+            response = self._server.error_response(error, self._path)
             self._transport.write(self._head(response, ("Connection", "close")))
             self._end()
         else:
@@ -260,7 +279,18 @@ class HttpConnection(asyncio.Protocol):
     def _end(self) -> None:
         """Send the end of the stream, and drop what the client still sends until it closes."""
         self._is_ending = True
-        self._transport.write_eof()
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        if self._has_client_ended:
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+
+    def _close(self) -> None:
+        """Close when the client has taken what is written."""
+        self._is_ending = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        self._set_deadline()
+        self._transport.close()
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -275,10 +305,18 @@ class HttpConnection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         """No request came in time, or the client does not read or does not close."""
-        if self._is_ending or self._serving is not None:
+        if self._is_ending and self._takes_what_is_left():
+            self._set_deadline()
+        elif self._is_ending or self._serving is not None:
             self.abort()
         elif self._is_between_requests:
-            self._transport.close()
+            self._close()
         else:
             self._refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, "no request came"))
             self._transport.close()
+
+    def _takes_what_is_left(self) -> bool:
+        """Whether the client has taken something since the last deadline."""
+        before = self._unsent_bytes
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        return self._unsent_bytes < before

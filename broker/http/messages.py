@@ -29,12 +29,16 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(Struct, frozen=True):
-    """A response. A `body` that is an iterator is sent piece by piece, as the client takes it."""
+    """A response. A `body` that is an iterator is sent piece by piece, as the client takes it.
+
+    `is_endless`: it ends when the client sends no more; other clients may wait for its end.
+    """
 
     status: HTTPStatus
     body: bytes | AsyncGenerator[bytes, None] = b""
     content_type: str = PLAIN
     headers: Iterable[tuple[str, str]] = ()
+    is_endless: bool = False
 
 
 class HttpError(Exception):
@@ -48,14 +52,14 @@ class HttpError(Exception):
         self.headers = headers
 
 
-def text_error(error: HttpError) -> HttpResponse:
+def text_error(error: HttpError, _: str) -> HttpResponse:
     """The response to a request that cannot be served, as one line of text."""
     return HttpResponse(error.status, f"{error}\n".encode(), PLAIN, error.headers)
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
-# Makes the response to a request that cannot be served.
-ErrorResponse = Callable[[HttpError], HttpResponse]
+# Makes the response to a request that cannot be served, for its path; empty: it is not known.
+ErrorResponse = Callable[[HttpError, str], HttpResponse]
 
 
 def text_response(text: str, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:

@@ -29,7 +29,7 @@ def check_origin(request: HttpRequest, own_names: Collection[str]) -> None:
             f"this broker is not called {name or authority!r}; odradek.http.hosts can name it so",
         )
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != authority.lower():
+    if origin is not None and _authority_of(origin) != authority.lower():
         raise HttpError(HTTPStatus.FORBIDDEN, f"pages of {origin} may not ask this broker")
 
 
@@ -37,6 +37,14 @@ def _host_of(authority: str) -> str | None:
     """The name or address in HOST:PORT, in lower case."""
     try:
         return urlsplit(f"//{authority}").hostname
+    except ValueError:
+        return None
+
+
+def _authority_of(origin: str) -> str | None:
+    """The HOST:PORT of an origin, in lower case."""
+    try:
+        return urlsplit(origin).netloc.lower()
     except ValueError:
         return None
 

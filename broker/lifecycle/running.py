@@ -251,7 +251,9 @@ def _start_servers(
         console = Console(observed, dispatcher)
         logger.info("the console is at http://%s/", where)
     logger.info("HTTP listens on %s: /metrics, /healthz, /readyz", where)
-    monitoring = Monitoring(observed, http, console.routes() if console is not None else ())
+    if console is None:
+        return server, Monitoring(observed, http), None
+    monitoring = Monitoring(observed, http, console.routes(), console.error_response)
     return server, monitoring, console
 
 

@@ -11,7 +11,13 @@ import asyncio
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
+from odradek.broker.http.messages import (
+    ErrorResponse,
+    HttpRequest,
+    HttpResponse,
+    text_error,
+    text_response,
+)
 from odradek.broker.http.routes import Route
 from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
@@ -25,9 +31,16 @@ class Monitoring:
     """The HTTP server. `close` ends it and what measures, after the broker's own server."""
 
     def __init__(
-        self, observed: Observed, bound: BoundListener, others: Iterable[Route] = ()
+        self,
+        observed: Observed,
+        bound: BoundListener,
+        others: Iterable[Route] = (),
+        error_response: ErrorResponse = text_error,
     ) -> None:
-        """Listen on the bound port. `others` are served there, too. Raises OSError."""
+        """Listen on the bound port. `others` are served there, too. Raises OSError.
+
+        `error_response` makes the response to a request that cannot be served.
+        """
         self._observed = observed
         self._loop = observed.broker.loop
         self._rendering: asyncio.Task[bytes] | None = None
@@ -36,7 +49,7 @@ class Monitoring:
             Route("GET", "/healthz", self._health),
             Route("GET", "/readyz", self._readiness),
         )
-        self._http = HttpServer(self._loop, bound, [*pages, *others])
+        self._http = HttpServer(self._loop, bound, [*pages, *others], error_response=error_response)
 
     def note_stopping(self) -> None:
         """The broker begins to stop: it is not ready any more."""

@@ -122,7 +122,7 @@ def registry_error(error: RegistryError) -> HttpResponse:
     return _error(HTTPStatus(error.status), error.code, error.message)
 
 
-def http_error(error: HttpError) -> HttpResponse:
+def http_error(error: HttpError, _: str = "") -> HttpResponse:
     """The response to a request that does not reach the registry."""
     status = error.status
     text = f"HTTP {status.value} {status.phrase}" if status in _PLAIN_ERRORS else str(error)

@@ -7,6 +7,7 @@ Those of consumers are decoded here. Those of other programs, such as Kafka Conn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 from odradek.broker.console.calls import Call
 from odradek.broker.console.refusals import check_code
 from odradek.broker.console.view import View
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.group import Group, GroupType
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.consumer_group_describe import (
@@ -165,15 +167,22 @@ async def _classic(call: Call, group_id: str) -> DescribedGroup:
     [group] = answer.groups
     check_code(group.error_code, group.error_message)
     is_of_consumers = group.protocol_type == PROTOCOL_TYPE
+    # Kafka shows what members have written to whoever may describe the group. We read it, and show
+    # no topics that the client may not describe.
+    may_see = lru_cache(None)(partial(call.may, AclOperation.DESCRIBE, ResourceType.TOPIC))
     return DescribedGroup(
         state=group.group_state,
         protocol=group.protocol_type,
         assignor=group.protocol_data or None,
-        members=_members(call, group.members, lambda each: _classic_member(each, is_of_consumers)),
+        members=_members(
+            call, group.members, lambda each: _classic_member(each, is_of_consumers, may_see)
+        ),
     )
 
 
-def _classic_member(member: DescribeGroupsMember, is_consumer: bool) -> GroupMember:
+def _classic_member(
+    member: DescribeGroupsMember, is_consumer: bool, may_see: Callable[[str], bool]
+) -> GroupMember:
     view = GroupMember(
         member_id=member.member_id,
         client_id=member.client_id,
@@ -184,12 +193,13 @@ def _classic_member(member: DescribeGroupsMember, is_consumer: bool) -> GroupMem
         subscription = _decoded(ConsumerProtocolSubscription, member.member_metadata)
         assignment = _decoded(ConsumerProtocolAssignment, member.member_assignment)
         if subscription is not None:
-            view.subscribed = sorted(subscription.topics)
+            view.subscribed = sorted(filter(may_see, subscription.topics))
             view.rack_id = subscription.rack_id
         if assignment is not None:
             view.assignment = [
                 AssignedPartitions(topic=each.topic, partitions=sorted(each.partitions))
                 for each in assignment.assigned_partitions
+                if may_see(each.topic)
             ]
     return view
 

@@ -27,7 +27,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import RecordHeaders
 
 ANY = "*"
-_STEP = re.compile(r'\.([^.\[\]="]+)|\[(-?\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\]')
+MAX_STEPS = 100
+_STEP = re.compile(r'\.([^.\[\]="]+)|\[(-?[0-9]{1,9}|\*)\]|\["((?:[^"\\]|\\.)*)"\]')
 # A value of JSON begins so, after spaces.
 _BEGINS_JSON = frozenset(b'{["-0123456789tfn')
 _SPACES = b" \t\r\n"
@@ -128,6 +129,9 @@ def parse_path(text: str) -> JsonPath:
         else:
             steps.append(name)
         position = found.end()
+    if len(steps) > MAX_STEPS:
+        text = f"a JSON path may have {MAX_STEPS} steps"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     value = rest[position + 1 :] if position < len(rest) else None
     return JsonPath(tuple(steps), value)
 

@@ -33,6 +33,7 @@ const CONNECTION_TEXTS = {
   none: '',
   live: 'Live',
   paused: 'Paused',
+  polled: 'Too many pages are open: this one asks now and then',
   lost: 'The broker does not answer; trying again',
 };
 

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useState } from './vendor/htm-preact.js';
 
 const RETRY_MS = 4000;
 
-/** What the page has from the broker: 'none' (nothing is watched), 'live', 'paused' or 'lost'. */
+/** What the page has from the broker: 'none' (nothing is watched), 'live', 'paused', 'polled' or 'lost'. */
 export const connection = makeStore('none');
 
 /**
@@ -37,12 +37,18 @@ export function watch(path, query, onData, onFailure) {
       connection.set('lost');
       if (source.readyState !== EventSource.CLOSED) return;
       retry();
-      get(path, query).catch(onFailure);
+      // The broker has refused the stream, as when too many are open; it may still answer.
+      get(path, query).then((data) => {
+        if (timer === 0) return; // another view is watched by now
+        connection.set('polled');
+        onData(data);
+      }, onFailure);
     };
   }
 
   function close() {
     clearTimeout(timer);
+    timer = 0;
     source?.close();
     source = null;
   }

@@ -25,7 +25,7 @@ from odradek.broker.console.groups.offsets import (
     owners_of,
     places_of,
 )
-from odradek.broker.console.paging import MAX_LIMIT, PageRequest
+from odradek.broker.console.paging import MAX_LIMIT, First, PageRequest
 from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.steps import free
@@ -41,7 +41,7 @@ class GroupRequest(PageRequest, kw_only=True):
 
     group: str
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 500
-    members_from: Annotated[int, Meta(ge=0)] = 0
+    members_from: First = 0
 
 
 class ShareSettingsView(View):

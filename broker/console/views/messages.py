@@ -8,9 +8,9 @@ import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import field
+from msgspec import Meta, field
 from msgspec.structs import replace
 
 from odradek.broker.console.calls import Call
@@ -219,7 +219,7 @@ class NewMessage(View):
     value_base64: str | None = None
     is_tombstone: bool = False
     headers: list[NewHeader] = field(default_factory=list)
-    timestamp_ms: int | None = None
+    timestamp_ms: Annotated[int, Meta(ge=0, le=MAX_INT64)] | None = None
 
 
 class Produced(View):

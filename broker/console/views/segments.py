@@ -12,7 +12,7 @@ from msgspec import Meta, field
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint
-from odradek.broker.console.paging import MAX_LIMIT
+from odradek.broker.console.paging import MAX_LIMIT, First
 from odradek.broker.console.view import View
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
@@ -57,7 +57,7 @@ class SegmentsRequest(View, kw_only=True):
 
     topic: str
     partition: int
-    first: Annotated[int, Meta(ge=0)] = field(default=0, name="from")
+    first: First = field(default=0, name="from")
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
 
 

@@ -202,6 +202,8 @@ async def delete_records(call: Call, request: DeleteRecordsUpTo) -> RecordsDelet
 
     Raises ApiError if all partitions are refused; else those that are refused are in the response.
     """
+    if not request.offsets:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "offsets names no partition")
     wanted = DeleteRecordsTopic(
         name=request.topic,
         partitions=[

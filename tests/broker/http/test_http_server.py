@@ -37,6 +37,25 @@ async def numbers(_: HttpRequest) -> HttpResponse:
     return HttpResponse(HTTPStatus.OK, each())
 
 
+async def later(_: HttpRequest) -> HttpResponse:
+    await asyncio.sleep(0.05)  # the end of what the client sends is there before
+    return text_response("hello\n")
+
+
+async def large(_: HttpRequest) -> HttpResponse:
+    return text_response("x" * 20_000_000)
+
+
+async def watched(_: HttpRequest) -> HttpResponse:
+    async def each() -> AsyncGenerator[bytes, None]:
+        await asyncio.sleep(0.05)
+        while True:
+            yield b"now"
+            await asyncio.sleep(60)
+
+    return HttpResponse(HTTPStatus.OK, each(), is_endless=True)
+
+
 HOST = b"Host: here\r\n"
 CLOSE = b"Connection: close\r\n\r\n"
 
@@ -54,6 +73,9 @@ class Server:
             Route("POST", "/echo/{name}", echo),
             Route("GET", "/echo/list", hello),
             Route("GET", "/numbers", numbers),
+            Route("GET", "/later", later),
+            Route("GET", "/large", large),
+            Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
         )
         self.http = HttpServer(asyncio.get_running_loop(), bound, routes, timeout_s)
@@ -70,10 +92,12 @@ class Server:
 
         return HttpResponse(HTTPStatus.OK, zeros())
 
-    async def ask(self, request: bytes) -> bytes:
-        """The whole answer to these bytes."""
+    async def ask(self, request: bytes, *, ends: bool = False) -> bytes:
+        """The whole answer to these bytes, to a client that `ends` its stream or waits."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
+        if ends:
+            writer.write_eof()
         answer = await asyncio.wait_for(reader.read(), 30)
         writer.close()
         return answer
@@ -174,6 +198,20 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
     server.http.close()
 
 
+async def test_a_client_that_takes_no_page_is_cut_off() -> None:
+    server = Server(timeout_s=0.05)
+    for ends in (False, True):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+        writer.write(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+        if ends:
+            writer.write_eof()
+        await reader.readexactly(1)
+        while server.http.connections:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0.001)
+        writer.close()
+    server.http.close()
+
+
 async def test_what_is_served_ends_with_its_client(server: Server) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(b"GET /endless HTTP/1.1\r\n" + HOST + CLOSE)
@@ -229,3 +267,31 @@ async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server:
     assert len(server.http.connections) == most
     for _, each in [*idle, (reader, writer)]:
         each.close()
+
+
+async def test_a_client_that_sends_no_more_is_answered(server: Server) -> None:
+    for request, end in (
+        (b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n", b"hello\n"),
+        (b"GET /numbers HTTP/1.0\r\n" + HOST + b"\r\n", b"0\n1\n2\n"),
+        (2 * (b"GET /later HTTP/1.1\r\n" + HOST + b"\r\n"), b"hello\n"),
+    ):
+        answer = await server.ask(request, ends=True)
+        assert answer.endswith(end)
+        assert answer.count(b" 200 OK") == request.count(b"GET")
+    assert (await server.ask(b"GET /he", ends=True)).split(b" ")[1] == b"400"
+    assert await server.ask(b"", ends=True) == b""
+    while server.http.connections:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+
+
+async def test_what_has_no_end_ends_with_the_input_of_its_client(server: Server) -> None:
+    request = b"GET /watched HTTP/1.1\r\n" + HOST + b"\r\n"
+    assert (await server.ask(request, ends=True)).count(b"now") == 1
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    await reader.readuntil(b"now")
+    assert server.http.connections
+    writer.write_eof()
+    while server.http.connections:  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.001)
+    writer.close()

@@ -1,8 +1,11 @@
 """Which requests a browser may send for whom."""
 
+from contextlib import suppress
 from http import HTTPStatus
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from odradek.broker.http.messages import HttpError, HttpRequest
 from odradek.broker.http.origin import check_origin
@@ -49,3 +52,14 @@ def test_a_page_of_another_origin_is_refused(origin: str) -> None:
     with pytest.raises(HttpError) as refused:
         check_origin(request_with(host="localhost:9404", origin=origin), NAMES)
     assert refused.value.status is HTTPStatus.FORBIDDEN
+
+
+@given(st.text(), st.text())
+@example("localhost", "http://[")
+@example("localhost", "http://[::1")
+@example("localhost", "http://localhost]")
+@example("[", "http://\u2100")
+def test_no_name_breaks_the_check(host: str, origin: str) -> None:
+    for name in (host, "localhost"):
+        with suppress(HttpError):
+            check_origin(request_with(host=name, origin=origin), NAMES)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -73,6 +73,26 @@ def test_a_client_sees_the_groups_that_it_may_describe(secured: SecuredBroker) -
     refused = (403, "GROUP_AUTHORIZATION_FAILED")
     assert viewer.ask("GET", "/groups/hidden").error == refused
     assert viewer.ask("GET", "/groups/absent").error == refused
+
+
+def test_a_client_sees_no_topic_of_members_that_it_may_not_describe(
+    secured: SecuredBroker,
+) -> None:
+    port = http_port(secured.process)
+    consumer = Consumer({"bootstrap.servers": secured.plain_servers, "group.id": "seen"})
+    consumer.subscribe(["seen", "hidden"])
+    try:
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        for user, password, topics in (
+            ("admin", PASSWORD, ["hidden", "seen"]),
+            ("alice", "alice-secret", ["seen"]),
+        ):
+            [member] = ConsoleClient(port, user, password).get("/groups/seen")["members"]
+            assert member["subscribed"] == topics
+            assert sorted(each["topic"] for each in member["assignment"]) == topics
+    finally:
+        consumer.close()
 
 
 def test_a_client_changes_only_what_it_may(secured: SecuredBroker) -> None:
