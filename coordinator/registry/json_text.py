@@ -39,7 +39,7 @@ def loads(text: str, *, exact: bool = False) -> Any:
         )
         if _SURROGATE.search(text):
             dumps(value).encode()
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidJsonError(str(error) or "nested too deeply") from None
     return value
 
