@@ -165,6 +165,7 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        ("JSON", '{"maximum":1e9999999999999999999999}'),
         ("JSON", '{"required":[{}]}'),
         ("JSON", '{"required":[[1]]}'),
         ("JSON", '{"$schema":5}'),
