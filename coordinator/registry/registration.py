@@ -230,7 +230,7 @@ class Registration:
             check = check_of(parsed.form, metadata, previous, config, self._parser.form_of)
             return [] if check is None else self.work.result(check)
         except InvalidSchemaError as error:
-            raise invalid_schema(f"a version of the subject cannot be parsed: {error}") from None
+            raise invalid_schema(f"a version of the subject cannot be compared: {error}") from None
 
     def _added(
         self, subject: str, request: SchemaRequest, schema: Schema, schema_id: int, mode: Mode

@@ -23,7 +23,7 @@ from .settings import Level
 # Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
 # milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
-_SHORT_STEPS = 10_000
+_SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
 _MOST_STEPS = 1_000_000
 _MOST_STEPS_OF_A_LETTER = 20

@@ -1,6 +1,6 @@
 """The formats of schemas: parsing, the text that is stored, and compatibility.
 
-Reading order: this file (what the registry calls), avro, avro_compatibility, json_schema,
+Reading order: this file (what the registry calls), effort, avro, avro_compatibility, json_schema,
 json_compatibility, protobuf (protobuf_file, protobuf_parser, protobuf_names, protobuf_text,
 protobuf_descriptor, protobuf_serialized), protobuf_compatibility. A format is imported when its
 first schema is parsed.

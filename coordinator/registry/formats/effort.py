@@ -14,6 +14,8 @@ MAX_REASONS = 1000
 MAX_REASON_LETTERS = 1 << 20
 _LEFT_OUT = "(more reasons are left out)"
 
+_UNLIMITED = float("inf")
+
 L = TypeVar("L")
 Path = tuple[str, ...]
 
@@ -25,17 +27,21 @@ class TooManyStepsError(Exception):
 class _Left:
     """The steps that are left for the work that this process does now; one at a time."""
 
-    steps: float = float("inf")
+    steps: float = _UNLIMITED
 
 
 @contextmanager
 def limited(steps: float) -> Iterator[None]:
-    """Let what is done meanwhile raise TooManyStepsError after so many steps."""
-    before, _Left.steps = _Left.steps, steps
+    """Let what is done meanwhile raise TooManyStepsError after so many steps.
+
+    They count for what is around it, too.
+    """
+    before = _Left.steps
+    _Left.steps = allowed = min(steps, before)
     try:
         yield
     finally:
-        _Left.steps = before
+        _Left.steps = before - (allowed - _Left.steps) if before < _UNLIMITED else before
 
 
 def spend(steps: int = 1) -> None:

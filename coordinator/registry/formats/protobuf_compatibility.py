@@ -8,13 +8,14 @@ gone, and fields that are made exclusive although they were independent.
 A field of a message type is compared with the type's definition, in the schema or in the file that
 it comes from. Scalars of one group may replace each other: see _GROUPS.
 
-Linear in the fields: an imported type is compared once, however often it is used, except that
-types that use each other in a circle and differ may be compared again.
+Linear in the fields. An imported type is compared at each use, as in Confluent's registry; if that
+takes too many steps, once. Then only types that use each other in a circle, and differ, have fewer
+reasons, but always one.
 """
 
 from collections.abc import Iterable
 
-from .effort import Found, Inside, Path, first, flat, spend
+from .effort import Found, Inside, Path, TooManyStepsError, first, flat, limited, spend
 from .protobuf import ProtobufSchema
 from .protobuf_file import SCALARS, Field, Message, OneOf
 from .protobuf_names import Definition, Names
@@ -55,15 +56,20 @@ _TEXTS = {
 }
 
 Reasons = Found[str]
+_STEPS_FOR_ALL = 2000
 
 
 def compatibility(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
     """Return why the reader cannot read what the writer writes; nothing if it can."""
-    found = _Comparison(writer, reader).compare_files()
+    try:
+        with limited(_STEPS_FOR_ALL):
+            found = _Comparison(writer, reader).compare_files()
+    except TooManyStepsError:
+        found = _Comparison(writer, reader, {}).compare_files()
     return first(reason for _, reason in flat(found))
 
 
-_NOTHING_ASSUMED = 1 << 30
+_Results = dict[tuple[int, int], Reasons]
 
 
 class _Side:
@@ -80,17 +86,14 @@ class _Side:
 class _Comparison:
     """`old` is the writer's schema, `new` the reader's."""
 
-    def __init__(self, old: ProtobufSchema, new: ProtobufSchema) -> None:
+    def __init__(
+        self, old: ProtobufSchema, new: ProtobufSchema, results: _Results | None = None
+    ) -> None:
         self._old_file, self._new_file = old.file, new.file
         self._old = _Side(Names(old.file, old.imports), old.file.package)
         self._new = _Side(Names(new.file, new.imports), new.file.package)
-        # The writer's messages that are being compared, and how deep; they count as compatible.
-        self._open: dict[int, int] = {}
-        # The results of imported types, with the least depth of an open message that they assume
-        # to be compatible. Those that assume one are in `_assuming`, too.
-        self._results: dict[tuple[int, int], tuple[Reasons, int]] = {}
-        self._assuming: list[tuple[int, int]] = []
-        self._lowest = _NOTHING_ASSUMED
+        self._open: set[int] = set()  # the writer's messages that are being compared
+        self._results = results  # of imported types, if they are kept
 
     def compare_files(self) -> Reasons:
         old, new = self._old_file, self._new_file
@@ -116,16 +119,10 @@ class _Comparison:
         """Compare messages; `inside` is where names are looked up, `path` what reasons show."""
         spend()
         if id(old) in self._open:
-            self._lowest = min(self._lowest, self._open[id(old)])
             return []
-        self._open[id(old)] = len(self._open)
-        assumed = len(self._assuming)
+        self._open.add(id(old))
         reasons = self._compare_fields(old, new, inside, path)
-        del self._open[id(old)]
-        if reasons:
-            for pair in self._assuming[assumed:]:
-                del self._results[pair]
-            del self._assuming[assumed:]
+        self._open.remove(id(old))
         return reasons + self._compare_messages(old.messages, new.messages, inside)
 
     def _compare_fields(self, old: Message, new: Message, inside: Path, path: Path) -> Reasons:
@@ -216,23 +213,14 @@ class _Comparison:
         if not isinstance(old.declaration, Message) or not isinstance(new.declaration, Message):
             return []
         pair = (id(old), id(new))
-        if pair in self._results:
-            reasons, assumed = self._results[pair]
-            self._lowest = min(self._lowest, assumed)
-            return reasons
-        packages, lowest = (self._old.package, self._new.package), self._lowest
+        if self._results is not None and pair in self._results:
+            return self._results[pair]
+        packages = self._old.package, self._new.package
         self._old.package, self._new.package = old.package, new.package
-        self._lowest = _NOTHING_ASSUMED
         reasons = self._compare_message(old.declaration, new.declaration, inside, inside)
         self._old.package, self._new.package = packages
-        if self._lowest >= len(self._open):  # nothing is assumed of what is still open
-            self._results[pair] = reasons, _NOTHING_ASSUMED
-            self._lowest = lowest
-        else:
-            if not reasons:
-                self._results[pair] = reasons, self._lowest
-                self._assuming.append(pair)
-            self._lowest = min(lowest, self._lowest)
+        if self._results is not None:
+            self._results[pair] = reasons
         return reasons
 
 

@@ -118,7 +118,7 @@ def _lookup(
         return None if found is None else (name[1:], found)
     scope = [*(package.split(".") if package else ()), *inside]
     while True:
-        spend(1 + len(scope) // 4)
+        spend(1 + len(scope))
         full = ".".join((*scope, name))
         found = get(full)
         if found is not None:

@@ -108,7 +108,7 @@ def test_imported_types_are_compared_in_linear_steps(depth: int, circle: bool) -
     last = f"M{depth} c = 2;" if circle else ""
     old, same = messages(depth, "int32", last=last), messages(depth, "int64", last=last)
     text = importing(depth)
-    allowed = STEPS_OF_A_LETTER * (len(old) + len(same) + 2 * len(text))
+    allowed = STEPS_OF_A_LETTER * (len(old) + len(same) + 2 * len(text)) + 2000
     assert steps_of(lambda: compared("PROTOBUF", text, text, (old, same))) <= allowed
     if not circle:
         new = messages(depth, "string")
@@ -116,6 +116,24 @@ def test_imported_types_are_compared_in_linear_steps(depth: int, circle: bool) -
         steps = steps_of(lambda: found.extend(compared("PROTOBUF", text, text, (old, new))))
         assert steps <= allowed + 2 * effort.MAX_REASONS
         assert len(found) == min(3 * 2**depth - 1, effort.MAX_REASONS + 1)
+
+
+@pytest.mark.parametrize("count", [3, 6, 40])
+def test_imported_types_that_form_circles_and_differ_are_compared(count: int) -> None:
+    def circle(leaf: str) -> str:
+        lines = [
+            f"message M{i} {{ M{(i + 1) % count} a = 1; M{(i * 7 + 3) % count} b = 2;"
+            f" {f'{leaf} l = 4;' if i == count - 1 else ''} }}"
+            for i in range(count)
+        ]
+        return "\n".join(['syntax = "proto3";', *lines])
+
+    text = importing(0)
+    old, new = circle("int64"), circle("string")
+    found: list[str] = []
+    steps = steps_of(lambda: found.extend(compared("PROTOBUF", text, text, (old, new))))
+    assert steps <= STEPS_OF_A_LETTER * (len(old) + len(new)) + 2 * effort.MAX_REASONS + 2000
+    assert len(found) >= count
 
 
 def test_first_reasons_are_those_of_all() -> None:
