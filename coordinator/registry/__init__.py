@@ -5,6 +5,7 @@ method of Registry, which returns records and a reply; the records are appended 
 the reply is given.
 
 Reading order: registry (the requests), registration (new schemas, look-ups), compatibility,
-schema_work (what may be long), state (by replay), records (their stored form), schemas, settings,
-formats (Avro, JSON Schema, Protobuf); subjects, requests, parsing, errors, json_text.
+schema_work (what may be long), state (by replay), records (their stored form), shapes (the
+types of what is read), schemas, settings, formats (Avro, JSON Schema, Protobuf); subjects,
+requests, parsing, errors, json_text.
 """
