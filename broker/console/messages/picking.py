@@ -223,5 +223,5 @@ def _matches(wanted: Filter, record: Record) -> bool:
         return True
     try:
         return wanted.path.matches(json_of(record.value))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

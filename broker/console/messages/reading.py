@@ -181,7 +181,11 @@ class Reader:
     # -- batches ----------------------------------------------------------------------------------
 
     async def batches(self, partition: int, offset: int, max_bytes: int) -> list[StoredBatch]:
-        """Whole batches, from the one with an offset on; none at the end. Raises ApiError."""
+        """Whole batches, from the one with an offset on; none at the end. Raises ApiError.
+
+        They end before a batch whose header is damaged. If that is the first, CORRUPT_MESSAGE is
+        raised.
+        """
         answer = await self._fetch(partition, offset, max_bytes)
         records = answer.records
         if not isinstance(records, RecordsSlice) or not records.size_bytes:
@@ -198,12 +202,16 @@ class Reader:
             text = f"{self.topic.name}-{partition}: {error}"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
         self.budget.spend(len(data))
+        found: list[StoredBatch] = []
         try:
             cut = self.call.sliced(_cut(data))
-            return list(_with_aborted(cut, answer.aborted_transactions or []))
+            for batch in _with_aborted(cut, answer.aborted_transactions or []):
+                found.append(batch)  # noqa: PERF402 # those before an error are kept
         except CorruptRecordError as error:
-            text = f"{self.topic.name}-{partition} after offset {offset}: {error}"
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, text) from None
+            if not found:
+                text = f"{self.topic.name}-{partition} after offset {offset}: {error}"
+                raise ApiError(ErrorCode.CORRUPT_MESSAGE, text) from None
+        return found
 
     async def _fetch(self, partition: int, offset: int, max_bytes: int) -> FetchPartitionData:
         wanted = FetchPartition(
@@ -246,14 +254,13 @@ class Reader:
             if isinstance(error, ApiError) and error.code not in _OF_A_BATCH:
                 raise
             header = batch.header
-            self.unreadable.append(
-                Unreadable(
-                    picks.want.partition,
-                    header.base_offset,
-                    max(header.base_offset, header.last_offset),
-                    str(error) or "it is damaged",
-                )
-            )
+            last_offset = max(header.base_offset, header.last_offset)
+            self.leave_out(picks.want.partition, header.base_offset, last_offset, error)
+
+    def leave_out(self, partition: int, first: int, last: int, error: Exception) -> None:
+        """Note records that cannot be read."""
+        reason = str(error) or "it is damaged"
+        self.unreadable.append(Unreadable(partition, first, last, reason))
 
     async def _pick_here(self, batch: StoredBatch, picks: Picks) -> bool:
         """Pick on the event loop. Returns whether that was possible; else nothing was picked."""
@@ -312,7 +319,7 @@ class Reader:
     async def _has_path(self, path: JsonPath, record: Record) -> bool:
         try:
             return path.matches(await self._json_of(record))
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
 
     async def _pick_elsewhere(self, batch: StoredBatch, picks: Picks) -> None:

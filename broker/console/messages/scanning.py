@@ -188,11 +188,23 @@ class Scanner:
         )
         return Picks(want)
 
+    async def _batches(
+        self, partition: int, offset: int, end: int, max_bytes: int
+    ) -> list[StoredBatch]:
+        """As Reader.batches. After a damaged header nothing is found: all before `end` is noted."""
+        try:
+            return await self._reader.batches(partition, offset, max_bytes)
+        except ApiError as error:
+            if error.code is not ErrorCode.CORRUPT_MESSAGE:
+                raise
+            self._reader.leave_out(partition, offset, end - 1, error)
+            return []
+
     # -- oldest first -----------------------------------------------------------------------------
 
     async def _search_forwards(self, scan: Scan, most: int) -> None:
         max_bytes = FIRST_FETCH_BYTES if self._filter.is_empty else FETCH_BYTES
-        batches = await self._reader.batches(scan.partition, scan.next, max_bytes)
+        batches = await self._batches(scan.partition, scan.next, scan.bound, max_bytes)
         picks = self._picks(scan, scan.next, scan.bound, most)
         reached = scan.next
         for batch in batches:
@@ -244,7 +256,7 @@ class Scanner:
         while offset < end:
             if size_bytes > FETCH_BYTES and end - first > 1:
                 return batches, offset, size_bytes
-            found = await self._reader.batches(partition, offset, max_bytes)
+            found = await self._batches(partition, offset, end, max_bytes)
             if not found:
                 break
             for batch in found:

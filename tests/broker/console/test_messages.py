@@ -637,3 +637,36 @@ def test_of_many_headers_the_first_are_shown(broker: ConsoleBroker, console: Con
     large = console.get("/topics/headers/messages", limit=1000)["records"]
     assert len(large[0]["headers"]) < 50
     assert console.get("/topics/headers/messages", header="zzz")["records"] == []
+
+
+@pytest.mark.parametrize("position", ["oldest", "newest"])
+def test_records_before_a_damaged_header_are_shown(
+    broker: ConsoleBroker, console: ConsoleClient, position: str
+) -> None:
+    create(broker, "damaged")
+    for number in range(50):
+        console.post("/topics/damaged/messages", {"value": f"{number:02}", "partition": 0})
+    log = broker.process.directory / "data" / "damaged-0" / f"{0:020d}.log"
+    size = log.stat().st_size // 50
+    with log.open("r+b") as file:
+        file.seek(20 * size + 16)  # the magic of the twenty-first batch
+        file.write(b"\x63")
+    if position == "oldest":
+        page = console.get("/topics/damaged/messages", position="oldest", limit=5)
+        assert (values(page), page["unreadable"]) == (["00", "01", "02", "03", "04"], [])
+    pages = all_pages(console, "damaged", position=position, limit=15)
+    shown = {value for page in pages for value in values(page)}
+    assert shown >= {f"{number:02}" for number in range(20)}
+    assert any(
+        each["firstOffset"] <= 20 <= each["lastOffset"]
+        for page in pages
+        for each in page["unreadable"]
+    )
+
+
+def test_a_path_may_lead_deep(broker: ConsoleBroker, console: ConsoleClient) -> None:
+    create(broker, "deep")
+    send(broker, "deep", [b"[" * 900 + b"]" * 900, b"[[1]]"])
+    found = console.get("/topics/deep/messages", jsonPath="$" + "[0]" * 900)
+    assert found["records"] == []
+    assert values(console.get("/topics/deep/messages", jsonPath="$[0][0]=1")) == ["[[1]]"]
