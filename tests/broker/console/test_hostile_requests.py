@@ -3,7 +3,7 @@
 import http.client
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 import pytest
@@ -20,6 +20,18 @@ ODD += ["$[" + "9" * 5000 + "]", "$" + ".a" * 5000, "$[", "\u0663", "\xff"]
 QUERY = ["from", "limit", "search", "sort", "membersFrom", "partition", "offset", "timestampMs"]
 QUERY += ["position", "cursor", "jsonPath", "header", "key", "format", "isolation", "internal"]
 BODIES = [b'{"a":' * 100_000, b"[" * 100_000, b'{"a":"\xff"}', b"\xff\xfe", b"[]", b"5", b"{"]
+
+
+@pytest.fixture(autouse=True)
+def no_exception_is_logged(console: ConsoleClient) -> Iterator[None]:
+    before = errors(console)
+    yield
+    assert errors(console) == before
+
+
+def errors(console: ConsoleClient) -> list[str]:
+    entries = console.get("/log")["entries"]
+    return [each["text"] for each in entries if each["level"] == "ERROR"]
 
 
 def ask(

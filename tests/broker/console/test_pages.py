@@ -3,11 +3,13 @@
 import base64
 import json
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from odradek.broker.console.console import MAX_STREAMS_OF_ONE
 from odradek.broker.testing.broker import Broker
 from tests.support.browser import DESKTOP, PHONE, Browser, why_no_browser
 from tests.support.console_client import ConsoleClient
@@ -158,6 +160,24 @@ def test_what_does_not_exist_is_said(browser: Browser) -> None:
     browser.see("UNKNOWN_TOPIC_OR_PARTITION", "It may have been deleted", "Try again")
     browser.open("groups/none")
     browser.see("GROUP_ID_NOT_FOUND", "It may have been deleted")
+
+
+def test_a_page_that_gets_no_event_stream_asks_now_and_then(
+    browser: Browser, broker: Broker, console: ConsoleClient
+) -> None:
+    streams = [HTTPConnection("127.0.0.1", console.port) for _ in range(MAX_STREAMS_OF_ONE)]
+    try:
+        for stream in streams:
+            stream.request("GET", "/api/v1/topics", headers={"Accept": "text/event-stream"})
+            stream.getresponse()
+        browser.open("topics")
+        browser.see("There are no topics yet.", "Too many pages are open")
+        broker.create_topic("orders")
+        browser.see("orders")
+    finally:
+        for stream in streams:
+            stream.close()
+    browser.see("Live")
 
 
 def test_the_page_works_by_keyboard(browser: Browser) -> None:
