@@ -667,6 +667,6 @@ def test_records_before_a_damaged_header_are_shown(
 def test_a_path_may_lead_deep(broker: ConsoleBroker, console: ConsoleClient) -> None:
     create(broker, "deep")
     send(broker, "deep", [b"[" * 900 + b"]" * 900, b"[[1]]"])
-    found = console.get("/topics/deep/messages", jsonPath="$" + "[0]" * 900)
-    assert found["records"] == []
+    found = console.get("/topics/deep/messages", jsonPath="$" + "[0]" * 100)
+    assert [each["offset"] for each in found["records"]] == [0]
     assert values(console.get("/topics/deep/messages", jsonPath="$[0][0]=1")) == ["[[1]]"]
