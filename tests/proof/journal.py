@@ -205,4 +205,6 @@ class JournalledFiles(Files):
 
     def fsync_directory(self, path: Path) -> None:
         if path.is_relative_to(self.root):
+            if path not in self._of_path:  # it was renamed meanwhile, as the log that it was
+                raise FileNotFoundError(path)
             self._add(SyncNames(self._of_path[path]))
