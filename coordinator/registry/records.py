@@ -34,7 +34,7 @@ import msgspec
 
 from . import shapes
 from .json_text import dumps
-from .schemas import AVRO, Json, Reference, Schema, SchemaVersion
+from .schemas import AVRO, Json, Schema, SchemaVersion, references_of
 from .settings import Level, Mode, in_order
 from .shapes import decoded, plain
 
@@ -203,9 +203,7 @@ def decode_schema(key: SchemaKey, stored: bytes, stored_ms: int | None = None) -
     schema = Schema(
         schema_type=value.schema_type or AVRO,
         text=value.schema,
-        references=tuple(
-            Reference(each.name, each.subject, each.version) for each in value.references or ()
-        ),
+        references=references_of(value.references),
         metadata=plain(value.metadata),
         rule_set=plain(value.rule_set),
         stored_md5=_md5(value.md5) if value.md5 else None,

@@ -9,7 +9,7 @@ from msgspec import ValidationError, convert
 
 from . import shapes
 from .errors import invalid_schema, invalid_version
-from .schemas import AVRO, Json, Reference, stored_metadata, stored_rule_set
+from .schemas import AVRO, Json, Reference, references_of, stored_metadata, stored_rule_set
 from .shapes import MAX_INT32
 
 LATEST = -1
@@ -75,10 +75,9 @@ def integer(text: str) -> int | None:
 
 def _references(given: Any) -> tuple[Reference, ...]:
     try:
-        found = convert(given, list[shapes.Reference] | None)
+        return references_of(convert(given, list[shapes.Reference] | None))
     except ValidationError as error:
         raise invalid_schema(f"Invalid reference: {error}") from None
-    return tuple(Reference(each.name, each.subject, each.version) for each in found or ())
 
 
 def _integer(body: Mapping[str, Any], name: str, default: int) -> int:

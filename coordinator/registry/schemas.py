@@ -46,6 +46,11 @@ class Reference:
     version: int
 
 
+def references_of(given: Iterable[shapes.Reference] | None) -> tuple[Reference, ...]:
+    """The references that a record or a request names."""
+    return tuple(Reference(each.name, each.subject, each.version) for each in given or ())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schema:
     """A schema without its place: type, text, references, metadata and rules."""
