@@ -7,7 +7,7 @@ Those of consumers are decoded here. Those of other programs, such as Kafka Conn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -169,7 +169,7 @@ async def _classic(call: Call, group_id: str) -> DescribedGroup:
     is_of_consumers = group.protocol_type == PROTOCOL_TYPE
     # Kafka shows what members have written to whoever may describe the group. We read it, and show
     # no topics that the client may not describe.
-    may_see = lru_cache(None)(partial(call.may, AclOperation.DESCRIBE, ResourceType.TOPIC))
+    may_see = partial(call.may, AclOperation.DESCRIBE, ResourceType.TOPIC)
     return DescribedGroup(
         state=group.group_state,
         protocol=group.protocol_type,

@@ -269,15 +269,10 @@ async def _directories(call: Call, log_bytes: Mapping[str, int]) -> list[Directo
 
 def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterator[OverviewFinding]:
     for text in problems(observed):
-        yield OverviewFinding(
-            health="problem", text=text, advice="look into the broker's log", view="log"
-        )
+        yield _in_the_log(text)
     offline = offline_partition_count(observed)
     if offline:
-        text = f"{offline} partitions are not served"
-        yield OverviewFinding(
-            health="problem", text=text, advice="look into the broker's log", view="log"
-        )
+        yield _in_the_log(f"{offline} partitions are not served")
     for reason in observed.broker.disk_space.low.values():
         yield OverviewFinding(
             health="problem",
