@@ -52,8 +52,11 @@ class ForkedProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs. Raises OSError if that cannot be said."""
-        return bool(self._template.obey(Poll(self.pid)))
+        """Whether it runs."""
+        try:
+            return bool(self._template.obey(Poll(self.pid)))
+        except OSError:
+            return False  # without its template it has ended, or ends within a second
 
     def wait(self, seconds: float) -> None:
         """Wait until it ends, or the time is over."""

@@ -94,6 +94,7 @@ def test_brokers_do_not_outlive_their_template_and_the_next_one_has_another(
         "os.kill(int(stat[1]), 9)\n"
         "print(pid, flush=True)\n"
         "broker._process.stdout.read()\n"
+        "assert not broker.is_running\n"
         "broker.kill_and_restart()\n"
         "print(broker.topics())\n"
         "broker.stop()\n"
