@@ -12,8 +12,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.http.logins import HttpLogins, host_of
 from odradek.broker.http.messages import HttpError, HttpRequest
 from odradek.broker.security.operations import AclOperation, ResourceType
-
-from .schema_log import TOPIC
+from odradek.coordinator.registry.schemas import TOPIC
 
 
 class Access:

@@ -20,6 +20,7 @@ from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.registry import records
 from odradek.coordinator.registry.records import UnreadableError
 from odradek.coordinator.registry.registry import Registry
+from odradek.coordinator.registry.schemas import TOPIC
 from odradek.coordinator.registry.state import RegistryState
 from odradek.protocol.batch_header import (
     HEADER_BYTES,
@@ -35,7 +36,6 @@ from odradek.storage.log import PartitionLog
 
 logger = logging.getLogger("odradek.registry")
 
-TOPIC = "_schemas"
 READ_BYTES = 256 * 1024
 # More records are appended as several batches, and replayed in slices.
 MOST_AT_ONCE = 100

@@ -20,6 +20,7 @@ from msgspec import ValidationError, convert
 from . import shapes
 from .errors import invalid_rule_set, invalid_schema
 
+TOPIC = "_schemas"  # that keeps them
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 SCHEMA_TYPES = (JSON, PROTOBUF, AVRO)  # in the order of GET /schemas/types
 

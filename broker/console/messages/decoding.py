@@ -22,6 +22,7 @@ from odradek.coordinator.inspect.internal_records import (
     RecordDecoder,
     decode_control,
 )
+from odradek.coordinator.registry.schemas import TOPIC as SCHEMAS_TOPIC
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, RecordHeaders
 from odradek.storage.inspect.raw_message import UnreadableError
@@ -29,7 +30,6 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from .filters import json_of, looks_like_json
 from .picking import Picked
 from .schemas import FORMATS, Schemas, UndecodableError, framed
-from .schemas import TOPIC as SCHEMAS_TOPIC
 
 AUTO, TEXT, JSON, HEX, INTERNAL = "auto", "text", "json", "hex", "internal"
 NAMES = (AUTO, TEXT, JSON, HEX, INTERNAL, *FORMATS.values())

@@ -29,7 +29,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.registry.remote_work import do_work
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.schema_work import NotDoneError, Work
-from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, SchemaVersion
+from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, TOPIC, SchemaVersion
 from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError
 from odradek.protocol.primitives import read_uvarint
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 FORMATS = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "jsonschema"}
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
-TOPIC = "_schemas"
 _SHORTEST_ID = 5
 _GUID_BYTES = 16
 _KEPT = 200
