@@ -55,7 +55,7 @@ async def _serve() -> None:
         try:
             call = decoder.decode(text)
             if isinstance(call, Start):
-                setup = Setup(call.settings)
+                setup = Setup(call.settings, call.node_ports)
                 service = Service(setup, await setup.open())
                 reply = _result(service.ports)
             else:

@@ -13,12 +13,11 @@ from msgspec import Raw, Struct, field
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .call import Call
+from .cluster_calls import AnyClusterCall
+
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
-
-
-class Call(Struct, tag=True, frozen=True):
-    """Something that the process does for the test."""
 
 
 class Reply(Struct, omit_defaults=True, frozen=True):
@@ -29,9 +28,9 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of the first listener, of the schema registry, and of HTTP; 0: there is none."""
+    """The ports of each node's first listener, of the schema registry, and of HTTP; 0: none."""
 
-    first: int
+    nodes: list[int]
     registry: int
     http: int
 
@@ -40,6 +39,7 @@ class Start(Call, frozen=True):
     """Start the broker. The first call; returns its Ports."""
 
     settings: dict[str, str]
+    node_ports: list[int] = field(default_factory=list)  # of the nodes of a cluster; empty: any
 
 
 class Stop(Call, frozen=True):
@@ -191,4 +191,5 @@ AnyCall = (
     | FillDisk
     | TakeSnapshot
     | RestoreSnapshot
+    | AnyClusterCall
 )
