@@ -66,6 +66,19 @@ SETTINGS: Mapping[str, str] = {
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
+# What a start imports only if it serves one of these.
+MODULES_OF_TLS = (
+    "odradek.broker.security.tls.tls_listeners",
+    "odradek.broker.security.sasl.login_mechanisms",
+)
+MODULES_OF_REGISTRY = (
+    "odradek.broker.registry.libraries",
+    "odradek.broker.registry.rest_server",
+)
+MODULES_OF_CONSOLE = (
+    "odradek.broker.metrics.monitoring",
+    "odradek.broker.console.console",
+)
 POLL_SECONDS = 0.01
 
 
@@ -110,6 +123,11 @@ class Broker:
         if console:
             listeners |= {_HTTP: "127.0.0.1:0", "odradek.console": "true"}
         self._settings = {**SETTINGS, **listeners, **self._overrides}
+        self._modules = [
+            *(MODULES_OF_TLS if secure else ()),
+            *(MODULES_OF_REGISTRY if registry else ()),
+            *(MODULES_OF_CONSOLE if console else ()),
+        ]
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
@@ -130,7 +148,7 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         with self.log_file.open("ab") as log:
-            self._process = ForkedProcess(log)
+            self._process = ForkedProcess(log, self._modules)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}

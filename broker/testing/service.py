@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import BoundListener, bind_listeners, bind_registry
 from odradek.broker.testing import calls
@@ -40,7 +39,7 @@ from .visible_records import visible_records
 class Setup:
     """What the brokers that serve one test after the other share: ports, clock, faults, files."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
         """Bind the ports. A broker is one process, also if `settings` want workers.
 
         Raises ConfigError, ListenError.
@@ -51,7 +50,7 @@ class Setup:
         http = self.config.http_listener
         self.http = bind_listeners([http])[0] if http else None
         self.clock = AdjustableClock()
-        self.faults = Faults()
+        self.faults = faults
         self.files = DisposableFiles()
 
     async def open(self) -> RunningBroker:
@@ -61,7 +60,7 @@ class Setup:
             [_copy(each) for each in self.bound],
             http=_copy(self.http) if self.http else None,
             registry=_copy(self.registry) if self.registry else None,
-            handlers=self.faults.around(HANDLERS),
+            handlers=self.faults.handlers,
             now_ms=self.clock.wall_ms,
             timer_ms=self.clock.timer_ms,
             files=self.files,
