@@ -38,6 +38,7 @@ from .security import ADMIN, PROTOCOL, Library, Security, new_password
 T = TypeVar("T")
 
 Record = calls.StoredRecord
+Stranger = calls.Stranger
 
 # For tests: groups form at once, members that are gone are noticed at once, deleted files go at
 # once.
@@ -371,9 +372,19 @@ class Broker:
         ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
         open. The wall clock is the machine's again.
         """
-        self._call(calls.Reset(ADMIN), type(None))
+        # pytest sets it to the test and its phase.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        self._call(calls.Reset(ADMIN, test), type(None))
         if self._security is not None:
             self._security.forget_users()
+
+    def strangers(self) -> list[Stranger]:
+        """The clients that were connected before the last reset and were active after it.
+
+        They have made topics or joined groups: a consumer that an earlier test has not closed does.
+        Each connection is one of them.
+        """
+        return self._call(calls.ListStrangers(), list[Stranger])
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""

@@ -21,6 +21,7 @@ from .calls import MAX_LINE_BYTES, AnyCall, Reply, Start, Stop
 from .faults import Faults
 from .service import Service, Setup
 from .start_codecs import compile_start_codecs
+from .strangers import Strangers
 
 logger = logging.getLogger("odradek.testing")
 
@@ -46,7 +47,8 @@ class CallServer:
         configure_logging("text")
         compile_start_codecs()
         self._decoder = msgspec.json.Decoder(AnyCall)
-        self._faults = Faults(HANDLERS)
+        self._strangers = Strangers(HANDLERS)
+        self._faults = Faults(self._strangers.handlers)
 
     def serve(self) -> None:
         """Serve until standard input ends, or a Stop."""
@@ -68,7 +70,7 @@ class CallServer:
             try:
                 call = self._decoder.decode(text)
                 if isinstance(call, Start):
-                    setup = Setup(call.settings, self._faults)
+                    setup = Setup(call.settings, self._faults, self._strangers)
                     service = Service(setup, await setup.open())
                     reply = _result(service.ports)
                 else:

@@ -33,16 +33,17 @@ from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
 from .snapshots import copy_directory
+from .strangers import Strangers
 from .visible_records import visible_records
 
 
 class Setup:
     """What the brokers that serve one test after the other share: ports, clock, faults, files."""
 
-    def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
+    def __init__(self, settings: Mapping[str, str], faults: Faults, strangers: Strangers) -> None:
         """Bind the ports. A broker is one process, also if `settings` want workers.
 
-        Raises ConfigError, ListenError.
+        The handlers of `faults` are those of `strangers`. Raises ConfigError, ListenError.
         """
         self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
         self.bound = bind_listeners(self.config.open_listeners)
@@ -51,6 +52,7 @@ class Setup:
         self.http = bind_listeners([http])[0] if http else None
         self.clock = AdjustableClock()
         self.faults = faults
+        self.strangers = strangers
         self.files = DisposableFiles()
 
     async def open(self) -> RunningBroker:
@@ -79,6 +81,7 @@ class Service:
         (self._data,) = setup.config.data_directories
         self._clock = setup.clock
         self._faults = setup.faults
+        self._strangers = setup.strangers
         self._files = setup.files
         self._snapshots = 0
         self._running = running
@@ -191,6 +194,7 @@ class Service:
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""
+        self._strangers.begin(call.test, self._running.sessions)
         self._faults.clear()
         self._clock.reset_wall()
         await self._fill_disk(is_full=False)
@@ -213,6 +217,10 @@ class Service:
             validate_only=False,
         )
         remove_access(broker, kept_user=call.kept_user)
+
+    def list_strangers(self, _: calls.ListStrangers) -> list[calls.Stranger]:
+        """What clients that were connected before the last reset have done since."""
+        return self._strangers.found()
 
     # -- periodic work and time -------------------------------------------------------------------
 
@@ -310,6 +318,7 @@ _SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
     calls.CommittedOffsets: Service.committed_offsets,
     calls.ExpireGroup: Service.expire_group,
     calls.Reset: Service.reset,
+    calls.ListStrangers: Service.list_strangers,
     calls.RunRetention: Service.run_retention,
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,

@@ -26,6 +26,7 @@ from odradek.broker.testing.call_server import CallServer
 from odradek.broker.testing.faults import Faults
 from odradek.broker.testing.process import import_modules
 from odradek.broker.testing.service import Setup
+from odradek.broker.testing.strangers import Strangers
 from odradek.protocol.compiler import Codec
 
 settings, modules, is_prepared = json.loads(sys.argv[1])
@@ -47,7 +48,7 @@ for name in ("compile_decode", "compile_write", "_compile_reader", "_compile_sma
     noted(name)
 
 async def start():
-    running = await Setup(settings, Faults(HANDLERS)).open()
+    running = await Setup(settings, Faults(HANDLERS), Strangers(HANDLERS)).open()
     imported = [name for name in sys.modules if name not in before]
     found = {"compiled": compiled[:], "imported": imported}
     await running.stop()
