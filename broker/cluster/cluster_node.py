@@ -56,9 +56,9 @@ class ClusterNode:
         return self._server is not None
 
     @property
-    def connection_count(self) -> int:
-        """How many connections are open."""
-        return 0 if self._server is None else len(self._server.connections)
+    def sessions(self) -> list[Session]:
+        """The sessions of the connections that are open."""
+        return [] if self._server is None else [each.session for each in self._server.connections]
 
     def start(self) -> None:
         """Listen. Raises ListenError."""

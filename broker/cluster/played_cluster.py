@@ -112,6 +112,10 @@ class PlayedCluster:
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         return node
 
+    def sessions(self) -> list[Session]:
+        """The sessions of the connections that are open, of all nodes."""
+        return [session for node in self.nodes.values() for session in node.sessions]
+
     # -- nodes ------------------------------------------------------------------------------------
 
     def kill(self, node_id: int) -> None:

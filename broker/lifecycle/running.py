@@ -32,6 +32,7 @@ from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.lost_writes import LostWrites
 from odradek.broker.requests.route import Handler
+from odradek.broker.security.session import Session
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
@@ -214,6 +215,12 @@ class RunningBroker:
         )
         broker.maintenance.recovery.begin(broker.config.num_recovery_threads_per_data_dir)
         self.periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions of the connections that are open."""
+        of_nodes = [] if self.cluster is None else self.cluster.sessions()
+        return [*of_nodes, *(each.session for each in self._server.connections)]
 
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""

@@ -41,6 +41,7 @@ from .security import ADMIN, PROTOCOL, Library, Security, new_password
 T = TypeVar("T")
 
 Record = calls.StoredRecord
+Stranger = calls.Stranger
 
 # For tests: groups form at once, members that are gone are noticed at once, deleted files go at
 # once.
@@ -69,6 +70,19 @@ SETTINGS: Mapping[str, str] = {
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
+# What a start imports only if it serves one of these.
+MODULES_OF_TLS = (
+    "odradek.broker.security.tls.tls_listeners",
+    "odradek.broker.security.sasl.login_mechanisms",
+)
+MODULES_OF_REGISTRY = (
+    "odradek.broker.registry.libraries",
+    "odradek.broker.registry.rest_server",
+)
+MODULES_OF_CONSOLE = (
+    "odradek.broker.metrics.monitoring",
+    "odradek.broker.console.console",
+)
 POLL_SECONDS = 0.01
 
 
@@ -114,6 +128,11 @@ class Broker(Cluster):
         if console:
             listeners |= {_HTTP: "127.0.0.1:0", "odradek.console": "true"}
         self._settings = {**SETTINGS, **listeners, **cluster_settings(nodes), **self._overrides}
+        self._modules = [
+            *(MODULES_OF_TLS if secure else ()),
+            *(MODULES_OF_REGISTRY if registry else ()),
+            *(MODULES_OF_CONSOLE if console else ()),
+        ]
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
@@ -136,7 +155,7 @@ class Broker(Cluster):
         self._directory.mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         with self.log_file.open("ab") as log:
-            self._process = ForkedProcess(log)
+            self._process = ForkedProcess(log, self._modules)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
@@ -364,9 +383,19 @@ class Broker(Cluster):
         ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
         open. The wall clock is the machine's again.
         """
-        self._call(calls.Reset(ADMIN), type(None))
+        # pytest sets it to the test and its phase.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        self._call(calls.Reset(ADMIN, test), type(None))
         if self._security is not None:
             self._security.forget_users()
+
+    def strangers(self) -> list[Stranger]:
+        """The clients that were connected before the last reset and were active after it.
+
+        They have made topics or joined groups: a consumer that an earlier test has not closed does.
+        Each connection is one of them.
+        """
+        return self._call(calls.ListStrangers(), list[Stranger])
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""

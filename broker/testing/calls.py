@@ -109,10 +109,33 @@ class ExpireGroup(Call, frozen=True):
 class Reset(Call, frozen=True):
     """Delete topics, groups, transactions, overrides and access; clear faults and the wall clock.
 
-    Of the users, `kept_user` is kept.
+    Of the users, `kept_user` is kept. `test` is the one that begins, "" if that is not known.
     """
 
     kept_user: str
+    test: str
+
+
+class ListStrangers(Call, frozen=True):
+    """Returns a list of Stranger."""
+
+
+class Stranger(Struct, frozen=True):
+    """A client that was connected before the last reset, and what it has done since.
+
+    `client_id`, `software` and `software_version` are "" if it has not sent them. `address` is
+    host:port. `connected_after` is the test before which the broker was reset last when the client
+    connected, "" if there was none. `topics` are those that it has made, `groups` those that it has
+    joined.
+    """
+
+    client_id: str
+    software: str
+    software_version: str
+    address: str
+    connected_after: str
+    topics: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
 
 class RunRetention(Call, frozen=True):
@@ -179,6 +202,7 @@ AnyCall = (
     | CommittedOffsets
     | ExpireGroup
     | Reset
+    | ListStrangers
     | RunRetention
     | RunCompaction
     | SetClock

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker.broker import Broker
-from odradek.broker.cluster.played_cluster import reserve_ports
-from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import BoundListener, bind_listeners, bind_registry
 from odradek.broker.testing import calls
@@ -36,21 +34,29 @@ from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
 from .snapshots import copy_directory
+from .strangers import Strangers
 from .visible_records import visible_records
 
 
 class Setup:
     """What the brokers that serve one test after the other share: ports, clock, faults, files."""
 
-    def __init__(self, settings: Mapping[str, str], node_ports: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        faults: Faults,
+        strangers: Strangers,
+        node_ports: Sequence[int] = (),
+    ) -> None:
         """Bind the ports. A broker is one process, also if `settings` want workers.
 
-        `node_ports` are those of the nodes of a cluster. Raises ConfigError, ListenError.
+        The handlers of `faults` are those of `strangers`. `node_ports` are those of the nodes of a
+        cluster. Raises ConfigError, ListenError.
         """
         self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
         self.is_cluster = self.config.odradek_nodes > 1
         self.nodes = (
-            reserve_ports(self.config, node_ports)
+            _reserve_ports(self.config, node_ports)
             if self.is_cluster
             else [bind_listeners(self.config.open_listeners)]
         )
@@ -58,7 +64,8 @@ class Setup:
         http = self.config.http_listener
         self.http = bind_listeners([http])[0] if http else None
         self.clock = AdjustableClock()
-        self.faults = Faults()
+        self.faults = faults
+        self.strangers = strangers
         self.files = DisposableFiles()
 
     async def open(self) -> RunningBroker:
@@ -70,11 +77,18 @@ class Setup:
             nodes=nodes if self.is_cluster else (),
             http=_copy(self.http) if self.http else None,
             registry=_copy(self.registry) if self.registry else None,
-            handlers=self.faults.around(HANDLERS),
+            handlers=self.faults.handlers,
             now_ms=self.clock.wall_ms,
             timer_ms=self.clock.timer_ms,
             files=self.files,
         )
+
+
+def _reserve_ports(config: BrokerConfig, ports: Sequence[int]) -> list[list[BoundListener]]:
+    # Imported here, because most brokers play no cluster.
+    from odradek.broker.cluster.played_cluster import reserve_ports
+
+    return reserve_ports(config, ports)
 
 
 def _copy(bound: BoundListener) -> BoundListener:
@@ -89,6 +103,7 @@ class Service:
         (self._data,) = setup.config.data_directories
         self._clock = setup.clock
         self._faults = setup.faults
+        self._strangers = setup.strangers
         self._files = setup.files
         self._snapshots = 0
         self._running = running
@@ -212,6 +227,7 @@ class Service:
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""
+        self._strangers.begin(call.test, self._running.sessions)
         self._faults.clear()
         if self._running.cluster is not None:
             self._running.cluster.heal()
@@ -236,6 +252,10 @@ class Service:
             validate_only=False,
         )
         remove_access(broker, kept_user=call.kept_user)
+
+    def list_strangers(self, _: calls.ListStrangers) -> list[calls.Stranger]:
+        """What clients that were connected before the last reset have done since."""
+        return self._strangers.found()
 
     # -- periodic work and time -------------------------------------------------------------------
 
@@ -333,6 +353,7 @@ _SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {
     calls.CommittedOffsets: Service.committed_offsets,
     calls.ExpireGroup: Service.expire_group,
     calls.Reset: Service.reset,
+    calls.ListStrangers: Service.list_strangers,
     calls.RunRetention: Service.run_retention,
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,
