@@ -1,6 +1,7 @@
-"""What clients see of a cluster of three nodes while nodes fail.
+"""What clients see of a cluster of three nodes while nodes fail: scripts of raw requests.
 
-Reading order: talk, asked, then the scripts: described, placed, records, racks, coordinators,
-transactions, failures, reassigned. `test_cluster_answers.py` compares; `tests/support/clusters.py`
-is what a script may do to a cluster.
+Reading order: talk, asked, asked_coordinators; the scripts: described, placed, records, racks,
+coordinators, transactions, failures, reassigned; scripts.py lists them.
+`tests/conformance/test_cluster_answers.py` holds them, and `tests/support/clusters.py` says what a
+script may do to a cluster.
 """

@@ -1,5 +1,7 @@
 """The requests of groups and transactions, each with its version."""
 
+from collections.abc import Sequence
+
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -71,8 +73,8 @@ def commit(
     return request, version
 
 
-def committed(group: str, topic: str, version: int = 9) -> Asked:
-    wanted = [{"name": topic, "partition_indexes": [0]}]
+def committed(group: str, topic: str, version: int = 9, partitions: Sequence[int] = (0,)) -> Asked:
+    wanted = [{"name": topic, "partition_indexes": [*partitions]}]
     if version < 8:
         return build(OffsetFetchRequest, version, group_id=group, topics=wanted), version
     one = {"group_id": group, "member_epoch": -1, "topics": wanted}

