@@ -1,7 +1,6 @@
 """odradek's own cluster of three nodes, as `tests.support.clusters.Cluster`."""
 
 import contextlib
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,17 +9,12 @@ from tests.support.clusters import NODE_IDS
 
 # As in Apache Kafka's cluster: several partitions, so that groups have different coordinators.
 SETTINGS = {
+    "odradek.group.expire.on.disconnect": "false",
+    "default.replication.factor": "1",
     "offsets.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",
     "share.coordinator.state.topic.num.partitions": "6",
 }
-
-
-def why_no_nodes() -> str | None:
-    """Why odradek has no cluster of nodes, or None."""
-    if "nodes" in inspect.signature(Broker.__init__).parameters:
-        return None
-    return "odradek.broker.testing.Broker has no nodes yet"
 
 
 class OdradekNode:
@@ -83,13 +77,15 @@ class OdradekCluster:
         return self._nodes[node_id - 1]
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Make a replica the leader."""
+        """Put the replica first, and make it the leader."""
+        replicas = self._broker.partition(topic, partition).replicas
+        order = [to, *(each for each in replicas if each != to)]
+        self._broker.reassign(topic, partition, order)
         self._broker.move_leader(topic, partition, to)
 
 
 @contextlib.contextmanager
 def running_odradek_cluster(settings: Mapping[str, str] | None = None) -> Iterator[OdradekCluster]:
     """odradek's nodes, which serve inside the `with`."""
-    made: Any = Broker  # mypy: this argument is not there yet
-    with made(nodes=len(NODE_IDS), settings={**SETTINGS, **(settings or {})}) as broker:
+    with Broker(nodes=len(NODE_IDS), settings={**SETTINGS, **(settings or {})}) as broker:
         yield OdradekCluster(broker)
