@@ -18,9 +18,13 @@ CHECK_EVERY_S = 1.0
 
 
 def print_address(broker: Broker) -> None:
-    """Write one line of JSON to standard output: where clients connect, and the process id."""
-    host, port = broker.advertised(broker.config.open_listeners[0], "localhost")
-    address = {"bootstrap_servers": f"{host}:{port}", "pid": os.getpid()}
+    """Write one line of JSON to standard output: where clients connect, and the process id.
+
+    The addresses of several nodes have commas between them.
+    """
+    nodes = broker.nodes.all(broker.config.open_listeners[0], "localhost")
+    addresses = ",".join(f"{node.host}:{node.port}" for node in nodes)
+    address = {"bootstrap_servers": addresses, "pid": os.getpid()}
     sys.stdout.write(json.dumps(address) + "\n")
     sys.stdout.flush()
 

@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, BrokerError, Record, Snapshot
+    from .broker import Broker, BrokerError, Record, Snapshot, Stranger
 
-__all__ = ["ApiKey", "Broker", "BrokerError", "ErrorCode", "Record", "Snapshot"]
+__all__ = ["ApiKey", "Broker", "BrokerError", "ErrorCode", "Record", "Snapshot", "Stranger"]
 
 
 def __getattr__(name: str) -> object:

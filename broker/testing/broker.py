@@ -32,12 +32,16 @@ from odradek.broker.testing import calls
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .call import Call
+from .cluster import Cluster, cluster_settings
+from .durations import milliseconds
 from .forked_process import ForkedProcess
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
 
 Record = calls.StoredRecord
+Stranger = calls.Stranger
 
 # For tests: groups form at once, members that are gone are noticed at once, deleted files go at
 # once.
@@ -66,6 +70,19 @@ SETTINGS: Mapping[str, str] = {
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
+# What a start imports only if it serves one of these.
+MODULES_OF_TLS = (
+    "odradek.broker.security.tls.tls_listeners",
+    "odradek.broker.security.sasl.login_mechanisms",
+)
+MODULES_OF_REGISTRY = (
+    "odradek.broker.registry.libraries",
+    "odradek.broker.registry.rest_server",
+)
+MODULES_OF_CONSOLE = (
+    "odradek.broker.metrics.monitoring",
+    "odradek.broker.console.console",
+)
 POLL_SECONDS = 0.01
 
 
@@ -80,7 +97,7 @@ class Snapshot:
         self.directory = directory
 
 
-class Broker:
+class Broker(Cluster):
     """A broker from `start` to `stop`, or inside a `with` or an `async with`.
 
     All methods raise BrokerError.
@@ -94,6 +111,7 @@ class Broker:
         secure: bool = False,
         registry: bool = False,
         console: bool = False,
+        nodes: int = 1,
     ) -> None:
         """Prepare a broker. It does not run yet.
 
@@ -102,14 +120,19 @@ class Broker:
         in by SCRAM over TLS, with a certificate authority of this broker's own, and ACLs are
         enforced; `client_settings` says how clients reach it. `registry`: it serves a schema
         registry at `registry_url`, which needs odradek[registry]. `console`: it serves the console
-        at `console_url`.
+        at `console_url`. `nodes`: it plays a cluster of so many nodes; see cluster.py.
         """
         self._given = Path(directory) if directory is not None else None
         self._overrides = dict(settings or {})
         listeners = {_REGISTRY: "127.0.0.1:0"} if registry else {}
         if console:
             listeners |= {_HTTP: "127.0.0.1:0", "odradek.console": "true"}
-        self._settings = {**SETTINGS, **listeners, **self._overrides}
+        self._settings = {**SETTINGS, **listeners, **cluster_settings(nodes), **self._overrides}
+        self._modules = [
+            *(MODULES_OF_TLS if secure else ()),
+            *(MODULES_OF_REGISTRY if registry else ()),
+            *(MODULES_OF_CONSOLE if console else ()),
+        ]
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
@@ -117,7 +140,9 @@ class Broker:
         self._owner = 0  # the process that has started it
         self._lock = threading.Lock()
         self._calls = 0
-        self._port = self._registry_port = self._http_port = 0
+        self._ports: list[int] = []
+        self._first_node_id = int(self._settings.get("node.id", "0"))
+        self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -130,14 +155,15 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         with self.log_file.open("ab") as log:
-            self._process = ForkedProcess(log)
+            self._process = ForkedProcess(log, self._modules)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
         try:
-            ports = self._call(calls.Start(settings), calls.Ports)
-            self._port, self._registry_port = ports.first, ports.registry
+            node_ports = self._ports if len(self._ports) > 1 else []
+            ports = self._call(calls.Start(settings, node_ports), calls.Ports)
+            self._ports, self._registry_port = ports.nodes, ports.registry
             self._http_port = ports.http
             self._add_users()
         except BaseException:
@@ -145,7 +171,7 @@ class Broker:
             raise
         # After a restart, clients find it at the same port.
         protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
-        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._port}"
+        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
         if self._registry_port:
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         if self._http_port:
@@ -216,8 +242,12 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, as host:port."""
-        return f"127.0.0.1:{self._port}"
+        """The address for clients, as host:port; of several nodes with commas between them."""
+        return ",".join(self._addresses)
+
+    @property
+    def _addresses(self) -> list[str]:
+        return [f"127.0.0.1:{port}" for port in self._ports]
 
     @property
     def registry_url(self) -> str:
@@ -333,7 +363,7 @@ class Broker:
         is in milliseconds of the machine's clock. The error says how many records there are.
         In an asynchronous test: `await asyncio.to_thread(broker.wait_for_records, topic, count)`.
         """
-        deadline = time.monotonic() + _milliseconds(within) / 1000
+        deadline = time.monotonic() + milliseconds(within) / 1000
         while len(records := self._records_so_far(topic)) < count:
             if time.monotonic() > deadline:
                 raise BrokerError(f"{topic} has {len(records)} records, not {count}: {records}")
@@ -353,9 +383,19 @@ class Broker:
         ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
         open. The wall clock is the machine's again.
         """
-        self._call(calls.Reset(ADMIN), type(None))
+        # pytest sets it to the test and its phase.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        self._call(calls.Reset(ADMIN, test), type(None))
         if self._security is not None:
             self._security.forget_users()
+
+    def strangers(self) -> list[Stranger]:
+        """The clients that were connected before the last reset and were active after it.
+
+        They have made topics or joined groups: a consumer that an earlier test has not closed does.
+        Each connection is one of them.
+        """
+        return self._call(calls.ListStrangers(), list[Stranger])
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""
@@ -385,7 +425,7 @@ class Broker:
         What is due then has happened when this returns: sessions and transactions have timed out,
         retention has run. A member that is alive joins again.
         """
-        self._call(calls.AdvanceClock(_milliseconds(by)), type(None))
+        self._call(calls.AdvanceClock(milliseconds(by)), type(None))
 
     # -- faults -----------------------------------------------------------------------------------
 
@@ -402,7 +442,7 @@ class Broker:
 
     def delay(self, api_key: ApiKey, delay: timedelta | int) -> None:
         """Answer the requests of an API later; an int is in milliseconds, 0 ends the delay."""
-        self._call(calls.Delay(api_key, _milliseconds(delay)), type(None))
+        self._call(calls.Delay(api_key, milliseconds(delay)), type(None))
 
     def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
         """Be an older broker: serve these APIs only up to a version; -1: not at all.
@@ -435,7 +475,7 @@ class Broker:
 
     # -- the process ------------------------------------------------------------------------------
 
-    def _call(self, call: calls.Call, result: type[T]) -> T:
+    def _call(self, call: Call, result: type[T]) -> T:
         process = self._process
         if process is None:
             raise BrokerError("the broker does not run")
@@ -463,7 +503,3 @@ class Broker:
             raise BrokerError(reply.error)
         decoded: Any = msgspec.json.decode(reply.result, type=result)
         return decoded  # type: ignore[no-any-return] # the decoder has checked its type
-
-
-def _milliseconds(duration: timedelta | int) -> int:
-    return duration if isinstance(duration, int) else round(duration / timedelta(milliseconds=1))

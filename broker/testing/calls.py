@@ -13,12 +13,11 @@ from msgspec import Raw, Struct, field
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .call import Call
+from .cluster_calls import AnyClusterCall
+
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
-
-
-class Call(Struct, tag=True, frozen=True):
-    """Something that the process does for the test."""
 
 
 class Reply(Struct, omit_defaults=True, frozen=True):
@@ -29,9 +28,9 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of the first listener, of the schema registry, and of HTTP; 0: there is none."""
+    """The ports of each node's first listener, of the schema registry, and of HTTP; 0: none."""
 
-    first: int
+    nodes: list[int]
     registry: int
     http: int
 
@@ -40,6 +39,7 @@ class Start(Call, frozen=True):
     """Start the broker. The first call; returns its Ports."""
 
     settings: dict[str, str]
+    node_ports: list[int] = field(default_factory=list)  # of the nodes of a cluster; empty: any
 
 
 class Stop(Call, frozen=True):
@@ -109,10 +109,33 @@ class ExpireGroup(Call, frozen=True):
 class Reset(Call, frozen=True):
     """Delete topics, groups, transactions, overrides and access; clear faults and the wall clock.
 
-    Of the users, `kept_user` is kept.
+    Of the users, `kept_user` is kept. `test` is the one that begins, "" if that is not known.
     """
 
     kept_user: str
+    test: str
+
+
+class ListStrangers(Call, frozen=True):
+    """Returns a list of Stranger."""
+
+
+class Stranger(Struct, frozen=True):
+    """A client that was connected before the last reset, and what it has done since.
+
+    `client_id`, `software` and `software_version` are "" if it has not sent them. `address` is
+    host:port. `connected_after` is the test before which the broker was reset last when the client
+    connected, "" if there was none. `topics` are those that it has made, `groups` those that it has
+    joined.
+    """
+
+    client_id: str
+    software: str
+    software_version: str
+    address: str
+    connected_after: str
+    topics: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
 
 class RunRetention(Call, frozen=True):
@@ -179,6 +202,7 @@ AnyCall = (
     | CommittedOffsets
     | ExpireGroup
     | Reset
+    | ListStrangers
     | RunRetention
     | RunCompaction
     | SetClock
@@ -191,4 +215,5 @@ AnyCall = (
     | FillDisk
     | TakeSnapshot
     | RestoreSnapshot
+    | AnyClusterCall
 )

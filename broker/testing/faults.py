@@ -26,13 +26,17 @@ TEXT = "a fault that the test has asked for"
 
 
 class Faults:
-    """The faults that are set now; `clear` removes them."""
+    """The faults that are set now; `clear` removes them.
 
-    def __init__(self) -> None:
+    `handlers` are those that the faults are for, each with the faults of its API.
+    """
+
+    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
         self._errors: dict[ApiKey, deque[ErrorCode]] = {}
         self._drops: dict[ApiKey, deque[bool]] = {}
         self._delays_ms: dict[ApiKey, int] = {}
         self._max_versions: dict[ApiKey, int] = {}
+        self.handlers = {key: self._around(key, handle) for key, handle in handlers.items()}
 
     def clear(self) -> None:
         """Remove all faults."""
@@ -56,10 +60,6 @@ class Faults:
         self._max_versions.update(max_versions)
 
     # -- the handlers -----------------------------------------------------------------------------
-
-    def around(self, handlers: Mapping[ApiKey, Handler]) -> dict[ApiKey, Handler]:
-        """The handlers, each with the faults of its API."""
-        return {key: self._around(key, handle) for key, handle in handlers.items()}
 
     def _around(self, key: ApiKey, handle: Handler) -> Handler:
         @functools.wraps(handle)
