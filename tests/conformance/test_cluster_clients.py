@@ -17,7 +17,7 @@ from tests.support.clusters import Cluster
 from tests.support.committed import committed_by_partition, committed_values, wait_until_decided
 from tests.support.kafka_answers import BROKERS
 from tests.support.kafka_cluster import ApacheKafkaCluster, running_cluster
-from tests.support.odradek_cluster import running_odradek_cluster, why_no_nodes
+from tests.support.odradek_cluster import running_odradek_cluster
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,9 +42,6 @@ def cluster(
         with running_cluster(ApacheKafkaCluster(tmp_path_factory.mktemp("kafka"))) as kafka:
             yield kafka
         return
-    reason = why_no_nodes()
-    if reason:
-        pytest.skip(reason)
     with running_odradek_cluster() as odradek:
         yield odradek
 
