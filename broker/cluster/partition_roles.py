@@ -114,7 +114,8 @@ def _grown(isr: Iterable[int], added: Iterable[int]) -> tuple[int, ...]:
 def elected(roles: Roles, live: Collection[int], *, unclean: bool = False) -> Roles:
     """The roles with a leader, if one may lead: the one before, or the first replica in sync.
 
-    If none is in sync, an eligible one leads; if there is none, the last leader. `unclean` lets any live replica lead; what only others had would be lost.
+    If none is in sync, an eligible one leads; if there is none, the last leader. `unclean` lets any
+    live replica lead; what only others had is lost.
     """
     if roles.leader in live and roles.leader in roles.isr:
         return roles

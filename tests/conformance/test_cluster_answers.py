@@ -51,7 +51,7 @@ def odradek() -> Iterator[Given[Cluster]]:
 @pytest.fixture(scope="module")
 def odradek_with_racks() -> Iterator[Given[Cluster]]:
     """The same, with racks."""
-    racks = ",".join(settings["broker.rack"] for settings in RACKS.values())
+    racks = ",".join(one["broker.rack"] for one in RACKS.values())
     settings = {**RACK_SETTINGS, "odradek.nodes.racks": racks}
     with when_asked(lambda: running_odradek_cluster(settings)) as cluster:
         yield cluster

@@ -2,9 +2,9 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from odradek.broker.testing import Broker
+from odradek.broker.testing.cluster import Node
 from tests.support.clusters import NODE_IDS
 
 # As in Apache Kafka's cluster: several partitions, so that groups have different coordinators.
@@ -17,50 +17,21 @@ SETTINGS = {
 }
 
 
-class OdradekNode:
+class OdradekNode(Node):
     """One node of `Broker(nodes=3)`."""
-
-    def __init__(self, node_id: int, node: Any) -> None:
-        self.id = node_id
-        self._node = node
-
-    @property
-    def address(self) -> str:
-        """Host and port."""
-        return str(self._node.address)
 
     @property
     def port(self) -> int:
-        """The port."""
+        """The port of 127.0.0.1 on which clients reach it."""
         return int(self.address.rpartition(":")[2])
-
-    def kill(self) -> None:
-        """End it at once."""
-        self._node.kill()
-
-    def stop(self) -> None:
-        """End it by a controlled shutdown."""
-        self._node.stop()
-
-    def start(self) -> None:
-        """Start it again."""
-        self._node.start()
-
-    def pause(self) -> None:
-        """Answer nothing until `resume`."""
-        self._node.pause()
-
-    def resume(self) -> None:
-        """Go on."""
-        self._node.resume()
 
 
 class OdradekCluster:
     """Three nodes in one process; implements `tests.support.clusters.Cluster`."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._nodes = [OdradekNode(each, broker.node(each)) for each in NODE_IDS]
+        self._nodes = [OdradekNode(broker, one.id, one.address) for one in broker.nodes]
 
     @property
     def nodes(self) -> Sequence[OdradekNode]:
@@ -70,18 +41,19 @@ class OdradekCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of all nodes."""
-        return str(self._broker.bootstrap_servers)
+        return self._broker.bootstrap_servers
 
     def node(self, node_id: int) -> OdradekNode:
         """The node with that id."""
         return self._nodes[node_id - 1]
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Put the replica first, and make it the leader."""
-        replicas = self._broker.partition(topic, partition).replicas
-        order = [to, *(each for each in replicas if each != to)]
-        self._broker.reassign(topic, partition, order)
+        """Make a replica the leader."""
         self._broker.move_leader(topic, partition, to)
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Give a partition these replicas."""
+        self._broker.reassign(topic, partition, replicas)
 
 
 @contextlib.contextmanager
