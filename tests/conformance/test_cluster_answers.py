@@ -84,7 +84,7 @@ def _without_explained(lines: list[str]) -> list[str]:
     kept = [line for line in lines if EXPLAINED_FIELD not in line]
     return [
         line
-        for line, following in zip(kept, [*kept[1:], ""], strict=True)
+        for line, following in zip(kept, [*kept[1:], ""], strict=False)
         if line.startswith(" ") or following.startswith(" ")
     ]
 
