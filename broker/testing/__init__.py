@@ -6,15 +6,26 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, BrokerError, Record, Snapshot
+    from .broker import Broker, BrokerError, Fault, Injected, Record, Snapshot
+    from .fault import FaultEvent
 
-__all__ = ["ApiKey", "Broker", "BrokerError", "ErrorCode", "Record", "Snapshot"]
+__all__ = [
+    "ApiKey",
+    "Broker",
+    "BrokerError",
+    "ErrorCode",
+    "Fault",
+    "FaultEvent",
+    "Injected",
+    "Record",
+    "Snapshot",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import the names above when they are used: every pytest session imports this package."""
     if name not in __all__:
         raise AttributeError(f"odradek.broker.testing has no {name}")
-    from odradek.broker.testing import broker
+    from odradek.broker.testing import broker, fault
 
-    return getattr(broker, name)
+    return getattr(fault if name == "FaultEvent" else broker, name)

@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -32,7 +32,9 @@ from odradek.broker.testing import calls
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .fault import Fault
 from .forked_process import ForkedProcess
+from .injected import POLL_SECONDS, BrokerError, Injected, milliseconds
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
@@ -66,11 +68,6 @@ SETTINGS: Mapping[str, str] = {
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
-POLL_SECONDS = 0.01
-
-
-class BrokerError(Exception):
-    """The broker could not do what a test asked for, or has ended. The message says why."""
 
 
 class Snapshot:
@@ -117,6 +114,7 @@ class Broker:
         self._owner = 0  # the process that has started it
         self._lock = threading.Lock()
         self._calls = 0
+        self._delays: dict[ApiKey, Injected] = {}
         self._port = self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
@@ -333,7 +331,7 @@ class Broker:
         is in milliseconds of the machine's clock. The error says how many records there are.
         In an asynchronous test: `await asyncio.to_thread(broker.wait_for_records, topic, count)`.
         """
-        deadline = time.monotonic() + _milliseconds(within) / 1000
+        deadline = time.monotonic() + milliseconds(within) / 1000
         while len(records := self._records_so_far(topic)) < count:
             if time.monotonic() > deadline:
                 raise BrokerError(f"{topic} has {len(records)} records, not {count}: {records}")
@@ -385,24 +383,43 @@ class Broker:
         What is due then has happened when this returns: sessions and transactions have timed out,
         retention has run. A member that is alive joins again.
         """
-        self._call(calls.AdvanceClock(_milliseconds(by)), type(None))
+        self._call(calls.AdvanceClock(milliseconds(by)), type(None))
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def fail_next(self, api_key: ApiKey, error_code: ErrorCode, times: int = 1) -> None:
-        """Answer the next requests of an API with an error, without doing what they ask."""
-        self._call(calls.FailNext(api_key, error_code, times), type(None))
+    def inject(self, faults: Fault | Sequence[Fault]) -> Injected:
+        """Let requests fail: see Fault.
 
-    def drop_connection(self, api_key: ApiKey, times: int = 1, *, handled: bool = False) -> None:
+        Several faults are a script: they come one after the other, and each begins when the one
+        before has failed as many requests as its `times`. Scripts that were injected one by one
+        run beside each other.
+        """
+        script = [faults] if isinstance(faults, Fault) else list(faults)
+        return Injected(self._call, self._call(calls.Inject(script), str))
+
+    def fail_next(self, api_key: ApiKey, error_code: ErrorCode, times: int = 1) -> Injected:
+        """Answer the next requests of an API with an error, without doing what they ask."""
+        return self.inject(Fault(api=api_key, error=error_code, times=times))
+
+    def drop_connection(
+        self, api_key: ApiKey, times: int = 1, *, handled: bool = False
+    ) -> Injected:
         """Close the connections of the next requests of an API instead of answering.
 
         `handled`: the broker first does what they ask, so only the answer is lost.
         """
-        self._call(calls.DropConnection(api_key, times, handled), type(None))
+        cut: Literal["before_work", "before_answer"] = "before_answer" if handled else "before_work"
+        return self.inject(Fault(api=api_key, cut=cut, times=times))
 
     def delay(self, api_key: ApiKey, delay: timedelta | int) -> None:
         """Answer the requests of an API later; an int is in milliseconds, 0 ends the delay."""
-        self._call(calls.Delay(api_key, _milliseconds(delay)), type(None))
+        before = self._delays.pop(api_key, None)
+        if before is not None:
+            before.remove()
+        delay_ms = milliseconds(delay)
+        if delay_ms:
+            fault = Fault(api=api_key, delay_after_ms=delay_ms, times=None)
+            self._delays[api_key] = self.inject(fault)
 
     def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
         """Be an older broker: serve these APIs only up to a version; -1: not at all.
@@ -463,7 +480,3 @@ class Broker:
             raise BrokerError(reply.error)
         decoded: Any = msgspec.json.decode(reply.result, type=result)
         return decoded  # type: ignore[no-any-return] # the decoder has checked its type
-
-
-def _milliseconds(duration: timedelta | int) -> int:
-    return duration if isinstance(duration, int) else round(duration / timedelta(milliseconds=1))

@@ -11,7 +11,8 @@ from __future__ import annotations
 from msgspec import Raw, Struct, field
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+
+from .fault import Fault, FaultEvent
 
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
@@ -112,7 +113,7 @@ class Reset(Call, frozen=True):
     Of the users, `kept_user` is kept.
     """
 
-    kept_user: str
+    kept_user: str = ""
 
 
 class RunRetention(Call, frozen=True):
@@ -131,21 +132,29 @@ class AdvanceClock(Call, frozen=True):
     by_ms: int
 
 
-class FailNext(Call, frozen=True):
-    api_key: ApiKey
-    error_code: ErrorCode
-    times: int
+class Inject(Call, frozen=True):
+    """Begin a script of faults. Returns its id."""
+
+    faults: list[Fault]
 
 
-class DropConnection(Call, frozen=True):
-    api_key: ApiKey
-    times: int
-    handled: bool
+class ReadFaults(Call, frozen=True):
+    """Returns the FaultsSoFar of a script."""
+
+    id: str
 
 
-class Delay(Call, frozen=True):
-    api_key: ApiKey
-    delay_ms: int
+class FaultsSoFar(Struct, frozen=True):
+    """How many requests a script has changed, and the last of them."""
+
+    fired: int
+    events: list[FaultEvent]
+
+
+class RemoveFaults(Call, frozen=True):
+    """End a script."""
+
+    id: str
 
 
 class Pretend(Call, frozen=True):
@@ -168,10 +177,9 @@ class RestoreSnapshot(Call, frozen=True):
     directory: str
 
 
-AnyCall = (
-    Start
-    | Stop
-    | CreateTopic
+# The calls to a broker that runs.
+RunningCall = (
+    CreateTopic
     | AddUser
     | ListTopics
     | ReadRecords
@@ -183,12 +191,14 @@ AnyCall = (
     | RunCompaction
     | SetClock
     | AdvanceClock
-    | FailNext
-    | DropConnection
-    | Delay
+    | Inject
+    | ReadFaults
+    | RemoveFaults
     | Pretend
     | ClearFaults
     | FillDisk
     | TakeSnapshot
     | RestoreSnapshot
 )
+
+AnyCall = Start | Stop | RunningCall

@@ -252,17 +252,18 @@ class Service:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def fail_next(self, call: calls.FailNext) -> None:
-        """Answer the next requests of an API with an error."""
-        self._faults.fail_next(call.api_key, call.error_code, call.times)
+    def inject(self, call: calls.Inject) -> str:
+        """Begin a script of faults, and return its id."""
+        return self._faults.inject(call.faults)
 
-    def drop_connection(self, call: calls.DropConnection) -> None:
-        """Close the connections of the next requests of an API."""
-        self._faults.drop_connection(call.api_key, call.times, handled=call.handled)
+    def read_faults(self, call: calls.ReadFaults) -> calls.FaultsSoFar:
+        """Return what a script has done."""
+        script = self._faults.script(call.id)
+        return calls.FaultsSoFar(script.fired, list(script.events))
 
-    def delay(self, call: calls.Delay) -> None:
-        """Send the responses of an API later."""
-        self._faults.delay(call.api_key, call.delay_ms)
+    def remove_faults(self, call: calls.RemoveFaults) -> None:
+        """End a script of faults."""
+        self._faults.remove(call.id)
 
     def pretend(self, call: calls.Pretend) -> None:
         """Serve older versions only."""
@@ -315,9 +316,9 @@ _SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,
     calls.AdvanceClock: Service.advance_clock,
-    calls.FailNext: Service.fail_next,
-    calls.DropConnection: Service.drop_connection,
-    calls.Delay: Service.delay,
+    calls.Inject: Service.inject,
+    calls.ReadFaults: Service.read_faults,
+    calls.RemoveFaults: Service.remove_faults,
     calls.Pretend: Service.pretend,
     calls.ClearFaults: Service.clear_faults,
     calls.FillDisk: Service.fill_disk,
