@@ -10,17 +10,20 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from odradek.broker.broker import Broker
 
 CHECK_EVERY_S = 1.0
 
 
-def print_address(broker: Broker) -> None:
-    """Write one line of JSON to standard output: where clients connect, and the process id."""
+def print_address(broker: Broker, others: Mapping[str, str]) -> None:
+    """Write one line of JSON to standard output: where clients connect, and the process id.
+
+    `others` are further members of it.
+    """
     host, port = broker.advertised(broker.config.open_listeners[0], "localhost")
-    address = {"bootstrap_servers": f"{host}:{port}", "pid": os.getpid()}
+    address = {"bootstrap_servers": f"{host}:{port}", "pid": os.getpid(), **others}
     sys.stdout.write(json.dumps(address) + "\n")
     sys.stdout.flush()
 

@@ -6,8 +6,9 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, BrokerError, Fault, Injected, Record, Snapshot
-    from .fault import FaultEvent
+    from .broker import Broker, Record, Snapshot
+    from .fault import Fault, FaultEvent
+    from .injected import BrokerError, Injected
 
 __all__ = [
     "ApiKey",

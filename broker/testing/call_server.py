@@ -10,26 +10,12 @@ import uvloop
 
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.lifecycle.parent_process import ParentWatch
-from odradek.broker.network.listeners import ListenError
-from odradek.broker.startup.preflight import RefusedToStartError
-from odradek.config.errors import ConfigError
-from odradek.protocol.errors import ApiError
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.config.broker_config import BrokerConfig
 
 from .calls import MAX_LINE_BYTES, AnyCall, Reply, Start, Stop
-from .service import Service, Setup
+from .service import REFUSALS, Service, Setup
 
 logger = logging.getLogger("odradek.testing")
-
-REFUSALS = (
-    ApiError,
-    ConfigError,
-    ListenError,
-    DirectoryError,
-    RefusedToStartError,
-    OSError,
-    msgspec.MsgspecError,
-)
 
 
 def serve_calls() -> None:
@@ -55,7 +41,8 @@ async def _serve() -> None:
         try:
             call = decoder.decode(text)
             if isinstance(call, Start):
-                setup = Setup(call.settings)
+                settings = {**call.settings, "odradek.workers": "0"}  # it is one process
+                setup = Setup(BrokerConfig.from_texts(settings))
                 service = Service(setup, await setup.open())
                 reply = _result(service.ports)
             else:

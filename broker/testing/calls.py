@@ -49,8 +49,8 @@ class Stop(Call, frozen=True):
 
 class CreateTopic(Call, frozen=True):
     name: str
-    partitions: int | None
-    configs: dict[str, str]
+    partitions: int | None = None
+    configs: dict[str, str] = {}
 
 
 class AddUser(Call, frozen=True):
@@ -68,8 +68,8 @@ class ReadRecords(Call, frozen=True):
     """Returns a list of StoredRecord."""
 
     topic: str
-    partition: int | None
-    committed: bool
+    partition: int | None = None
+    committed: bool = True
 
 
 class StoredRecord(Struct, frozen=True):
@@ -88,10 +88,10 @@ class Produce(Call, frozen=True):
     """Append a record, and create the topic if there is none. Returns the record's offset."""
 
     topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    partition: int = 0
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: list[tuple[str, bytes | None]] = []
 
 
 class CommittedOffsets(Call, frozen=True):

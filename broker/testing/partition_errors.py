@@ -71,7 +71,7 @@ class Selector(NamedTuple):
         """What is chosen of a message or of a part of it, and the rest. None: nothing."""
         chosen: dict[str, list[Any]] = {}
         rest: dict[str, list[Any]] = {}
-        for name in _lists(type(whole)):
+        for name in _lists_of(whole):
             pairs = [
                 self._split_partition(item) if is_topic else self._split_item(item)
                 for item in getattr(whole, name) or ()
@@ -96,7 +96,7 @@ class Selector(NamedTuple):
         if self.partition is not None and _has_partitions(type(item)):
             return self.split(item, is_topic=True)
         if hasattr(item, "error_code"):  # the error is the topic's, not that of its partitions
-            return replace(item, **{name: [] for name in _lists(type(item))}), None
+            return replace(item, **{name: [] for name in _lists_of(item)}), None
         return item, None
 
     def _split_partition(self, item: Any) -> tuple[Any, Any]:
@@ -163,7 +163,7 @@ class PartitionErrors:
             response = await result_of(handle(context, self._left))
         elif context.api_key is ApiKey.SHARE_ACKNOWLEDGE:
             response = await result_of(handle(context, replace(request, topics=[])))
-        elif getattr(request, "acks", 1) == 0:
+        elif getattr(request, "acks", None) == 0:
             response = None
         else:
             _, chosen, code = self._errors[0]
@@ -250,7 +250,8 @@ def named(context: RequestContext, request: Any) -> Any:
     if isinstance(request, FetchRequest) and request.session_epoch > 0:
         keys = dict.fromkeys(context.broker.fetching.sessions.partitions_of(request.session_id))
         by_id = context.api_version >= FIRST_FETCH_BY_ID
-        for topic in [*request.topics, *request.forgotten_topics_data]:
+        named_topics: list[Any] = [*request.topics, *request.forgotten_topics_data]
+        for topic in named_topics:
             for partition in topic.partitions:
                 index = partition if isinstance(partition, int) else partition.partition
                 keys.pop((topic.topic_id if by_id else topic.topic, index), None)
@@ -268,7 +269,8 @@ def named(context: RequestContext, request: Any) -> Any:
         places: dict[tuple[bytes, int], object] = {}
         with suppress(ApiError):  # the handler says that there is no session
             places |= context.broker.coordinators.shares.sessions.find(member).partitions
-        for topic in [*request.topics, *request.forgotten_topics_data]:
+        named_queues: list[Any] = [*request.topics, *request.forgotten_topics_data]
+        for topic in named_queues:
             for partition in topic.partitions:
                 index = partition if isinstance(partition, int) else partition.partition_index
                 places.pop((topic.topic_id, index), None)
@@ -286,13 +288,13 @@ def named(context: RequestContext, request: Any) -> Any:
 def merged(response: Any, errors: Any, version: int) -> Any:
     """The response with the items of `errors`, in place of its own that have the same names."""
     changes = {}
-    for name in _lists(type(errors)):
+    for name in _lists_of(errors):
         if not getattr(errors, name):
             continue
         items = {_names(item, version): item for item in getattr(response, name) or ()}
         for item in getattr(errors, name):
             key = _names(item, version)
-            has_items = any(getattr(item, inner) for inner in _lists(type(item)))
+            has_items = any(getattr(item, inner) for inner in _lists_of(item))
             items[key] = merged(items[key], item, version) if has_items and key in items else item
         changes[name] = list(items.values())
     return replace(response, **changes)
@@ -314,6 +316,11 @@ def has_topic_error(declared: type[Struct], version: int) -> bool:
         for field, _ in present_fields(declared, version)
         if isinstance(field.wire, ListOf) and not isinstance(item := field.wire.item, WireType)
     )
+
+
+def _lists_of(part: Any) -> tuple[str, ...]:
+    declared: type = type(part)
+    return _lists(declared)
 
 
 @cache

@@ -63,7 +63,7 @@ def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
 
 def _emptied(broker: Broker) -> Broker:
     """A broker that a test before may have stopped or killed."""
-    from .broker import BrokerError
+    from .injected import BrokerError
 
     if broker.is_running:
         try:
