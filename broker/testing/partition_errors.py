@@ -168,7 +168,7 @@ class PartitionErrors:
         else:
             _, chosen, code = self._errors[0]
             response = partition_errors(chosen, version, code, TEXT)
-        if response is None or getattr(response, "error_code", 0):
+        if response is None or getattr(response, "error_code", None):
             return response
         for selector, chosen, code in reversed(self._errors):  # the first one has the last word
             source = selector.split(response)[0] if chosen is None else chosen
