@@ -88,7 +88,9 @@ class Faults:
         def handle_with_faults(context: RequestContext, request: Any) -> Any:
             if self._max_versions:
                 self._limit_versions(context)
-            if request is None or not any(each.may_change(context) for each in self._active):
+            if not self._active or request is None:
+                return handle(context, request)
+            if not any(each.may_change(context) for each in self._active):
                 return handle(context, request)
             if isinstance(request, SingleBatch):
                 request = request.whole()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -394,3 +395,32 @@ def test_kafka_python_sees_the_errors_of_a_partition(broker: Broker) -> None:
     assert values == {b"to 0", b"again"}
     script.wait(3, within=LIMIT_MS)
     consumer.close()
+
+
+# -- all requests ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_clients_do_not_notice_delays_of_all_requests(tmp_path: Path, when: str) -> None:
+    delay = {f"delay_{when}_ms": 1}
+    with Broker(tmp_path, secure=True) as broker:
+        fault = broker.inject(Fault(**delay, times=None))
+        settings = broker.client_settings("confluent-kafka") | {"log_level": 0}
+        producer = Producer({**settings, "transactional.id": "sender"})
+        producer.init_transactions(LIMIT_S)
+        producer.begin_transaction()
+        assert send(producer, "orders", *(b"%d" % number for number in range(5))) == []
+        producer.commit_transaction(LIMIT_S)
+        reading = {"group.id": "readers", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, **reading, "enable.auto.commit": False})
+        consumer.subscribe(["orders"])
+        values = [message.value() for message in consumer.consume(5, LIMIT_S)]
+        assert values == [b"0", b"1", b"2", b"3", b"4"]
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        assert broker.committed("readers", "orders") == {0: 5}
+        apis = {event.api for event in fault.events()}
+        assert {ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE, ApiKey.METADATA} < apis
+        assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.END_TXN} < apis
+        assert broker.is_running

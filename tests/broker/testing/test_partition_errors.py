@@ -9,12 +9,8 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.broker.requests.error_responses import partition_errors, response_class
 from odradek.broker.testing import ApiKey, Broker, ErrorCode, Fault, Injected
-from odradek.broker.testing.partition_errors import (
-    SERVED_WHOLE,
-    Selector,
-    has_topic_error,
-    merged,
-)
+from odradek.broker.testing.partition_errors import SERVED_WHOLE
+from odradek.broker.testing.selected_partitions import Selector, has_topic_error, merged
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
