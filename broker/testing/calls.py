@@ -139,9 +139,10 @@ class Inject(Call, frozen=True):
 
 
 class ReadFaults(Call, frozen=True):
-    """Returns the FaultsSoFar of a script."""
+    """Returns the FaultsSoFar of a script, without the events if they are not wanted."""
 
     id: str
+    with_events: bool = True
 
 
 class FaultsSoFar(Struct, frozen=True):

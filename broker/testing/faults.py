@@ -3,8 +3,8 @@
 They are wrapped around the handlers, so a broker without them has no cost. See fault.py for what
 they are.
 
-A request that a fault may be about is served in slices: its bytes stay while it waits, and its
-handler begins only once, so no fault is asked twice about one request. Of several faults that are
+A request that a fault may be about is served in slices, unless it is a Produce of one batch. So its
+handler begins only once, and no fault is asked twice about one request. Of several faults that are
 about it, all delay it, and only the first of the others changes its answer. Faults in different
 partitions can come together.
 """

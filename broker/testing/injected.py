@@ -30,11 +30,11 @@ class Injected:
 
     def fired(self) -> int:
         """How many requests have failed so far, or were delayed."""
-        return self._read().fired
+        return self._read(with_events=False).fired
 
     def events(self) -> list[FaultEvent]:
         """These requests in order: the last 10,000."""
-        return self._read().events
+        return self._read(with_events=True).events
 
     def wait(self, count: int = 1, *, within: timedelta | int = 10_000) -> None:
         """Wait until at least `count` requests have failed, or were delayed.
@@ -51,8 +51,9 @@ class Injected:
         """Let no more requests fail."""
         self._call(calls.RemoveFaults(self._id), type(None))
 
-    def _read(self) -> calls.FaultsSoFar:
-        so_far: calls.FaultsSoFar = self._call(calls.ReadFaults(self._id), calls.FaultsSoFar)
+    def _read(self, *, with_events: bool) -> calls.FaultsSoFar:
+        call = calls.ReadFaults(self._id, with_events)
+        so_far: calls.FaultsSoFar = self._call(call, calls.FaultsSoFar)
         return so_far
 
 

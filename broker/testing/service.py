@@ -285,7 +285,7 @@ class Service:
     def read_faults(self, call: calls.ReadFaults) -> calls.FaultsSoFar:
         """Return what a script has done."""
         script = self._faults.script(call.id)
-        return calls.FaultsSoFar(script.fired, list(script.events))
+        return calls.FaultsSoFar(script.fired, list(script.events) if call.with_events else [])
 
     def remove_faults(self, call: calls.RemoveFaults) -> None:
         """End a script of faults."""
