@@ -153,7 +153,7 @@ class _ErrorResponse:
 
 def _is_name(field: Field) -> bool:
     """Whether the field says which topic, partition, group or resource an item is about."""
-    if not isinstance(field.wire, WireType):
+    if not isinstance(field.wire, WireType) or field.name == "metadata":  # of a committed offset
         return False
     return field.name in NUMBERS or field.wire.name in ("string", "uuid")
 

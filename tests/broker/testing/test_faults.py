@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as Place
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import TopicAuthorizationFailedError
 
@@ -394,6 +395,30 @@ def test_kafka_python_sees_the_errors_of_a_partition(broker: Broker) -> None:
     values = {next(consumer).value for _ in range(2)}
     assert values == {b"to 0", b"again"}
     script.wait(3, within=LIMIT_MS)
+    consumer.close()
+
+
+def test_a_producer_waits_for_the_leader_of_one_partition(broker: Broker) -> None:
+    broker.create_topic("orders", 2)
+    fault = broker.inject(
+        Fault(api="METADATA", topic="orders", partition=1, error="LEADER_NOT_AVAILABLE", times=2)
+    )
+    producer = producer_of(broker)
+    assert send(producer, "orders", b"one coffee", partition=1) == []
+    fault.wait(2, within=LIMIT_MS)
+    assert values_of(broker) == [b"one coffee"]
+
+
+def test_a_consumer_commits_all_offsets_but_the_one_that_fails(broker: Broker) -> None:
+    broker.create_topic("orders", 2)
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    consumer = Consumer({**settings, "group.id": "readers"})
+    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    broker.inject(Fault(api="OFFSET_COMMIT", topic="orders", partition=1, error=error))
+    wanted = [Place("orders", partition, 5) for partition in range(2)]
+    with pytest.raises(KafkaException, match="OFFSET_METADATA_TOO_LARGE"):
+        consumer.commit(offsets=wanted, asynchronous=False)
+    assert broker.committed("readers", "orders") == {0: 5}
     consumer.close()
 
 
