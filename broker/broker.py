@@ -149,6 +149,8 @@ class Broker(BrokerNode):
                 self.nodes.own_id,
                 [directory.directory_id for directory in manager.data_directories],
                 cordoned_ids(self.config, manager),
+                self.nodes.replica_ids,
+                lambda topic: self.nodes.replication_factor(topic),
             ),
         )
         keeper = SnapshotKeeper(
@@ -236,7 +238,7 @@ class Broker(BrokerNode):
             operations=operations,
             controller=self.controller,
             metadata_sync=self.metadata_log.log_sync,
-            worker_ids=self.nodes.worker_ids,
+            other_ids=self.nodes.other_ids,
             now_ms=self.clock.now_ms,
         )
         self.admin = Admin(

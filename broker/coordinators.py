@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.common.background_tasks import BackgroundTasks
@@ -99,16 +100,18 @@ class Coordinators:
         if self.remote_markers is not None:
             self.remote_markers.on_written = self.transactions.marker_written
         self.queues = create_queues(self.group_configs.share)
-        self.shares = Shares(
+        self._create_shares = partial(
+            Shares,
             loop=loop,
             clock=clock.now,
             after_arrivals=turns.group.after_arrivals,
             states=self.share_states,
             configs=self.group_configs.share,
-            find_log=find_log,
             slices=turns.slices,
             queues=self.queues,
         )
+        self.shares = self._create_shares(find_log=find_log)
+        self._shares_of_nodes: list[Shares] = []  # of a played cluster
         self.waiting_share_fetches: set[WaitingRead] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.logs = CoordinatorLogs(
@@ -144,11 +147,24 @@ class Coordinators:
         self.groups.retention.on_topics_deleted([(topic.name, topic.id) for topic in topics])
         self.groups.share_groups.on_topics_deleted(ids)
         self.share_states.on_topics_deleted(ids)
-        self.shares.topics_deleted(ids)
+        for shares in (self.shares, *self._shares_of_nodes):
+            shares.topics_deleted(ids)
+
+    def add_shares(self, find_log: Callable[[bytes, int], PartitionLog]) -> Shares:
+        """The share-partitions that a node of a played cluster leads; `find_log` finds those."""
+        shares = self._create_shares(find_log=find_log)
+        self._shares_of_nodes.append(shares)
+        return shares
+
+    def remove_shares(self, shares: Shares) -> None:
+        """Forget the share-partitions of a node that has ended."""
+        self._shares_of_nodes.remove(shares)
+        shares.close()
 
     def groups_deleted(self, group_ids: Collection[str]) -> None:
         """Forget what is known about deleted groups."""
-        self.shares.groups_deleted(group_ids)
+        for shares in (self.shares, *self._shares_of_nodes):
+            shares.groups_deleted(group_ids)
         for group_id in group_ids:
             self.queues.forget(group_id)
 

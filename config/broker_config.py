@@ -52,6 +52,8 @@ from .topic_config import TopicConfig
 
 MAX_PORT = 65_535
 LAST_CODEC = 4  # zstd
+# The default of default.replication.factor with odradek.nodes, if there are so many.
+REPLICAS_OF_NODES = 3
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -109,6 +111,15 @@ class BrokerConfig(
     odradek_workers_port_step: Int = key(
         1, "Worker k listens at each listener's port + k * this; at any port if that is 0.", ge=1
     )
+    odradek_nodes: Int = key(
+        1,
+        "For tests of clients: play a cluster of so many nodes, with one log behind them.",
+        ge=1,
+        le=64,
+    )
+    odradek_nodes_racks: Csv = key(
+        (), "The racks of the nodes of odradek.nodes, in their order; empty: broker.rack."
+    )
     odradek_cluster_id: OptionalText = key(
         None,
         "The cluster id that empty data directories get, and others must have; unset: a random id.",
@@ -137,9 +148,11 @@ class BrokerConfig(
         return type(self).from_texts(self.texts, dynamic) if dynamic else self
 
     def __post_init__(self) -> None:
+        if self.odradek_nodes > 1 and "default_replication_factor" not in self.given:
+            self.__dict__["default_replication_factor"] = REPLICAS_OF_NODES
         for name in ("default_replication_factor", "offsets_topic_replication_factor"):
-            # A single node can hold one replica only. `texts` still has the value as written.
-            self.__dict__[name] = min(getattr(self, name), 1)
+            # A node can hold one replica only. `texts` still has the value as written.
+            self.__dict__[name] = min(getattr(self, name), self.odradek_nodes)
         for check in (
             _check_node,
             _check_log,
@@ -149,6 +162,7 @@ class BrokerConfig(
             _check_modern_groups,
             _check_streams_groups,
             _check_workers,
+            _check_nodes,
         ):
             check(self)
 
@@ -365,6 +379,17 @@ def _number(config: BrokerConfig, name: str) -> int:
 def _check_streams_groups(config: BrokerConfig) -> None:
     check_streams_groups(partial(_number, config), config.texts)
     check_streams_assignors(config.group_streams_assignors)
+
+
+def _check_nodes(config: BrokerConfig) -> None:
+    nodes, racks = config.odradek_nodes, config.odradek_nodes_racks
+    if racks and len(racks) != nodes:
+        text = f"must have a rack for each of the {nodes} nodes of odradek.nodes"
+        raise invalid_value("odradek.nodes.racks", ",".join(racks), text)
+    if nodes > 1 and config.odradek_workers:
+        raise invalid_value(
+            "odradek.workers", config.odradek_workers, "must be 0 with odradek.nodes"
+        )
 
 
 def _check_workers(config: BrokerConfig) -> None:

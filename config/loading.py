@@ -83,7 +83,7 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     _check_unused(texts, unused)
     refuse_unserved_protection(config)
     sasl_listeners(config)
-    warnings += [*_replica_count_warnings(texts), *_unused_key_warnings(unused)]
+    warnings += [*_replica_count_warnings(texts, config), *_unused_key_warnings(unused)]
     return LoadedConfig(config, tuple(warnings))
 
 
@@ -126,7 +126,9 @@ def _check_unused(texts: Mapping[str, str], unused: Sequence[str]) -> None:
                 )
 
 
-def _replica_count_warnings(texts: Mapping[str, str]) -> Iterator[str]:
+def _replica_count_warnings(texts: Mapping[str, str], config: BrokerConfig) -> Iterator[str]:
+    if config.odradek_nodes > 1:  # replicas are played
+        return
     for name in _REPLICA_COUNTS:
         if name in texts and texts[name].strip() != "1":
             yield f"{name}={texts[name]}: a single node has one replica, so 1 is used"

@@ -76,6 +76,15 @@ class Codec:
         self._write: Callable[..., None] = self._compile_writer
         self._write_in_steps: tuple[Source, Callable[..., None]] | None = None
 
+    def compile_decode(self) -> None:
+        """Compile what the first call of `decode` would, if the message is an ordinary one."""
+        self._quick_read = QuickReaderSource(self._message, self.version).compiled("read")
+
+    def compile_write(self) -> None:
+        """Compile what the first call of `write` or `encode` would."""
+        self._writer = WriterSource(self._message, self.version)
+        self._write = self._writer.compiled("write")
+
     def decode(self, data: bytes | memoryview, position: int = 0) -> tuple[Any, int]:
         """Read the message at `position`; returns it and the position after it.
 
@@ -166,7 +175,7 @@ class Codec:
         return WriterSource(self._message, self.version).text
 
     def _compile_quick_reader(self, *arguments: Any) -> tuple[Message, int]:
-        self._quick_read = QuickReaderSource(self._message, self.version).compiled("read")
+        self.compile_decode()
         made: tuple[Message, int] = self._quick_read(*arguments)
         return made
 
@@ -183,8 +192,7 @@ class Codec:
         return made
 
     def _compile_writer(self, *arguments: Any) -> None:
-        self._writer = WriterSource(self._message, self.version)
-        self._write = self._writer.compiled("write")
+        self.compile_write()
         self._write(*arguments)
 
     def _explain_read(self, reader: Source, error: Exception) -> str:

@@ -88,6 +88,7 @@ class PartitionLog:
         "__weakref__",
         "_files",
         "_flush_messages",
+        "_held_back_records",
         "_hidden_ends",
         "_limits",
         "_noted_epoch",
@@ -163,6 +164,7 @@ class PartitionLog:
         self._hidden_ends = HiddenEnds()
         self._offline_reason: str | None = None
         self._slicer = Slicer(loaded.segments)
+        self._held_back_records = 0
         self.update_config(source.config)
 
     @classmethod
@@ -225,7 +227,22 @@ class PartitionLog:
         self.config = config
         self._rules = shared(AppendRules.of(config, validate_records=self._validate_records))
         self._limits = shared(RollLimits(config.segment_size_bytes, config.max_segment_ms))
-        self._flush_messages = config.flush_messages
+        # Each append of a log that holds records back takes the way of one that must be synced.
+        self._flush_messages = 0 if self._held_back_records else config.flush_messages
+
+    def hold_back(self, records: int) -> None:
+        """Keep the newest records from readers, as if followers lacked them; 0: show all.
+
+        It is for tests of clients: meanwhile flush.messages has no effect.
+        """
+        self._held_back_records = records
+        self.update_config(self.config)
+        self._show_but_held_back()
+
+    def _show_but_held_back(self) -> None:
+        visible = self.log_end_offset - self._held_back_records
+        if visible > self.high_watermark:
+            self._advance_high_watermark(visible)
 
     def become_leader(self, leader_epoch: int) -> None:
         """Write this epoch into records appended from now on. Raises KAFKA_STORAGE_ERROR."""
@@ -511,7 +528,9 @@ class PartitionLog:
 
     def _request_flush(self) -> None:
         """Start a sync. Readers and the producer's response wait for it."""
-        if self.on_flush_due is None:  # no background sync: the caller calls `flush`
+        if self._held_back_records:
+            self._show_but_held_back()
+        elif self.on_flush_due is None:  # no background sync: the caller calls `flush`
             self._advance_high_watermark(self.log_end_offset)
         else:
             self.on_flush_due(self)
@@ -554,7 +573,7 @@ class PartitionLog:
         self.last_flush_ms = now_ms
         if self._unsynced.mark_synced(plan):
             self.recovery_point = max(self.recovery_point, plan.up_to_offset)
-            if self.recovery_point > self.high_watermark:
+            if self.recovery_point > self.high_watermark and not self._held_back_records:
                 self._advance_high_watermark(self.recovery_point)
 
     def flush(self, now_ms: int) -> None:

@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> int:
         parser.error("--control needs --print-address, which says where and with which token")
     if options.port is not None:
         options.override.append(f"listeners=PLAINTEXT://localhost:{options.port}")
+    if options.nodes is not None:
+        options.override.append(f"odradek.nodes={options.nodes}")
     from odradek.broker.common.log_lines import configure_logging
 
     configure_logging(options.log_format)
@@ -77,6 +79,12 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         metavar="PORT",
         help="listen on localhost:PORT only; 0: on a port that is free",
+    )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        metavar="N",
+        help="for tests of clients: play a cluster of so many nodes, each at the next port",
     )
     parser.add_argument(
         "--print-address",

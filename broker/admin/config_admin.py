@@ -53,13 +53,13 @@ class ConfigAdmin:
         operations: Operations,
         controller: Controller,
         metadata_sync: LogSync,
-        worker_ids: range,
+        other_ids: range,
         now_ms: Callable[[], int],
     ) -> None:
-        """`worker_ids`: the node ids of the broker's workers. They share its settings."""
+        """`other_ids`: the other nodes that clients see, which share this one's settings."""
         # Sends changed levels to the worker with a node id; set if there are workers.
         self.change_worker_levels: Callable[[int, Sequence[ConfigChange]], object] = _no_workers
-        self._worker_ids = worker_ids
+        self._other_ids = other_ids
         self._applied_config = applied_config
         self._effective_config = effective_config
         self._operations = operations
@@ -133,7 +133,7 @@ class ConfigAdmin:
     def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
         """Check and set the levels of loggers, which are not stored. Raises ApiError."""
         node_id = node_id_of(alteration.resource.name)
-        is_worker = node_id in self._worker_ids
+        is_worker = node_id in self._other_ids
         if not is_worker:
             self._check_node(alteration.resource.name, "node")
         log_levels.check_levels(alteration.changes)
@@ -164,7 +164,7 @@ class ConfigAdmin:
 
     def _check_node(self, name: str, what: str) -> None:
         ours = self._controller.node_id
-        if node_id_of(name) in self._worker_ids:
+        if node_id_of(name) in self._other_ids:
             text = f"node {name} is a worker of broker {ours} and has the settings of broker {ours}"
             raise _invalid(f"{text}: they are changed there")
         if node_id_of(name) != ours:

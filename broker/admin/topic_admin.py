@@ -86,6 +86,8 @@ class TopicAdmin:
         self._on_enlarged = on_enlarged
         self._now_ms = now_ms
         self.recent_deletions = RecentDeletions(timer_ms)
+        # Called with each topic that was created or enlarged, and what was asked for.
+        self.on_placed: Callable[[Topic, NewTopic | MorePartitions], object] | None = None
 
     async def create(
         self,
@@ -131,6 +133,8 @@ class TopicAdmin:
             if validate_only or not created:
                 return results
             topics = [self._metadata.topics[result.name] for result in slices.of(created)]
+            names = {result.name for result in slices.of(created)}
+            self._note_placed([item for item in slices.of(new_topics) if item.name in names])
             wanted = [(topic, list(topic.partitions)) for topic in slices.of(topics)]
             await self._topic_logs.create(wanted, now_ms, slices.step)
             for topic in slices.of(topics):
@@ -221,6 +225,7 @@ class TopicAdmin:
             if validate_only:
                 return results
             enlarged = [topics[name] for name, error in slices.of(results.items()) if error is None]
+            self._note_placed([item for item in additions if results[item.name] is None])
             added = [
                 (topic, range(before[topic.name], len(topic.partitions)))
                 for topic in slices.of(enlarged)
@@ -230,6 +235,11 @@ class TopicAdmin:
                 self._on_enlarged(topic, partitions)
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
+
+    def _note_placed(self, requests: Iterable[NewTopic | MorePartitions]) -> None:
+        if self.on_placed is not None:
+            for request in requests:
+                self.on_placed(self._metadata.topics[request.name], request)
 
     async def delete(
         self, refs: Sequence[TopicRef], *, permits: Permits = unlimited

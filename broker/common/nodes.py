@@ -2,6 +2,7 @@
 
 A worker has a node id and ports of its own, so clients send the requests for a partition to the
 process that serves it. In the metadata log all partitions belong to the broker's own node.
+The nodes of a played cluster are in cluster/cluster_nodes.py.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
+from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.log_share import LogShare
 
@@ -23,6 +25,8 @@ class Node(NamedTuple):
     id: int
     host: str
     port: int
+    rack: str | None
+    is_fenced: bool = False
 
 
 class Nodes:
@@ -36,10 +40,21 @@ class Nodes:
         self._has_workers = share.workers > 0
 
     @property
-    def worker_ids(self) -> range:
-        """The node ids of the workers."""
+    def other_ids(self) -> range:
+        """The node ids of the workers, or of the other nodes of a played cluster."""
         first = self._config.node_id + 1
-        return range(first, first + self._share.workers)
+        return range(first, first + (self._share.workers or self._config.odradek_nodes - 1))
+
+    @property
+    def controller_id(self) -> int:
+        """The node that clients see as the controller."""
+        return self.own_id
+
+    @property
+    def replica_ids(self) -> Sequence[int]:
+        """The nodes that may have replicas, as the metadata log knows them."""
+        nodes = self._config.odradek_nodes
+        return range(self._config.node_id, self._config.node_id + nodes)
 
     def address(self, listener: Listener, local_host: str, process: int) -> tuple[str, int]:
         """Host and port at which clients of the listener are to connect to a process.
@@ -56,9 +71,17 @@ class Nodes:
     def all(self, listener: Listener, local_host: str) -> list[Node]:
         """All nodes, as clients of the listener see them."""
         return [
-            Node(self._config.node_id + process, *self.address(listener, local_host, process))
+            Node(
+                self._config.node_id + process,
+                *self.address(listener, local_host, process),
+                self._config.broker_rack,
+            )
             for process in range(len(self.ports))
         ]
+
+    def fenced(self, listener: Listener, local_host: str) -> list[Node]:  # noqa: ARG002 # none are
+        """The nodes that are registered and do not live."""
+        return []
 
     def leader(self, node_id: int, topic: str, partition: int) -> int:
         """The leader that clients see where the metadata log has `node_id`, which may be -1.
@@ -75,6 +98,22 @@ class Nodes:
             return list(node_ids)
         return [self.leader(node_id, topic, partition) for node_id in node_ids]
 
+    def replication_factor(self, topic: Topic) -> int:
+        """The replication factor of a topic, as clients see it."""
+        return topic.replication_factor
+
+    def isr(self, node_ids: Iterable[int], topic: str, partition: int) -> list[int]:
+        """The in-sync replicas that clients see where the metadata log has `node_ids`."""
+        return self.replicas(node_ids, topic, partition)
+
+    def eligible(self, node_ids: Iterable[int], topic: str, partition: int) -> list[int]:
+        """The eligible leader replicas (KIP-966) where the metadata log has `node_ids`."""
+        return self.replicas(node_ids, topic, partition)
+
+    def offline(self, topic: str, partition: int, *, is_served: bool) -> list[int]:
+        """The replicas that are offline. `is_served`: the partition has a leader."""
+        return [] if is_served else self.replicas([self.own_id], topic, partition)
+
     def stored(self, node_ids: Sequence[int], topic: str, partition: int) -> Sequence[int]:
         """The replicas for the metadata log where a client has named `node_ids`.
 
@@ -85,7 +124,7 @@ class Nodes:
             return node_ids
         own_id = self._config.node_id
         serving_id = own_id + self._share.owner(topic, partition)
-        others = {own_id, *self.worker_ids} - {serving_id}
+        others = {own_id, *self.other_ids} - {serving_id}
         if not others.isdisjoint(node_ids):
             text = f"partition {partition} of {topic} is served by node {serving_id}"
             raise ApiError(

@@ -66,6 +66,11 @@ class FetchWaiters:
         """Whether no Fetch waits any more."""
         return self._is_stopping
 
+    def wake_all(self) -> None:
+        """Let all fetches read again: what they may read has changed."""
+        for waiter in tuple(self._waiting):
+            waiter.release(is_readable=True)
+
     def release_all(self) -> None:
         """Answer all fetches, also later ones, with the data there is, because the broker stops."""
         self._is_stopping = True

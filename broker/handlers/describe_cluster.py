@@ -1,8 +1,9 @@
 """DescribeCluster (key 60, v0-2).
 
-The cluster is this one broker, which is also its controller, and its workers.
-v1 can ask for controllers instead of brokers, which is refused · v2 can ask for fenced brokers, of
-which there are none."""
+The cluster is this one broker, which is also its controller, and its workers, or the nodes that it
+plays (odradek.nodes).
+v1 can ask for controllers instead of brokers, which is refused · v2 can ask for fenced brokers,
+which only a played cluster has."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED
@@ -20,14 +21,22 @@ CONTROLLERS = 2
 def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     check_endpoint_type(request.endpoint_type)
     broker = context.broker
+    nodes = context.nodes()
+    if request.include_fenced_brokers:
+        session = context.session
+        nodes += broker.nodes.fenced(session.listener, session.local_host)
     return DescribeClusterResponse(
         cluster_id=broker.log_manager.cluster_id,
-        controller_id=broker.nodes.own_id,
+        controller_id=broker.nodes.controller_id,
         brokers=[
             DescribeClusterBroker(
-                broker_id=node.id, host=node.host, port=node.port, rack=broker.config.broker_rack
+                broker_id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
+                is_fenced=node.is_fenced,
             )
-            for node in context.nodes()
+            for node in sorted(nodes)
         ],
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations

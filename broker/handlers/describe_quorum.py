@@ -1,7 +1,8 @@
 """DescribeQuorum (key 55, v0-2).
 
-Describes the quorum of the metadata log: this node is the leader and the only voter. As in Kafka,
-only a request for exactly `__cluster_metadata-0` is served.
+Describes the quorum of the metadata log: this node is the leader and the only voter.
+The other nodes of a played cluster are observers. As in Kafka, only a request for exactly
+`__cluster_metadata-0` is served.
 v1 adds the times of the last fetch · v2 adds directory ids, error messages, and the endpoints of
 the voters as they are recorded in the quorum. No controller listens at these endpoints."""
 
@@ -61,19 +62,28 @@ def partition_data(context: RequestContext) -> DescribeQuorumResponsePartitionDa
     return DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_message="",
-        leader_id=broker.nodes.own_id,
+        leader_id=broker.config.node_id,
         leader_epoch=broker.controller.quorum_epoch,
         high_watermark=log.high_watermark,
         current_voters=[
             DescribeQuorumReplicaState(
-                replica_id=broker.nodes.own_id,
+                replica_id=broker.config.node_id,
                 replica_directory_id=directory_id(context),
                 log_end_offset=log.log_end_offset,
                 last_fetch_timestamp=context.now_ms,
                 last_caught_up_timestamp=context.now_ms,
             )
         ],
-        observers=[],
+        observers=[
+            DescribeQuorumReplicaState(
+                replica_id=node_id,
+                log_end_offset=log.log_end_offset,
+                last_fetch_timestamp=context.now_ms,
+                last_caught_up_timestamp=context.now_ms,
+            )
+            for node_id in broker.nodes.replica_ids
+            if node_id != broker.config.node_id
+        ],
     )
 
 

@@ -127,10 +127,10 @@ def describe_partition(
         leader_id=nodes.leader(partition.leader, topic, index) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=nodes.replicas(partition.replicas, topic, index),
-        isr_nodes=nodes.replicas(partition.isr, topic, index),
-        eligible_leader_replicas=nodes.replicas(partition.eligible_leader_replicas, topic, index),
+        isr_nodes=nodes.isr(partition.isr, topic, index),
+        eligible_leader_replicas=nodes.eligible(partition.eligible_leader_replicas, topic, index),
         last_known_elr=nodes.replicas(partition.last_known_elr, topic, index),
-        offline_replicas=[] if served else nodes.replicas([nodes.own_id], topic, index),
+        offline_replicas=nodes.offline(topic, index, is_served=served),
     )
 
 

@@ -7,8 +7,9 @@ v3 returns the first batch even if it exceeds the limits (KIP-74) · v4 adds rea
 returns nothing after the last stable offset, and lists the aborted transactions (KIP-98) · v6 can
 return KAFKA_STORAGE_ERROR · v7 adds sessions (KIP-227) · v9 adds leader epochs (KIP-320) · v12 adds
 diverging epochs (KIP-595) · v13 names topics by id (KIP-516).
+v11 tells consumers which replica to read (KIP-392), which only a played cluster does.
 A request with a replica id is of a follower. No other node has a replica, so it gets an error for
-each partition. Not done: rack-aware replica choice (single node).
+each partition.
 
 A Fetch of many partitions, also of a session, is served in slices."""
 
@@ -27,6 +28,7 @@ from odradek.broker.fetching.down_conversion import (
 )
 from odradek.broker.fetching.fetch_sessions import FetchPlan, PartitionKey, split_key
 from odradek.broker.fetching.fetch_waiters import LogWatch
+from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.context import NodeContext
 from odradek.broker.security.authorizer import refusal
@@ -446,6 +448,7 @@ def has_urgent(context: NodeContext, answers: Answers) -> bool:
             answer.error_code != ErrorCode.NONE
             or answer.diverging_epoch.end_offset >= 0
             or answer.records is TOO_LARGE
+            or answer.preferred_read_replica >= 0
         ):
             return True
     return False
@@ -551,7 +554,10 @@ def unreadable_partition(
     *,
     has_waited: bool,
 ) -> FetchPartitionData:
-    """The answer for a partition that cannot be read."""
+    """The answer for a partition that cannot be read, or not here."""
+    if isinstance(error, PreferredReplicaError):
+        wanted = plan.wanted[key]
+        return replace(describe(wanted.partition, error.log), preferred_read_replica=error.node_id)
     if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
         error = deleted_since(context, plan, key)
     return partition_with_error(context, plan.wanted[key], error, was_found=has_waited)

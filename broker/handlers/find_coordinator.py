@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
+from odradek.broker.common.nodes import Node
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.internal_topic import respond_with_topic
 from odradek.broker.security.authorizer import refusal
@@ -101,7 +102,7 @@ def find(
     try:
         if key in refusals:
             raise refusals[key]
-        check(context, key_type, key)
+        node = coordinator(context, key_type, key)
     except ApiError as error:
         return FindCoordinatorResult(
             key=key,
@@ -111,20 +112,23 @@ def find(
             error_code=error.code,
             error_message=error.message,
         )
-    host, port = context.advertised()
     return FindCoordinatorResult(
-        key=key, node_id=context.broker.nodes.own_id, host=host, port=port, error_message=""
+        key=key, node_id=node.id, host=node.host, port=node.port, error_message=""
     )
 
 
-def check(context: RequestContext, key_type: int, key: str) -> None:
+def coordinator(context: RequestContext, key_type: int, key: str) -> Node:
+    """The node that coordinates a key. Raises INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE."""
     name = KEY_TYPES.get(key_type, f"type {key_type}")
     shards = shards_of(context, key_type)
     if shards is None:
         text = f"{name} coordinators are not served, so none for {key!r}"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
-    if not shards.is_served(key):
-        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} {key!r} has no coordinator")
+    if shards.is_served(key):
+        node = context.leader_of(shards.topic, shards.partition_of(key))
+        if node is not None:
+            return node
+    raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} {key!r} has no coordinator")
 
 
 def shards_of(context: RequestContext, key_type: int) -> CoordinatorShards[Any] | None:

@@ -184,8 +184,8 @@ def describe_partition(
         leader_id=nodes.leader(partition.leader, topic, index) if served else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=nodes.replicas(partition.replicas, topic, index),
-        isr_nodes=nodes.replicas(partition.isr, topic, index),
-        offline_replicas=[] if served else nodes.replicas([nodes.own_id], topic, index),
+        isr_nodes=nodes.isr(partition.isr, topic, index),
+        offline_replicas=nodes.offline(topic, index, is_served=served),
     )
 
 
@@ -212,14 +212,13 @@ def respond(
     context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
     broker = context.broker
-    rack = broker.config.broker_rack
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=rack)
+            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in context.nodes()
         ],
         cluster_id=broker.log_manager.cluster_id,
-        controller_id=broker.nodes.own_id,
+        controller_id=broker.nodes.controller_id,
         topics=topics,
         cluster_authorized_operations=context.authorized_cluster_operations()
         if request.include_cluster_authorized_operations

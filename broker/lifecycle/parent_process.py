@@ -20,10 +20,11 @@ CHECK_EVERY_S = 1.0
 def print_address(broker: Broker, others: Mapping[str, str]) -> None:
     """Write one line of JSON to standard output: where clients connect, and the process id.
 
-    `others` are further members of it.
+    The addresses of several nodes have commas between them. `others` are further members of it.
     """
-    host, port = broker.advertised(broker.config.open_listeners[0], "localhost")
-    address = {"bootstrap_servers": f"{host}:{port}", "pid": os.getpid(), **others}
+    nodes = broker.nodes.all(broker.config.open_listeners[0], "localhost")
+    addresses = ",".join(f"{node.host}:{node.port}" for node in nodes)
+    address = {"bootstrap_servers": addresses, "pid": os.getpid(), **others}
     sys.stdout.write(json.dumps(address) + "\n")
     sys.stdout.flush()
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from odradek.broker.broker import Broker
@@ -19,6 +20,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.network.listeners import (
     BoundListener,
     ListenError,
+    bind_listeners,
     bind_process,
     bind_registry,
     listen,
@@ -30,6 +32,7 @@ from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.requests.lost_writes import LostWrites
 from odradek.broker.requests.route import Handler
+from odradek.broker.security.session import Session
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
@@ -38,6 +41,7 @@ from odradek.storage.files import Files
 from .exposure import check_console, exposure_warning
 
 if TYPE_CHECKING:
+    from odradek.broker.cluster.played_cluster import PlayedCluster  # imported only if it is used
     from odradek.broker.console.console import Console  # imported only if it is used
     from odradek.broker.metrics.monitoring import Monitoring  # likewise
     from odradek.broker.registry.rest_server import RestServer  # likewise
@@ -49,6 +53,8 @@ logger = logging.getLogger("odradek")
 
 async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> RunningBroker:
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
+    if config.odradek_nodes > 1:
+        return await _start_cluster(config, files)
     bound, http = bind_process(config)
     if not config.odradek_workers:
         with _closed_on_error(*bound, http):
@@ -57,10 +63,23 @@ async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> R
     return await _open_with_workers(config, bound, http)
 
 
-async def open_broker(
+async def _start_cluster(config: BrokerConfig, files: Files | None) -> RunningBroker:
+    # Imported here, because most brokers play no cluster.
+    from odradek.broker.cluster.played_cluster import reserve_ports
+
+    nodes = reserve_ports(config)
+    with _closed_on_error(*chain.from_iterable(nodes)):
+        registry = bind_registry(config)
+    with _closed_on_error(*chain.from_iterable(nodes), registry):
+        http = bind_listeners([config.http_listener])[0] if config.http_listener else None
+    return await open_broker(config, nodes=nodes, http=http, registry=registry, files=files)
+
+
+async def open_broker(  # noqa: PLR0913 # all that a broker is given at its start
     config: BrokerConfig,
-    bound: Sequence[BoundListener],
+    bound: Sequence[BoundListener] = (),
     *,
+    nodes: Sequence[Sequence[BoundListener]] = (),
     http: BoundListener | None = None,
     registry: BoundListener | None = None,
     handlers: Mapping[ApiKey, Handler] = HANDLERS,
@@ -70,19 +89,20 @@ async def open_broker(
 ) -> RunningBroker:
     """Start a broker on bound ports, which it closes when it stops or cannot start.
 
-    `http` is bound if odradek.http.listener is set, `registry` if odradek.registry.listener is.
-    Raises ListenError, DirectoryError, RefusedToStartError, ConfigError.
+    `nodes` are the ports of each node of a played cluster, which has no others. `http` is bound if
+    odradek.http.listener is set, `registry` if odradek.registry.listener is. Raises ListenError,
+    DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
-    ports = {item.listener.name: item.port for item in bound}
-    with _closed_on_error(*bound, http, registry):
+    ports = {item.listener.name: item.port for item in (nodes[0] if nodes else bound)}
+    with _closed_on_error(*bound, *chain.from_iterable(nodes), http, registry):
         if config.odradek_console and http is not None:
             check_console(config, http)
         if registry is not None:
             _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
         await _listen(broker, bound, http, registry)
-    return RunningBroker(broker, bound, handlers, http, registry)
+    return RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
 
 
 async def _open_with_workers(
@@ -90,7 +110,7 @@ async def _open_with_workers(
 ) -> RunningBroker:
     """As `open_broker`, with worker processes, which serve before this process does."""
     # Imported here, because most brokers have no workers.
-    from odradek.broker.workers.named_leaders import naming_leaders
+    from odradek.broker.requests.named_leaders import naming_leaders
     from odradek.broker.workers.worker_pool import WorkerPool, bind_workers
 
     with _closed_on_error(*bound, http):
@@ -153,8 +173,12 @@ class RunningBroker:
         registry: BoundListener | None = None,
         *,
         workers: WorkerPool | None = None,
+        nodes: Sequence[Sequence[BoundListener]] = (),
     ) -> None:
-        """Listen on the bound ports, and start cleaning, recovery and the periodic tasks."""
+        """Listen on the bound ports, and start cleaning, recovery and the periodic tasks.
+
+        `nodes` as for `open_broker`. Raises ListenError if one of them has lost a port.
+        """
         self.broker = broker
         self._workers = workers
         members = None
@@ -171,6 +195,7 @@ class RunningBroker:
         ]
         if members is not None:
             self._server.on_disconnect.append(members.disconnected)
+        self.cluster = _play_cluster(broker, nodes, handlers, self._server) if nodes else None
         for item in bound:
             host, port = broker.advertised(item.listener, "")
             logger.info(
@@ -193,6 +218,12 @@ class RunningBroker:
         broker.maintenance.recovery.begin(broker.config.num_recovery_threads_per_data_dir)
         self.periodic_tasks = PeriodicTasks(periodic_tasks_of(broker))
 
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions of the connections that are open."""
+        of_nodes = [] if self.cluster is None else self.cluster.sessions()
+        return [*of_nodes, *(each.session for each in self._server.connections)]
+
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""
         logger.info("stopping")
@@ -204,15 +235,31 @@ class RunningBroker:
         if self._registry is not None:
             self._registry.close()
         self._server.finish()
+        if self.cluster is not None:
+            self.cluster.finish()
         await self.broker.coordinators.shares.finish_archiving()
         self.broker.answer_parked_requests()
         await self._server.drain()
+        if self.cluster is not None:
+            await self.cluster.drain()
         await self.broker.close()
         if self._monitoring is not None:
             self._monitoring.close()
         if self._console is not None:
             self._console.close()
         logger.info("stopped")
+
+
+def _play_cluster(
+    broker: Broker,
+    nodes: Sequence[Sequence[BoundListener]],
+    handlers: Mapping[ApiKey, Handler],
+    server: Server,
+) -> PlayedCluster:
+    # Imported here, because most brokers play no cluster.
+    from odradek.broker.cluster.played_cluster import PlayedCluster
+
+    return PlayedCluster(broker, nodes, handlers, server.on_disconnect)
 
 
 def dispatcher_of(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:

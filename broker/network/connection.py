@@ -426,6 +426,12 @@ class Connection(asyncio.BufferedProtocol):
         self._state.finish()
         self._serve()
 
+    def abort(self) -> None:
+        """Close the connection at once, whatever is to be sent."""
+        if self._transport is not None:
+            self._state.hold(CLOSED)
+            self._transport.abort()
+
     def close(self, reason: str | None) -> None:
         """Close the connection; a `reason` is logged. The answers of this read are sent first."""
         if self._transport is None or self._transport.is_closing():

@@ -202,6 +202,17 @@ class Server:
         for connection in list(self.connections):
             connection.finish()
 
+    def abort(self) -> None:
+        """Stop as a process that is killed: close all connections, and answer nothing."""
+        self.on_disconnect.clear()
+        self._is_finishing = True
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._sweeper.cancel()
+        for connection in list(self.connections):
+            connection.abort()
+        self._handshakes.close()
+
     async def drain(self) -> None:
         """Wait until every connection is closed. After DRAIN_S, close those that are left."""
         if self.connections:

@@ -97,6 +97,12 @@ class Context(Struct, Generic[NodeT], eq=False):
         """All nodes, with the addresses at which this client is to connect to them."""
         return self.broker.nodes.all(self.session.listener, self.session.local_host)
 
+    def leader_of(self, topic: str, partition: int) -> Node | None:
+        """The node that leads a partition which this process serves; None if none does."""
+        nodes = self.broker.nodes
+        leader = nodes.leader(self.broker.config.node_id, topic, partition)
+        return next((node for node in self.nodes() if node.id == leader), None)
+
     def authorize(
         self,
         operation: AclOperation,

@@ -104,6 +104,14 @@ class CoordinatorLogs:
             if log.is_online:
                 coordinator.shards.postpone(log)
 
+    def log_moved(self, log: PartitionLog, *, is_led: bool) -> None:
+        """Load a partition again that another node leads now, or close it: none leads it."""
+        coordinator = self._coordinators.get(log.topic)
+        if coordinator is not None:
+            coordinator.partition_offline(log.partition)
+            if is_led:
+                coordinator.partition_online(log)
+
     def close(self) -> None:
         """Close all coordinators: the broker stops."""
         for coordinator in self._coordinators.values():

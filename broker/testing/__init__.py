@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, Record, Snapshot
+    from .broker import Broker, Record, Snapshot, Stranger
     from .fault import Fault, FaultEvent
     from .injected import BrokerError, Injected
 
@@ -20,6 +20,7 @@ __all__ = [
     "Injected",
     "Record",
     "Snapshot",
+    "Stranger",
 ]
 
 

@@ -32,14 +32,18 @@ from odradek.broker.testing import calls
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .call import Call
+from .cluster import Cluster, cluster_settings
+from .durations import milliseconds
 from .fault import Fault
 from .forked_process import ForkedProcess
-from .injected import POLL_SECONDS, BrokerError, Injected, milliseconds
+from .injected import POLL_SECONDS, BrokerError, Injected
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
 
 Record = calls.StoredRecord
+Stranger = calls.Stranger
 
 # For tests: groups form at once, members that are gone are noticed at once, deleted files go at
 # once.
@@ -68,6 +72,19 @@ SETTINGS: Mapping[str, str] = {
 STOP_SECONDS = 15.0
 _REGISTRY = "odradek.registry.listener"
 _HTTP = "odradek.http.listener"
+# What a start imports only if it serves one of these.
+MODULES_OF_TLS = (
+    "odradek.broker.security.tls.tls_listeners",
+    "odradek.broker.security.sasl.login_mechanisms",
+)
+MODULES_OF_REGISTRY = (
+    "odradek.broker.registry.libraries",
+    "odradek.broker.registry.rest_server",
+)
+MODULES_OF_CONSOLE = (
+    "odradek.broker.metrics.monitoring",
+    "odradek.broker.console.console",
+)
 
 
 class Snapshot:
@@ -77,7 +94,7 @@ class Snapshot:
         self.directory = directory
 
 
-class Broker:
+class Broker(Cluster):
     """A broker from `start` to `stop`, or inside a `with` or an `async with`.
 
     All methods raise BrokerError.
@@ -91,6 +108,7 @@ class Broker:
         secure: bool = False,
         registry: bool = False,
         console: bool = False,
+        nodes: int = 1,
     ) -> None:
         """Prepare a broker. It does not run yet.
 
@@ -99,14 +117,19 @@ class Broker:
         in by SCRAM over TLS, with a certificate authority of this broker's own, and ACLs are
         enforced; `client_settings` says how clients reach it. `registry`: it serves a schema
         registry at `registry_url`, which needs odradek[registry]. `console`: it serves the console
-        at `console_url`.
+        at `console_url`. `nodes`: it plays a cluster of so many nodes; see cluster.py.
         """
         self._given = Path(directory) if directory is not None else None
         self._overrides = dict(settings or {})
         listeners = {_REGISTRY: "127.0.0.1:0"} if registry else {}
         if console:
             listeners |= {_HTTP: "127.0.0.1:0", "odradek.console": "true"}
-        self._settings = {**SETTINGS, **listeners, **self._overrides}
+        self._settings = {**SETTINGS, **listeners, **cluster_settings(nodes), **self._overrides}
+        self._modules = [
+            *(MODULES_OF_TLS if secure else ()),
+            *(MODULES_OF_REGISTRY if registry else ()),
+            *(MODULES_OF_CONSOLE if console else ()),
+        ]
         self._is_secure = secure
         self._security: Security | None = None
         self._directory = self._given
@@ -115,7 +138,9 @@ class Broker:
         self._lock = threading.Lock()
         self._calls = 0
         self._delays: dict[ApiKey, Injected] = {}
-        self._port = self._registry_port = self._http_port = 0
+        self._ports: list[int] = []
+        self._first_node_id = int(self._settings.get("node.id", "0"))
+        self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -128,14 +153,15 @@ class Broker:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._owner = os.getpid()
         with self.log_file.open("ab") as log:
-            self._process = ForkedProcess(log)
+            self._process = ForkedProcess(log, self._modules)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
         try:
-            ports = self._call(calls.Start(settings), calls.Ports)
-            self._port, self._registry_port = ports.first, ports.registry
+            node_ports = self._ports if len(self._ports) > 1 else []
+            ports = self._call(calls.Start(settings, node_ports), calls.Ports)
+            self._ports, self._registry_port = ports.nodes, ports.registry
             self._http_port = ports.http
             self._add_users()
         except BaseException:
@@ -143,7 +169,7 @@ class Broker:
             raise
         # After a restart, clients find it at the same port.
         protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
-        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._port}"
+        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
         if self._registry_port:
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         if self._http_port:
@@ -214,8 +240,12 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, as host:port."""
-        return f"127.0.0.1:{self._port}"
+        """The address for clients, as host:port; of several nodes with commas between them."""
+        return ",".join(self._addresses)
+
+    @property
+    def _addresses(self) -> list[str]:
+        return [f"127.0.0.1:{port}" for port in self._ports]
 
     @property
     def registry_url(self) -> str:
@@ -351,9 +381,19 @@ class Broker:
         ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
         open. The wall clock is the machine's again.
         """
-        self._call(calls.Reset(ADMIN), type(None))
+        # pytest sets it to the test and its phase.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        self._call(calls.Reset(ADMIN, test), type(None))
         if self._security is not None:
             self._security.forget_users()
+
+    def strangers(self) -> list[Stranger]:
+        """The clients that were connected before the last reset and were active after it.
+
+        They have made topics or joined groups: a consumer that an earlier test has not closed does.
+        Each connection is one of them.
+        """
+        return self._call(calls.ListStrangers(), list[Stranger])
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""
@@ -452,7 +492,7 @@ class Broker:
 
     # -- the process ------------------------------------------------------------------------------
 
-    def _call(self, call: calls.Call, result: type[T]) -> T:
+    def _call(self, call: Call, result: type[T]) -> T:
         process = self._process
         if process is None:
             raise BrokerError("the broker does not run")

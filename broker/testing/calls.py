@@ -12,14 +12,12 @@ from msgspec import Raw, Struct, field
 
 from odradek.protocol.api_keys import ApiKey
 
+from .call import Call
+from .cluster_calls import AnyClusterCall
 from .fault import Fault, FaultEvent
 
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
-
-
-class Call(Struct, tag=True, frozen=True):
-    """Something that the process does for the test."""
 
 
 class Reply(Struct, omit_defaults=True, frozen=True):
@@ -30,9 +28,9 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of the first listener, of the schema registry, and of HTTP; 0: there is none."""
+    """The ports of each node's first listener, of the schema registry, and of HTTP; 0: none."""
 
-    first: int
+    nodes: list[int]
     registry: int
     http: int
 
@@ -41,6 +39,7 @@ class Start(Call, frozen=True):
     """Start the broker. The first call; returns its Ports."""
 
     settings: dict[str, str]
+    node_ports: list[int] = field(default_factory=list)  # of the nodes of a cluster; empty: any
 
 
 class Stop(Call, frozen=True):
@@ -50,7 +49,7 @@ class Stop(Call, frozen=True):
 class CreateTopic(Call, frozen=True):
     name: str
     partitions: int | None = None
-    configs: dict[str, str] = {}
+    configs: dict[str, str] = field(default_factory=dict)
 
 
 class AddUser(Call, frozen=True):
@@ -91,7 +90,7 @@ class Produce(Call, frozen=True):
     partition: int = 0
     key: bytes | None = None
     value: bytes | None = None
-    headers: list[tuple[str, bytes | None]] = []
+    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
 
 
 class CommittedOffsets(Call, frozen=True):
@@ -110,10 +109,33 @@ class ExpireGroup(Call, frozen=True):
 class Reset(Call, frozen=True):
     """Delete topics, groups, transactions, overrides and access; clear faults and the wall clock.
 
-    Of the users, `kept_user` is kept.
+    Of the users, `kept_user` is kept. `test` is the one that begins, "" if that is not known.
     """
 
     kept_user: str = ""
+    test: str = ""
+
+
+class ListStrangers(Call, frozen=True):
+    """Returns a list of Stranger."""
+
+
+class Stranger(Struct, frozen=True):
+    """A client that was connected before the last reset, and what it has done since.
+
+    `client_id`, `software` and `software_version` are "" if it has not sent them. `address` is
+    host:port. `connected_after` is the test before which the broker was reset last when the client
+    connected, "" if there was none. `topics` are those that it has made, `groups` those that it has
+    joined.
+    """
+
+    client_id: str
+    software: str
+    software_version: str
+    address: str
+    connected_after: str
+    topics: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
 
 class RunRetention(Call, frozen=True):
@@ -188,6 +210,7 @@ RunningCall = (
     | CommittedOffsets
     | ExpireGroup
     | Reset
+    | ListStrangers
     | RunRetention
     | RunCompaction
     | SetClock
@@ -200,6 +223,7 @@ RunningCall = (
     | FillDisk
     | TakeSnapshot
     | RestoreSnapshot
+    | AnyClusterCall
 )
 
 AnyCall = Start | Stop | RunningCall

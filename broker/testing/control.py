@@ -24,6 +24,7 @@ from http import HTTPStatus
 import msgspec
 
 from odradek.broker.broker import Broker
+from odradek.broker.handlers import HANDLERS
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
 from odradek.broker.http.routes import Route
 from odradek.broker.http.server import HttpServer
@@ -33,7 +34,9 @@ from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener, SecurityProtocol
 
 from . import calls
+from .faults import Faults
 from .service import REFUSALS, Service, Setup
+from .strangers import Strangers
 
 _LISTENER = Listener("CONTROL", "127.0.0.1", 0, SecurityProtocol.PLAINTEXT)
 # Between two calls, a test may work or wait.
@@ -67,7 +70,8 @@ class ControlledBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
         if config.odradek_workers:
             raise ConfigError("odradek.workers must be 0 with --control")
-        setup = Setup(config)
+        strangers = Strangers(HANDLERS)
+        setup = Setup(config, Faults(strangers.handlers), strangers)
         return cls(Service(setup, await setup.open()))
 
     @property

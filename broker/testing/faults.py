@@ -41,12 +41,16 @@ EVENTS_KEPT = 10_000  # of one script
 
 
 class Faults:
-    """The faults that are set now; `clear` removes them."""
+    """The faults that are set now; `clear` removes them.
 
-    def __init__(self) -> None:
+    `handlers` are those that the faults are for, each with the faults of its API.
+    """
+
+    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
         self._scripts: dict[str, Script] = {}
         self._active: list[Script] = []
         self._max_versions: dict[ApiKey, int] = {}
+        self.handlers = {key: self._around(handle) for key, handle in handlers.items()}
 
     def clear(self) -> None:
         """Remove all faults."""
@@ -78,10 +82,6 @@ class Faults:
         self._max_versions.update(max_versions)
 
     # -- the handlers -----------------------------------------------------------------------------
-
-    def around(self, handlers: Mapping[ApiKey, Handler]) -> dict[ApiKey, Handler]:
-        """The handlers, each with the faults of its API."""
-        return {key: self._around(handle) for key, handle in handlers.items()}
 
     def _around(self, handle: Handler) -> Handler:
         @functools.wraps(handle)

@@ -34,13 +34,16 @@ _template: _TemplateProcess | None = None
 class ForkedProcess:
     """A process with pipes to its standard input and output. `pid`: its process id."""
 
-    def __init__(self, log: IO[bytes]) -> None:
-        """Start it. Its standard error is `log`. Raises OSError."""
+    def __init__(self, log: IO[bytes], modules: Sequence[str] = ()) -> None:
+        """Start it. Its standard error is `log`. Raises OSError.
+
+        `modules` are imported before, and are there for all later ones.
+        """
         inputs, outputs = os.pipe(), os.pipe()
         self.stdin, self.stdout = os.fdopen(inputs[1], "wb"), os.fdopen(outputs[0], "rb")
         try:
             files = [inputs[0], outputs[1], log.fileno()]
-            order = Fork(str(Path.cwd()), dict(os.environ))
+            order = Fork(str(Path.cwd()), dict(os.environ), modules)
             self._template = _template_of_this_process(log)
             self.pid = self._template.obey(order, files)
         except BaseException:

@@ -9,6 +9,8 @@ from typing import Any
 
 from odradek.broker.testing import calls
 
+from .call import Call
+from .durations import milliseconds
 from .fault import FaultEvent
 
 POLL_SECONDS = 0.01
@@ -24,7 +26,7 @@ class Injected:
     What they have done can be asked until `clear_faults` or `reset`, or the broker's end.
     """
 
-    def __init__(self, call: Callable[[calls.Call, type[Any]], Any], script_id: str) -> None:
+    def __init__(self, call: Callable[[Call, type[Any]], Any], script_id: str) -> None:
         self._call = call
         self._id = script_id
 
@@ -55,8 +57,3 @@ class Injected:
         call = calls.ReadFaults(self._id, with_events)
         so_far: calls.FaultsSoFar = self._call(call, calls.FaultsSoFar)
         return so_far
-
-
-def milliseconds(duration: timedelta | int) -> int:
-    """A duration in milliseconds, which an int is already."""
-    return duration if isinstance(duration, int) else round(duration / timedelta(milliseconds=1))

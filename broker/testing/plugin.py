@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from .broker import Broker  # imported when a test asks for a broker
+    from .broker import Broker, Stranger  # imported when a test asks for a broker
+
+_ABOUT_STRANGERS = (
+    "They were connected before the broker was emptied for this test. Clients that the tests do not"
+    " share\nmust be closed by the test that has made them:\n"
+)
 
 
 @pytest.fixture(scope="session")
@@ -93,4 +98,31 @@ def pytest_runtest_makereport(
         broker = getattr(item, "funcargs", {}).get(name)
         if report.failed and broker is not None:
             report.sections.append(("The broker's log", broker.last_log_lines()))
+            if found := _strangers_of(broker):
+                report.sections.append(("Clients of earlier tests", found))
     return report
+
+
+def _strangers_of(broker: Broker) -> str:
+    """What clients of earlier tests have done in this one, or nothing."""
+    from .injected import BrokerError
+
+    try:
+        found = broker.strangers()
+    except BrokerError:
+        return ""  # the test has ended it
+    if not found:
+        return ""
+    return "".join([_ABOUT_STRANGERS, *map(_line_about, found)])
+
+
+def _line_about(stranger: Stranger) -> str:
+    software = " ".join(filter(None, (stranger.software, stranger.software_version)))
+    done = [f"made the topic {name}" for name in stranger.topics]
+    done += [f"joined the group {name}" for name in stranger.groups]
+    since = stranger.connected_after
+    when = f"after the start of {since}" if since else "before the first reset"
+    return (
+        f"{stranger.client_id or 'a client without a name'} ({software or 'unknown software'})"
+        f" at {stranger.address}, which connected {when}, {', '.join(done)}\n"
+    )

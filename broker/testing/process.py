@@ -5,6 +5,10 @@ input ends, so it does not outlive the process that has started it.
 """
 
 import gc
+import importlib
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main() -> None:
@@ -18,8 +22,23 @@ def main() -> None:
 
     from odradek.broker.turns.full_collections import spare_what_stays
 
-    from .call_server import serve_calls
+    from .call_server import CallServer
     from .template import Template
 
+    server = CallServer()
     spare_what_stays()
-    Template(socket.socket(fileno=os.dup(0)), serve_calls).run()
+    Template(socket.socket(fileno=os.dup(0)), import_modules, server.serve).run()
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules that only some brokers need, if they are not imported yet."""
+    missing = [name for name in names if name not in sys.modules]
+    if not missing:
+        return
+    from odradek.broker.turns.full_collections import spare_what_stays
+
+    gc.disable()
+    for name in missing:
+        with suppress(Exception):  # the broker that needs it raises the error again, and reports it
+            importlib.import_module(name)
+    spare_what_stays()

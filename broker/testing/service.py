@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import (
     BoundListener,
@@ -40,10 +39,12 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
 from .access import add_user, remove_access
+from .call import Call
 from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
 from .snapshots import copy_directory
+from .strangers import Strangers
 from .visible_records import visible_records
 
 # What `serve` raises if it cannot do what a test asks for.
@@ -61,29 +62,54 @@ REFUSALS = (
 class Setup:
     """What the brokers that serve one test after the other share: ports, clock, faults, files."""
 
-    def __init__(self, config: BrokerConfig) -> None:
-        """Bind the ports. Raises ListenError."""
+    def __init__(
+        self,
+        config: BrokerConfig,
+        faults: Faults,
+        strangers: Strangers,
+        node_ports: Sequence[int] = (),
+    ) -> None:
+        """Bind the ports. Raises ListenError.
+
+        The handlers of `faults` are those of `strangers`. `node_ports` are those of the nodes of a
+        cluster.
+        """
         self.config = config
-        self.bound = bind_listeners(self.config.open_listeners)
+        self.is_cluster = self.config.odradek_nodes > 1
+        self.nodes = (
+            _reserve_ports(self.config, node_ports)
+            if self.is_cluster
+            else [bind_listeners(self.config.open_listeners)]
+        )
         self.registry = bind_registry(self.config)
         http = self.config.http_listener
         self.http = bind_listeners([http])[0] if http else None
         self.clock = AdjustableClock()
-        self.faults = Faults()
+        self.faults = faults
+        self.strangers = strangers
         self.files = DisposableFiles()
 
     async def open(self) -> RunningBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
+        nodes = [[_copy(each) for each in bound] for bound in self.nodes]
         return await open_broker(
             self.config,
-            [_copy(each) for each in self.bound],
+            () if self.is_cluster else nodes[0],
+            nodes=nodes if self.is_cluster else (),
             http=_copy(self.http) if self.http else None,
             registry=_copy(self.registry) if self.registry else None,
-            handlers=self.faults.around(HANDLERS),
+            handlers=self.faults.handlers,
             now_ms=self.clock.wall_ms,
             timer_ms=self.clock.timer_ms,
             files=self.files,
         )
+
+
+def _reserve_ports(config: BrokerConfig, ports: Sequence[int]) -> list[list[BoundListener]]:
+    # Imported here, because most brokers play no cluster.
+    from odradek.broker.cluster.played_cluster import reserve_ports
+
+    return reserve_ports(config, ports)
 
 
 def _copy(bound: BoundListener) -> BoundListener:
@@ -97,6 +123,7 @@ class Service:
         self._setup = setup
         self._clock = setup.clock
         self._faults = setup.faults
+        self._strangers = setup.strangers
         self._files = setup.files
         self._snapshots = 0
         self._running = running
@@ -106,7 +133,7 @@ class Service:
         """The ports that clients use."""
         registry, http = self._setup.registry, self._setup.http
         return calls.Ports(
-            first=self._setup.bound[0].port,
+            nodes=[bound[0].port for bound in self._setup.nodes],
             registry=registry.port if registry else 0,
             http=http.port if http else 0,
         )
@@ -124,10 +151,21 @@ class Service:
             raise OSError("a broker with several log.dirs has no snapshots")
         return first
 
-    async def serve(self, call: calls.Call) -> object:
+    async def serve(self, call: Call) -> object:
         """Do what the test asks for, and return the result. Raises ApiError, OSError."""
-        result = _SERVED[type(call)](self, call)
+        serve = _SERVED.get(type(call))
+        result = self._serve_cluster(call) if serve is None else serve(self, call)
         return await result if isinstance(result, Awaitable) else result
+
+    def _serve_cluster(self, call: Call) -> object:
+        # Imported here, because most brokers play no cluster.
+        from .cluster_service import ClusterService
+
+        cluster, broker = self._running.cluster, self.broker
+        if cluster is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the broker has one node: Broker(nodes=3)")
+        topics = broker.metadata.topics
+        return ClusterService(cluster, broker.coordinators, topics).serve(call)
 
     async def stop(self) -> None:
         """Stop the broker cleanly."""
@@ -218,7 +256,10 @@ class Service:
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""
+        self._strangers.begin(call.test, self._running.sessions)
         self._faults.clear()
+        if self._running.cluster is not None:
+            self._running.cluster.heal()
         self._clock.reset_wall()
         await self._fill_disk(is_full=False)
         broker = self.broker
@@ -240,6 +281,10 @@ class Service:
             validate_only=False,
         )
         remove_access(broker, kept_user=call.kept_user)
+
+    def list_strangers(self, _: calls.ListStrangers) -> list[calls.Stranger]:
+        """What clients that were connected before the last reset have done since."""
+        return self._strangers.found()
 
     # -- periodic work and time -------------------------------------------------------------------
 
@@ -329,7 +374,7 @@ class Service:
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
 
 
-_SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
+_SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {
     calls.CreateTopic: Service.create_topic,
     calls.AddUser: Service.add_user,
     calls.ListTopics: Service.list_topics,
@@ -338,6 +383,7 @@ _SERVED: Mapping[type[calls.Call], Callable[[Service, Any], object]] = {
     calls.CommittedOffsets: Service.committed_offsets,
     calls.ExpireGroup: Service.expire_group,
     calls.Reset: Service.reset,
+    calls.ListStrangers: Service.list_strangers,
     calls.RunRetention: Service.run_retention,
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,

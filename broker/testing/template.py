@@ -10,7 +10,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -21,10 +21,15 @@ FILES = 3  # standard input, output and error of a fork
 
 
 class Fork(Struct, tag=True):
-    """Fork. The order carries FILES descriptors. The answer is the process id."""
+    """Import modules and fork. The order carries FILES descriptors. The answer is the process id.
+
+    `modules` are those that this broker needs and others do not: the next one that needs them finds
+    them imported.
+    """
 
     directory: str
     environment: Mapping[str, str]
+    modules: Sequence[str] = ()
 
 
 class Poll(Struct, tag=True):
@@ -48,8 +53,14 @@ class Template:
     An order is a line of JSON, a number and one of the above. The answer has the same number.
     """
 
-    def __init__(self, connection: socket.socket, serve: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        import_modules: Callable[[Sequence[str]], None],
+        serve: Callable[[], None],
+    ) -> None:
         self._connection = connection
+        self._import = import_modules
         self._serve = serve
         self._decoder = msgspec.json.Decoder(tuple[int, Order])
         self._running: set[int] = set()
@@ -63,6 +74,7 @@ class Template:
             answer = 0
             match order:
                 case Fork():
+                    self._import(order.modules)
                     answer = os.fork()
                     if not answer:
                         self._connection.close()

@@ -34,6 +34,7 @@ from odradek.broker.requests.dispatch import (
     SlicedAnswer,
     served_versions,
 )
+from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import NodeHandler
 from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
@@ -44,8 +45,6 @@ from odradek.protocol.messages.list_transactions import (
     ListTransactionsResponse,
 )
 from odradek.protocol.schema import DecodeError
-
-from .named_leaders import naming_leaders
 
 logger = logging.getLogger("odradek.workers")
 

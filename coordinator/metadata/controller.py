@@ -10,7 +10,7 @@ none changes what another depends on. What the other methods change (leaders, di
 ids, tokens) no long decision depends on. Kafka: QuorumController, which has one thread.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from .elections import (
     ElectionType,
     all_partitions,
     elect_leaders,
+    lead_again,
     take_over,
     without_needless,
 )
@@ -316,6 +317,10 @@ class Controller:
             elected = self._journal.commit(outcome, now_ms)
             reply |= elected if wanted is not None else without_needless(elected)
         return reply
+
+    def lead_again(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Give partitions new leader epochs, as if their leaders had changed."""
+        self._journal.commit(lead_again(self.metadata, self.node_id, partitions), now_ms)
 
     def assign_directory(self, name: str, index: int, directory_id: bytes, now_ms: int) -> None:
         """Record the directory of this node's replica. Raises UNKNOWN_TOPIC_OR_PARTITION."""

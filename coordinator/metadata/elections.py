@@ -15,7 +15,7 @@ PartitionChangeRecord that is None does not change.
 Kafka: PartitionChangeBuilder, LeaderAcceptor, ReplicationControlManager.electLeader.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
@@ -130,6 +130,20 @@ def elect_leaders(
             records.append(metadata.features.versioned(change))
             reply[TopicPartition(name, index)] = None
     return Outcome(reply=reply, records=tuple(records), atomic=False)
+
+
+def lead_again(
+    metadata: ClusterMetadata, node_id: int, partitions: Iterable[TopicPartition]
+) -> Outcome[None]:
+    """Give partitions new leader epochs, as if their leaders had changed."""
+    records = tuple(
+        metadata.features.versioned(
+            PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=node_id)
+        )
+        for name, index in partitions
+        if (topic := metadata.topics.get(name)) is not None and index in topic.partitions
+    )
+    return Outcome(reply=None, records=records, atomic=False)
 
 
 def all_partitions(metadata: ClusterMetadata, step: Step) -> list[TopicPartition]:

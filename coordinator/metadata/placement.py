@@ -1,8 +1,9 @@
 """Where a new partition goes: on this broker, in the log directory with the fewest partitions.
 
 There is one broker, so each partition has one replica. A request for more gets the error of a Kafka
-cluster with one broker. Kafka: StripedReplicaPlacer,
-ReplicationControlManager.validateManualPartitionAssignment, LogManager.nextLogDirs.
+cluster with so many nodes as clients see: one, or those that are played (odradek.nodes).
+Kafka: StripedReplicaPlacer, ReplicationControlManager.validateManualPartitionAssignment,
+LogManager.nextLogDirs.
 """
 
 from collections import Counter
@@ -25,8 +26,12 @@ class Placer:
         directories: Sequence[bytes],
         cordoned: Collection[bytes] = (),
         step: Step = no_step,
+        *,
+        replica_ids: Sequence[int] = (),
     ) -> None:
         """`directories`: the directory.id of each log directory that is online.
+
+        `replica_ids`: the nodes that a request may name; empty: this one.
 
         Those that are `cordoned` are left out. If all are, only a manual assignment is accepted,
         and any of them is used.
@@ -34,6 +39,7 @@ class Placer:
         usable = [directory for directory in directories if directory not in cordoned]
         self._metadata = metadata
         self._node_id = node_id
+        self._replica_ids = replica_ids or (node_id,)
         self._all_cordoned = bool(directories) and not usable
         self._directories = usable or directories
         self._partitions_in = (
@@ -70,7 +76,7 @@ class Placer:
         return chosen
 
     def check_replication_factor(self, replication_factor: int) -> None:
-        """Raise INVALID_REPLICATION_FACTOR unless it is 1 and a directory is not cordoned."""
+        """Raise INVALID_REPLICATION_FACTOR if there are fewer nodes, or all are cordoned."""
         if replication_factor <= 0:
             reason = (
                 f"Invalid replication factor {replication_factor}: "
@@ -78,10 +84,10 @@ class Placer:
             )
         elif self._all_cordoned:
             reason = "all log directories of the only broker are cordoned."
-        elif replication_factor > 1:
+        elif replication_factor > len(self._replica_ids):
             reason = (
                 f"The target replication factor of {replication_factor} cannot be reached "
-                "because only 1 broker(s) are registered."
+                f"because only {len(self._replica_ids)} broker(s) are registered."
             )
         else:
             return
@@ -91,12 +97,12 @@ class Placer:
         )
 
     def check_assignment(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-        """Raise INVALID_REPLICA_ASSIGNMENT unless the replicas are this broker alone.
+        """Raise INVALID_REPLICA_ASSIGNMENT unless the replicas are nodes of the cluster.
 
         `replication_factor` is that of the request's partitions before this one, None for the
         first.
         """
-        check_replicas((self._node_id,), broker_ids)
+        check_replicas(self._replica_ids, broker_ids)
         if replication_factor not in (None, len(broker_ids)):
             raise _bad_assignment(
                 f"includes a partition with {len(broker_ids)} replica(s), but this is not "

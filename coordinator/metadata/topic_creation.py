@@ -7,6 +7,7 @@ the others are still created. Kafka: ReplicationControlManager.createTopics and 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -54,6 +55,8 @@ class TopicRules(Struct, frozen=True, kw_only=True):
 
     `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
     get no new partitions; if all are, only a request with a manual assignment gets them.
+    `replica_ids`: the nodes that a request may name, if there are more than this one. `factor_of`
+    returns the replication factor of a topic, as clients see it.
     `check_configs` gets a new topic's overrides and raises INVALID_CONFIG if one is illegal.
     """
 
@@ -63,11 +66,31 @@ class TopicRules(Struct, frozen=True, kw_only=True):
     default_replication_factor: int
     check_configs: Callable[[Mapping[str, str]], object]
     cordoned: Collection[bytes] = ()
+    replica_ids: Sequence[int] = ()
+    factor_of: Callable[[Topic], int] = attrgetter("replication_factor")
 
     def partition_count(self, request: NewTopic) -> int:
         """Return the number of partitions that the request asks for."""
         asked = request.partition_count
         return self.default_partitions if asked == DEFAULT else asked
+
+    def replication_factor(self, request: NewTopic) -> int:
+        """Return the number of replicas that the request asks for."""
+        if request.assignments:
+            return len(request.assignments[0][1])
+        asked = request.replication_factor
+        return self.default_replication_factor if asked == DEFAULT else asked
+
+    def placer(self, metadata: ClusterMetadata, step: Step) -> Placer:
+        """Return what places the new partitions of a decision."""
+        return Placer(
+            metadata,
+            self.node_id,
+            self.directories,
+            self.cordoned,
+            step,
+            replica_ids=self.replica_ids or (self.node_id,),
+        )
 
 
 class CreatedTopic(Struct, frozen=True, kw_only=True):
@@ -102,7 +125,7 @@ def create_topics(
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
     _check_total(stepping(requests, step), rules)
-    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned, step)
+    placer = rules.placer(metadata, step)
     repeated = _repeated(request.name for request in stepping(requests, step))
     reply: dict[str, CreatedTopic | ApiError] = {}
     records: list[JournalRecord] = []
@@ -121,7 +144,7 @@ def create_topics(
             name=topic.name,
             topic_id=topic.id,
             partition_count=len(partitions),
-            replication_factor=topic.replication_factor,
+            replication_factor=rules.replication_factor(request),
         )
     return limited_outcome(reply, records, validate_only)
 
@@ -139,7 +162,7 @@ def create_partitions(
 
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    placer = Placer(metadata, rules.node_id, rules.directories, rules.cordoned, step)
+    placer = rules.placer(metadata, step)
     repeated = _repeated(request.name for request in stepping(requests, step))
     reply: dict[str, ApiError | None] = {}
     records: list[JournalRecord] = []
@@ -154,7 +177,7 @@ def create_partitions(
                 )
             _check_growth(topic, request)
             permits(request.count - len(topic.partitions))
-            _check_added_assignments(topic, request, placer, step)
+            _check_added_assignments(topic, request, rules, placer, step)
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
@@ -237,11 +260,7 @@ def _checked_partitions(
             f"Number of partitions was set to an invalid non-positive value: "
             f"{request.partition_count}.",
         )
-    placer.check_replication_factor(
-        rules.default_replication_factor
-        if request.replication_factor == DEFAULT
-        else request.replication_factor
-    )
+    placer.check_replication_factor(rules.replication_factor(request))
     return [
         placer.new_partition(index)
         for index in stepping(range(rules.partition_count(request)), step)
@@ -320,13 +339,14 @@ def _check_growth(topic: Topic, request: MorePartitions) -> None:
 
 
 def _check_added_assignments(
-    topic: Topic, request: MorePartitions, placer: Placer, step: Step
+    topic: Topic, request: MorePartitions, rules: TopicRules, placer: Placer, step: Step
 ) -> None:
+    replication_factor = rules.factor_of(topic)
     if request.assignments is None:
-        placer.check_replication_factor(topic.replication_factor)
+        placer.check_replication_factor(replication_factor)
         return
     for broker_ids in stepping(request.assignments, step):
-        placer.check_assignment(broker_ids, topic.replication_factor)
+        placer.check_assignment(broker_ids, replication_factor)
 
 
 # -- both -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ coordinator is needed first, others when a request names one that is missing.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 from odradek.config.broker_config import BrokerConfig
@@ -17,6 +18,7 @@ from odradek.storage.topic_names import (
 )
 
 from .topic_creation import NewTopic, TopicRules
+from .topics import Topic
 
 
 def topic_rules(
@@ -24,11 +26,14 @@ def topic_rules(
     node_id: int,
     directories: Sequence[bytes],
     cordoned: Collection[bytes] = (),
+    replica_ids: Sequence[int] = (),
+    factor_of: Callable[[Topic], int] = attrgetter("replication_factor"),
 ) -> TopicRules:
     """Make the rules for new topics.
 
     `directories`: the directory.ids of those online. `cordoned`: of those that get no new
-    partitions (cordoned.log.dirs).
+    partitions (cordoned.log.dirs). `replica_ids`: the nodes that clients see.
+    `factor_of`: the replication factor of a topic, as they see it.
     """
 
     def check_configs(overrides: Mapping[str, str]) -> None:
@@ -44,6 +49,8 @@ def topic_rules(
         default_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         check_configs=check_configs,
+        replica_ids=replica_ids,
+        factor_of=factor_of,
     )
 
 

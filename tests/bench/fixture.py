@@ -2,9 +2,12 @@
 
 first_record    from a new Python process to its first acknowledged record
 reset           20 topics and 5 groups removed, and the topics there again
+later_brokers   a second broker of a session, beside the first
 """
 
+import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -50,6 +53,27 @@ address = broker.bootstrap
 broker.kill()
 """
 
+# Prints the milliseconds of each start, and those of CPU time that the broker's process has used.
+_STARTS = """
+import json, sys, time
+from pathlib import Path
+from odradek.broker.testing import Broker
+
+def start(directory):
+    with Broker(directory) as broker:
+        took_ms = (time.perf_counter() - began) * 1000
+        threads = Path(f"/proc/{broker._process.pid}/task").iterdir()
+        cpu_ns = sum(int((each / "schedstat").read_text().split()[0]) for each in threads)
+        return took_ms, cpu_ns / 1e6
+
+found = []
+for number in range(int(sys.argv[2])):
+    began = time.perf_counter()
+    found.append(start(Path(sys.argv[1]) / str(number)))
+print(json.dumps(found))
+"""
+LATER = 20
+
 
 def first_record(scratch: Path, rounds: int, share: int) -> Results:
     """Seconds from the start of a Python process to its end after one acknowledged record."""
@@ -83,6 +107,26 @@ def reset(scratch: Path, rounds: int, share: int) -> Results:
         finally:
             kafka.kill()
     return compared(found)
+
+
+def later_brokers(scratch: Path, rounds: int, share: int) -> Results:
+    """Start of the first broker of a Python process, and the median of 20 later ones."""
+    found = []
+    for number in range(rounds):
+        arguments = [str(scratch / f"later-{number}"), str(1 + LATER)]
+        command = [sys.executable, "-c", _STARTS, *arguments]
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        (first_ms, _), *later = json.loads(printed)
+        later_ms = statistics.median(took_ms for took_ms, _ in later)
+        found.append(
+            {
+                "first_ms": first_ms,
+                "later_ms": later_ms,
+                "later_cpu_ms": statistics.median(cpu_ms for _, cpu_ms in later),
+                "later_to_first_ratio": later_ms / first_ms,
+            }
+        )
+    return compared({ODRADEK: found})
 
 
 def _as_administrator(bootstrap: str, rounds: int) -> list[Figures]:
@@ -149,3 +193,4 @@ def _wait(futures: Mapping[str, Future[Any]]) -> None:
 WORKLOADS: dict[str, Callable[[Path, int, int], Results]] = {
     work.__name__: work for work in (first_record, reset)
 }
+ON_DEMAND: dict[str, Callable[[Path, int, int], Results]] = {later_brokers.__name__: later_brokers}

@@ -109,6 +109,7 @@ OWN: Mapping[str, Work] = {
     **slow_disk.WORKLOADS,
     **starting.IN_TABLE,
     **fixture.WORKLOADS,
+    **fixture.ON_DEMAND,
     **growth.WORKLOADS,
     **starting.WORKLOADS,
     **encrypted.WORKLOADS,

@@ -112,5 +112,7 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.registry.listener",
         "odradek.workers",
         "odradek.workers.port.step",
+        "odradek.nodes",
+        "odradek.nodes.racks",
         "odradek.cluster.id",
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.common.nodes import Node
 from odradek.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -72,9 +73,13 @@ class Broker:
             ),
             admin=SimpleNamespace(topics=SimpleNamespace(ensure_internal_topic=self._create_topic)),
             metadata=SimpleNamespace(topics=topics),
-            nodes=SimpleNamespace(own_id=7),
+            config=SimpleNamespace(node_id=7),
+            nodes=SimpleNamespace(
+                own_id=7,
+                leader=lambda node_id, *_: node_id,
+                all=lambda *_: [Node(7, "localhost", 9092, rack=None)],
+            ),
             security=SimpleNamespace(authorizer=Authorizer()),
-            advertised=lambda *_: ("localhost", 9092),
             topic_name=self._topic_name,
         )
 

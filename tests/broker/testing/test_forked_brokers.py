@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.testing import Broker, BrokerError
+from odradek.broker.testing.forked_process import ForkedProcess
 from tests.support.waiting import wait_until
 
 OWN_FILES = Path("/proc/self/fd")
@@ -38,6 +39,16 @@ def test_a_second_broker_imports_nothing() -> None:
             assert session == pid_of(broker), "control-C is for the tests"
         first.create_topic("orders")
         assert second.topics() == {}
+
+
+def test_a_module_that_cannot_be_imported_ends_neither_template_nor_fork(tmp_path: Path) -> None:
+    with Broker() as first, (tmp_path / "log").open("ab") as log:
+        process = ForkedProcess(log, ["no_such_module", "odradek.no_such_module"])
+        assert process.is_running
+        assert int(status_of(process.pid)[1]) == parent_of(first)
+        process.kill()
+        process.close()
+        assert first.topics() == {}
 
 
 def test_brokers_end_by_themselves_and_alone() -> None:

@@ -1,7 +1,7 @@
 """Names the leader in answers of a process that does not serve the partition (KIP-951).
 
 A client then sends its request to that node at once, without asking for the metadata. Only brokers
-with workers have these handlers. Kafka: KafkaApis.getCurrentLeader.
+with several nodes have these handlers. Kafka: KafkaApis.getCurrentLeader.
 """
 
 from __future__ import annotations
@@ -111,9 +111,8 @@ def _leader(context: NodeContext, topic: Topic | None, index: int) -> tuple[int,
 def _with_endpoints(context: NodeContext, response: Response, leaders: set[int]) -> Response:
     if not leaders:
         return response
-    rack = context.broker.config.broker_rack
     endpoints = [
-        NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=rack)
+        NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
         for node in context.nodes()
         if node.id in leaders
     ]

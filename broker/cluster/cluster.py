@@ -1,0 +1,311 @@
+"""The nodes and partitions of a played cluster, and what their changes do in the broker.
+
+Which node leads what is kept in memory. In the metadata log every partition belongs to the broker's
+own node. What clients can remember is real there: with every change of a leader the partition gets
+a new leader epoch, in the metadata and in its log. A coordinator that moves loads its partition of
+the internal topic again.
+
+A restart places all partitions anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from odradek.broker.broker import Broker
+from odradek.coordinator.metadata.placement import check_replicas
+from odradek.coordinator.metadata.topic_creation import DEFAULT, MorePartitions, NewTopic
+from odradek.coordinator.metadata.topics import NO_LEADER, Topic
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
+
+from .partition_roles import (
+    Roles,
+    cancelled,
+    completed,
+    elected,
+    moved,
+    new_roles,
+    reassigned,
+    shrunk,
+    spread,
+    with_node,
+    without_node,
+)
+
+logger = logging.getLogger("odradek.cluster")
+
+# The replicas of an internal topic, as Kafka's defaults ask for, if there are so many nodes.
+INTERNAL_REPLICAS = 3
+# After so long the replicas that a reassignment adds have all records.
+REASSIGNMENT_S = 0.2
+
+Change = Callable[[Roles], Roles]
+
+
+class Cluster:
+    """Which nodes live, and the roles of each partition.
+
+    `on_leader_moved` is called for each partition whose leader has changed, after the change.
+    """
+
+    def __init__(
+        self, broker: Broker, racks: Mapping[int, str | None], default_replication_factor: int
+    ) -> None:
+        """`racks` has the rack of each node, and so all nodes."""
+        self.racks = racks
+        self.live = set(racks)
+        self.default_replication_factor = default_replication_factor
+        self.on_leader_moved: list[Callable[[TopicPartition], object]] = []
+        self._broker = broker
+        self._topics = broker.metadata.topics
+        self.held_back: set[TopicPartition] = set()  # those whose followers lag
+        self._roles: dict[bytes, dict[int, Roles]] = {}  # by topic id
+
+    # -- what clients see -------------------------------------------------------------------------
+
+    @property
+    def controller_id(self) -> int:
+        """The node that clients see as the controller."""
+        return min(self.live, default=min(self.racks))
+
+    def roles(self, topic: str, index: int) -> Roles:
+        """The roles of a partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        known = self._topics.get(topic)
+        if known is None or index not in known.partitions:
+            text = f"there is no partition {index} of {topic}"
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return self._roles_of(known, index)
+
+    def leader(self, topic: str, index: int) -> int:
+        """The node that leads a partition; -1: none, or there is no such partition."""
+        try:
+            return self.roles(topic, index).leader
+        except ApiError:
+            return NO_LEADER
+
+    def min_isr(self, topic: str, index: int) -> int:
+        """How many replicas must be in sync for acks=all: never more than there are."""
+        log = self._broker.log_manager.find(topic, index)
+        wanted = 1 if log is None else log.config.min_insync_replicas
+        return min(wanted, len(self.roles(topic, index).replicas))
+
+    def _roles_of(self, topic: Topic, index: int) -> Roles:
+        of_topic = self._roles.get(topic.id)
+        if of_topic is None:
+            of_topic = self._roles[topic.id] = {}
+            self._forget_deleted()
+        roles = of_topic.get(index)
+        if roles is None:
+            factor = self.default_replication_factor
+            if topic.is_internal:
+                factor = min(INTERNAL_REPLICAS, len(self.racks))
+            elif 0 in of_topic:  # a partition that was added later
+                factor = len(of_topic[0].replicas)
+            replicas = spread(topic.name, index, factor, self.racks)
+            roles = of_topic[index] = new_roles(replicas, self.live)
+        return roles
+
+    def _forget_deleted(self) -> None:
+        if len(self._roles) > 2 * len(self._topics) + 16:
+            kept = self._topics.by_id
+            self._roles = {key: roles for key, roles in self._roles.items() if key in kept}
+
+    # -- topics -----------------------------------------------------------------------------------
+
+    def placed(self, topic: Topic, request: NewTopic | MorePartitions) -> None:
+        """Place the partitions of a new or enlarged topic as the request asks."""
+        of_topic = self._roles.setdefault(topic.id, {})
+        if isinstance(request, MorePartitions):
+            first = len(topic.partitions) - len(request.assignments or ())
+            for index, replicas in enumerate(request.assignments or (), first):
+                of_topic[index] = new_roles(replicas, self.live)
+            return
+        for index, replicas in request.assignments:
+            of_topic[index] = new_roles(replicas, self.live)
+        if request.replication_factor != DEFAULT and not topic.is_internal:
+            for index in topic.partitions:
+                replicas = spread(topic.name, index, request.replication_factor, self.racks)
+                of_topic[index] = new_roles(replicas, self.live)
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def node_lost(self, node: int) -> None:
+        """A node is gone: others lead its partitions, and it is in no in-sync set."""
+        self.live.discard(node)
+        logger.info("node %d is gone", node)
+        self._change(
+            self._all(),
+            lambda topic, index, roles: without_node(
+                roles, node, self.live, self.min_isr(topic, index), unclean=self._unclean(topic)
+            ),
+        )
+
+    def node_back(self, node: int) -> None:
+        """A node is there again, and has caught up with the leaders."""
+        self.live.add(node)
+        logger.info("node %d is there", node)
+        self._change(
+            self._all(),
+            lambda topic, index, roles: with_node(
+                roles, node, self.live, self.min_isr(topic, index)
+            ),
+        )
+
+    def _unclean(self, topic: str) -> bool:
+        log = self._broker.log_manager.find(topic, 0)
+        return log is not None and log.config.unclean_leader_election_enable
+
+    # -- partitions -------------------------------------------------------------------------------
+
+    def move_leader(self, topic: str, index: int, to: int) -> None:
+        """Let a node lead a partition. Raises ELIGIBLE_LEADERS_NOT_AVAILABLE, and as `roles`."""
+        led = moved(self.roles(topic, index), to, self.live)
+        if led is None:
+            text = f"node {to} is not in sync with {topic}-{index}, or is not there"
+            raise ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
+        self._set(TopicPartition(topic, index), led)
+
+    def shrink_isr(self, topic: str, index: int, isr: Sequence[int]) -> None:
+        """Let only these nodes, and the leader, be in sync. Raises as `roles`."""
+        self._set(TopicPartition(topic, index), shrunk(self.roles(topic, index), isr))
+
+    def restore_isr(self, topic: str, index: int) -> None:
+        """Let all live replicas be in sync again. Raises as `roles`."""
+        roles = self.roles(topic, index)
+        for node in roles.replicas:
+            if node in self.live:
+                roles = with_node(roles, node, self.live, self.min_isr(topic, index))
+        self._set(TopicPartition(topic, index), roles)
+
+    def elect_preferred(self, topic: str, index: int) -> None:
+        """Raises ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, and as `roles`."""
+        roles = self.roles(topic, index)
+        if roles.leader == roles.preferred:
+            text = "Leader election not needed for topic partition."
+            raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, text)
+        led = moved(roles, roles.preferred, self.live)
+        if led is None:
+            text = f"The preferred leader, broker {roles.preferred}, was not available."
+            raise ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, text)
+        self._set(TopicPartition(topic, index), led)
+
+    def elect_unclean(self, topic: str, index: int) -> None:
+        """Raises ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE, and as `roles`."""
+        roles = self.roles(topic, index)
+        if roles.leader != NO_LEADER:
+            text = "Leader election not needed for topic partition."
+            raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, text)
+        led = elected(roles, self.live, unclean=True)
+        if led.leader == NO_LEADER:
+            text = "Eligible topic partition leaders are not available."
+            raise ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
+        self._set(TopicPartition(topic, index), led)
+
+    def hold_back(self, topic: str, index: int, records: int) -> None:
+        """Let the followers of a partition lack its newest records; 0: none.
+
+        Raises UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
+        """
+        self._broker.log_manager.get(topic, index).hold_back(records)
+        key = TopicPartition(topic, index)
+        if records:
+            self.held_back.add(key)
+        else:
+            self.held_back.discard(key)
+
+    # -- reassignments ----------------------------------------------------------------------------
+
+    def reassign(
+        self,
+        topic: str,
+        index: int,
+        replicas: Sequence[int] | None,
+        *,
+        may_change_factor: bool = True,
+        at_once: bool = False,
+    ) -> None:
+        """Begin to move a partition to other nodes; None cancels that.
+
+        It ends after REASSIGNMENT_S, or `at_once`.
+
+        Raises INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS,
+        and as `roles`.
+        """
+        roles = self.roles(topic, index)
+        key = TopicPartition(topic, index)
+        if replicas is None:
+            if not (roles.adding or roles.removing):
+                text = "No partition reassignment is in progress."
+                raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
+            self._set(key, cancelled(roles, self.live))
+            return
+        check_replicas(self.racks, replicas)
+        if roles.adding or roles.removing:
+            roles = cancelled(roles, self.live)
+        before = len(roles.replicas)
+        if before != len(replicas) and not may_change_factor:
+            text = f"The replication factor is changed from {before} to {len(replicas)}"
+            raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        roles = reassigned(roles, replicas)
+        self._set(key, roles)
+        if at_once or not roles.adding:
+            self._complete(key)
+        else:
+            self._broker.loop.call_later(REASSIGNMENT_S, self._complete, key)
+
+    def _complete(self, key: TopicPartition) -> None:
+        with suppress(ApiError):  # the topic has been deleted
+            roles = self.roles(*key)
+            if roles.adding or roles.removing:
+                self._set(key, completed(roles, self.live))
+
+    def reassignments(self) -> Iterator[tuple[TopicPartition, Roles]]:
+        """The partitions that are being reassigned."""
+        for key in self._all():
+            roles = self.roles(*key)
+            if roles.adding or roles.removing:
+                yield key, roles
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def _all(self) -> list[TopicPartition]:
+        return [
+            TopicPartition(topic.name, index)
+            for topic in self._topics.values()
+            for index in topic.partitions
+        ]
+
+    def _change(
+        self, keys: Iterable[TopicPartition], change: Callable[[str, int, Roles], Roles]
+    ) -> None:
+        before = {key: self.roles(*key) for key in keys}
+        self._apply({key: new for key, old in before.items() if (new := change(*key, old)) != old})
+
+    def _set(self, key: TopicPartition, roles: Roles) -> None:
+        if roles != self.roles(*key):
+            self._apply({key: roles})
+
+    def _apply(self, changed: Mapping[TopicPartition, Roles]) -> None:
+        """Take over changed roles. Partitions with another leader get another leader epoch."""
+        moved_keys = [key for key, roles in changed.items() if roles.leader != self.leader(*key)]
+        for key, roles in changed.items():
+            self._roles[self._topics[key.topic].id][key.partition] = roles
+        if not moved_keys:
+            return
+        broker = self._broker
+        broker.controller.lead_again(moved_keys, broker.clock.now_ms())
+        for key in moved_keys:
+            log = broker.log_manager.find(*key)
+            if log is not None and log.is_online:
+                self._led_again(log, changed[key])
+            for call in self.on_leader_moved:
+                call(key)
+
+    def _led_again(self, log: PartitionLog, roles: Roles) -> None:
+        partition = self._topics[log.topic].partitions[log.partition]
+        log.become_leader(partition.leader_epoch)
+        self._broker.coordinators.logs.log_moved(log, is_led=roles.leader != NO_LEADER)

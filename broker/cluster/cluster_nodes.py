@@ -1,0 +1,94 @@
+"""The nodes of a played cluster, as the handlers of one of them see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from odradek.broker.common.nodes import Node, Nodes, Ports
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.listeners import Listener
+from odradek.coordinator.metadata.topics import NO_LEADER, Topic
+from odradek.storage.directories.log_share import ALL_LOGS
+
+from .cluster import Cluster
+
+
+class ClusterNodes(Nodes):
+    """`own_id` is the node whose handlers ask. Where a partition has no leader, it is -1."""
+
+    def __init__(
+        self, config: BrokerConfig, ports: Sequence[Ports], cluster: Cluster, own_id: int
+    ) -> None:
+        super().__init__(config, ALL_LOGS, ports)
+        self.own_id = own_id
+        self._cluster = cluster
+
+    @property
+    def controller_id(self) -> int:
+        """The node that clients see as the controller."""
+        return self._cluster.controller_id
+
+    def all(self, listener: Listener, local_host: str) -> list[Node]:
+        """The nodes that live, as clients of the listener see them."""
+        return [node for node in self._registered(listener, local_host) if not node.is_fenced]
+
+    def fenced(self, listener: Listener, local_host: str) -> list[Node]:
+        """The nodes that do not live."""
+        return [node for node in self._registered(listener, local_host) if node.is_fenced]
+
+    def _registered(self, listener: Listener, local_host: str) -> list[Node]:
+        live, racks = self._cluster.live, self._cluster.racks
+        return [
+            node._replace(rack=racks[node.id], is_fenced=node.id not in live)
+            for node in super().all(listener, local_host)
+        ]
+
+    def own_address(self, listener: Listener, local_host: str) -> tuple[str, int]:
+        """Host and port at which clients of the listener connect to this node."""
+        return self.address(listener, local_host, self.own_id - self._config.node_id)
+
+    def leader(self, node_id: int, topic: str, partition: int) -> int:
+        """The node that leads a partition, unless its log is offline (-1)."""
+        return NO_LEADER if node_id == NO_LEADER else self._cluster.leader(topic, partition)
+
+    def replicas(
+        self,
+        node_ids: Iterable[int],  # noqa: ARG002 # those of the metadata log are not asked for
+        topic: str,
+        partition: int,
+    ) -> list[int]:
+        """The nodes that have a replica."""
+        return list(self._cluster.roles(topic, partition).replicas)
+
+    def isr(
+        self,
+        node_ids: Iterable[int],  # noqa: ARG002 # as above
+        topic: str,
+        partition: int,
+    ) -> list[int]:
+        """The nodes that are in sync."""
+        return list(self._cluster.roles(topic, partition).isr)
+
+    def eligible(
+        self,
+        node_ids: Iterable[int],  # noqa: ARG002 # as above
+        topic: str,
+        partition: int,
+    ) -> list[int]:
+        """The eligible leader replicas."""
+        return list(self._cluster.roles(topic, partition).eligible)
+
+    def offline(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        is_served: bool,  # noqa: ARG002 # the nodes say it
+    ) -> list[int]:
+        """The nodes that have a replica and do not live."""
+        live = self._cluster.live
+        return [node for node in self._cluster.roles(topic, partition).replicas if node not in live]
+
+    def replication_factor(self, topic: Topic) -> int:
+        """The replication factor of a topic: that of its first partition."""
+        return len(self._cluster.roles(topic.name, 0).replicas)

@@ -1,0 +1,161 @@
+"""Requests for groups and transactional ids that another node coordinates: NOT_COORDINATOR.
+
+A request with one id is refused as a whole. One with several is divided: the node serves those that
+it coordinates. A client that may not ask for an id is refused by the handler.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.error_responses import error_response
+from odradek.broker.requests.route import Handler
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.runtime.shards import CoordinatorShards
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.schema import Message, replace
+
+TEXT = "another node is the coordinator"
+
+
+class OneId(NamedTuple):
+    """A request that names one id, in this field. An empty one needs no coordinator."""
+
+    field: str
+    kind: ResourceType
+    operation: AclOperation
+
+
+class SeveralIds(NamedTuple):
+    """A request that names several. `id_of` is a field of the items, "" if they are the ids."""
+
+    field: str
+    id_of: str
+    answers: str
+    kind: ResourceType
+
+
+_GROUP, _TRANSACTION = ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+_READ, _WRITE = AclOperation.READ, AclOperation.WRITE
+
+ONE_ID: Mapping[ApiKey, OneId] = MappingProxyType(
+    {
+        ApiKey.JOIN_GROUP: OneId("group_id", _GROUP, _READ),
+        ApiKey.SYNC_GROUP: OneId("group_id", _GROUP, _READ),
+        ApiKey.HEARTBEAT: OneId("group_id", _GROUP, _READ),
+        ApiKey.LEAVE_GROUP: OneId("group_id", _GROUP, _READ),
+        ApiKey.OFFSET_COMMIT: OneId("group_id", _GROUP, _READ),
+        ApiKey.OFFSET_DELETE: OneId("group_id", _GROUP, AclOperation.DELETE),
+        ApiKey.TXN_OFFSET_COMMIT: OneId("group_id", _GROUP, _READ),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: OneId("group_id", _GROUP, _READ),
+        ApiKey.SHARE_GROUP_HEARTBEAT: OneId("group_id", _GROUP, _READ),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: OneId("group_id", _GROUP, _READ),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: OneId("group_id", _GROUP, _READ),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: OneId("group_id", _GROUP, AclOperation.DELETE),
+        ApiKey.INIT_PRODUCER_ID: OneId("transactional_id", _TRANSACTION, _WRITE),
+        ApiKey.ADD_PARTITIONS_TO_TXN: OneId("v3_and_below_transactional_id", _TRANSACTION, _WRITE),
+        ApiKey.ADD_OFFSETS_TO_TXN: OneId("transactional_id", _TRANSACTION, _WRITE),
+        ApiKey.END_TXN: OneId("transactional_id", _TRANSACTION, _WRITE),
+    }
+)
+SEVERAL_IDS: Mapping[ApiKey, SeveralIds] = MappingProxyType(
+    {
+        ApiKey.DESCRIBE_GROUPS: SeveralIds("groups", "", "groups", _GROUP),
+        ApiKey.DELETE_GROUPS: SeveralIds("groups_names", "", "results", _GROUP),
+        ApiKey.OFFSET_FETCH: SeveralIds("groups", "group_id", "groups", _GROUP),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
+        ApiKey.SHARE_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
+        ApiKey.STREAMS_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: SeveralIds("groups", "group_id", "groups", _GROUP),
+        ApiKey.DESCRIBE_TRANSACTIONS: SeveralIds(
+            "transactional_ids", "", "transaction_states", _TRANSACTION
+        ),
+    }
+)
+# Before v8, OffsetFetch names one group.
+_FETCH_OF_ONE = OneId("group_id", _GROUP, AclOperation.DESCRIBE)
+
+# Whether the node of a request coordinates an id of a kind.
+Coordinates = Callable[[RequestContext, ResourceType, str], bool]
+
+
+def checking_coordinators(
+    handlers: Mapping[ApiKey, Handler], coordinates: Coordinates
+) -> dict[ApiKey, Handler]:
+    """The handlers; those of groups and transactions serve only what the node coordinates."""
+    checked = dict(handlers)
+    for key, one in ONE_ID.items():
+        checked[key] = _with_one(handlers[key], one, coordinates)
+    for key, several in SEVERAL_IDS.items():
+        checked[key] = _with_several(handlers[key], several, coordinates)
+    return checked
+
+
+def shards_of(context: RequestContext, kind: ResourceType) -> CoordinatorShards[Any]:
+    """The shards of the coordinator of groups or of transactions."""
+    coordinators = context.broker.coordinators
+    if kind is _GROUP:
+        return coordinators.groups.shards
+    return coordinators.transactions.shards
+
+
+def _with_one(handle: Handler, one: OneId, coordinates: Coordinates) -> Handler:
+    @wraps(handle)
+    def serve(context: RequestContext, request: Any) -> Any:
+        wanted = getattr(request, one.field)
+        is_elsewhere = wanted and not coordinates(context, one.kind, wanted)
+        if is_elsewhere and context.authorize(one.operation, one.kind, wanted, is_logged=False):
+            return _refusal(context, request)
+        return handle(context, request)
+
+    return serve
+
+
+def _refusal(context: RequestContext, request: Message) -> Message:
+    return error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR, TEXT)
+
+
+def _with_several(handle: Handler, several: SeveralIds, coordinates: Coordinates) -> Handler:
+    of_one = _with_one(handle, _FETCH_OF_ONE, coordinates)
+
+    @wraps(handle)
+    def serve(context: RequestContext, request: Any) -> Any:
+        items = getattr(request, several.field)
+        if not items:
+            return (
+                of_one(context, request)
+                if hasattr(request, "group_id")
+                else handle(context, request)
+            )
+        elsewhere = [item for item in items if not _is_here(context, item)]
+        if not elsewhere:
+            return handle(context, request)
+        here = [item for item in items if item not in elsewhere]
+        refused = _refusal(context, replace(request, **{several.field: elsewhere}))
+        if not here:
+            return refused
+        response = handle(context, replace(request, **{several.field: here}))
+        if inspect.isawaitable(response):
+            return _joined_later(response, refused)
+        return _joined(response, refused)
+
+    def _is_here(context: RequestContext, item: Any) -> bool:
+        wanted = getattr(item, several.id_of) if several.id_of else item
+        return coordinates(context, several.kind, wanted) or not context.authorize(
+            AclOperation.DESCRIBE, several.kind, wanted, is_logged=False
+        )
+
+    def _joined(response: Any, refused: Any) -> Any:
+        both = [*getattr(response, several.answers), *getattr(refused, several.answers)]
+        return replace(response, **{several.answers: both})
+
+    async def _joined_later(pending: Any, refused: Any) -> Any:
+        return _joined(await pending, refused)
+
+    return serve

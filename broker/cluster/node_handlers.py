@@ -1,0 +1,381 @@
+"""The handlers of one node of a played cluster.
+
+They are those of a broker, with what only a node of several has around them: partitions that other
+nodes lead, groups and transactions that they coordinate, replicas, elections.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from typing import Any
+
+from odradek.broker.broker import Broker
+from odradek.broker.fetching.preferred_replica import PreferredReplicaError
+from odradek.broker.producing.single_batch import SingleBatch
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import naming_leaders
+from odradek.broker.requests.route import Handler
+from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.security.session import Session
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsPartition,
+    AlterPartitionReassignmentsPartitionResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionReassignmentsTopicResponse,
+)
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
+from odradek.protocol.messages.elect_leaders import (
+    ElectLeadersPartitionResult,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersTopicResult,
+)
+from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.list_groups import ListGroupsResponse
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsOngoingPartition,
+    ListPartitionReassignmentsOngoingTopic,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from odradek.protocol.messages.list_transactions import ListTransactionsResponse
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.schema import replace
+from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
+
+from .cluster import Cluster
+from .cluster_nodes import ClusterNodes
+from .coordinator_checks import checking_coordinators, shards_of
+from .node_view import Check, NodeParts, node_broker, node_fetching
+from .replication import when_replicated
+
+FIRST_FETCH_FROM_FOLLOWERS = 11
+PREFERRED = 0
+UNCLEAN = 1
+ALL_IN_SYNC = -1
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+class NodeHandlers:
+    """The handlers of a node, and the views of the broker that they use.
+
+    `broker` is the view with the logs that the node leads.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        cluster: Cluster,
+        nodes: ClusterNodes,
+        handlers: Mapping[ApiKey, Handler],
+    ) -> None:
+        self._cluster = cluster
+        self._node_id = nodes.own_id
+        self._selects_by_rack = (
+            broker.config.texts.get("replica.selector.class") == RACK_AWARE_SELECTOR
+        )
+        self._coordinators = broker.coordinators
+        self._find_log = broker.log_manager.get
+        self._name_of = broker.topic_name
+        self._parts = NodeParts(
+            nodes, node_fetching(broker), broker.coordinators.add_shares(self._find_led)
+        )
+        view = partial(node_broker, broker, self._parts)
+        self.broker = view(self._check_leader)
+        self._view = view
+        self._with_all_in_sync = view(self._check_in_sync)
+        self._readers: dict[str, Broker] = {}  # by rack
+        self.table = self._around(handlers)
+
+    def leader_moved(self) -> None:
+        """Let the Fetch requests that wait read again: they may be at the wrong node now."""
+        self._parts.fetching.waiters.wake_all()
+
+    def release(self) -> None:
+        """Answer the requests that wait, because the node stops."""
+        self._parts.fetching.waiters.release_all()
+
+    def disconnected(self, session: Session) -> None:
+        """End the share session of a connection that has closed."""
+        self._parts.shares.disconnected(session)
+
+    def close(self) -> None:
+        """Forget what the node has of its own."""
+        self._coordinators.remove_shares(self._parts.shares)
+
+    def _find_led(self, topic_id: bytes, partition: int) -> PartitionLog:
+        log = self._find_log(self._name_of(topic_id), partition)
+        self._check_leader(log)
+        return log
+
+    # -- which logs a request may use --------------------------------------------------------------
+
+    def _check_leader(self, log: PartitionLog) -> None:
+        if self._cluster.leader(log.topic, log.partition) != self._node_id:
+            text = f"node {self._node_id} does not lead {log.name}"
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+
+    def _check_in_sync(self, log: PartitionLog) -> None:
+        """As acks=all needs: the leader, and enough replicas in sync."""
+        self._check_leader(log)
+        isr = self._cluster.roles(log.topic, log.partition).isr
+        needed = self._cluster.min_isr(log.topic, log.partition)
+        if len(isr) < needed:
+            text = f"{len(isr)} replicas of {log.name} are in sync, {needed} are needed"
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+
+    def _reader(self, rack: str) -> Broker:
+        """The view for consumers of a rack, which may read from followers."""
+        reader = self._readers.get(rack)
+        if reader is None:
+            check: Check = partial(self._check_replica, rack)
+            reader = self._readers[rack] = self._view(check)
+        return reader
+
+    def _check_replica(self, rack: str, log: PartitionLog) -> None:
+        roles = self._cluster.roles(log.topic, log.partition)
+        if self._node_id not in roles.replicas:
+            text = f"node {self._node_id} has no replica of {log.name}"
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+        if roles.leader != self._node_id or not rack or not self._selects_by_rack:
+            return
+        racks = self._cluster.racks
+        near = [node for node in roles.isr if racks[node] == rack]
+        if near and self._node_id not in near:
+            raise PreferredReplicaError(log, near[0])
+
+    # -- the table ---------------------------------------------------------------------------------
+
+    def _around(self, handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
+        table = checking_coordinators(handlers, self._coordinates)
+        table[ApiKey.PRODUCE] = self._producing(table[ApiKey.PRODUCE])
+        table[ApiKey.FETCH] = self._reading(table[ApiKey.FETCH])
+        table[ApiKey.DESCRIBE_PRODUCERS] = self._at_any_replica(table[ApiKey.DESCRIBE_PRODUCERS])
+        for key, change in (
+            (ApiKey.LIST_GROUPS, self._own_groups),
+            (ApiKey.LIST_TRANSACTIONS, self._own_transactions),
+            (ApiKey.DESCRIBE_LOG_DIRS, self._own_replicas),
+        ):
+            table[key] = _changing(table[key], change)
+        table[ApiKey.ELECT_LEADERS] = self._elect
+        table[ApiKey.ALTER_PARTITION_REASSIGNMENTS] = self._reassign
+        table[ApiKey.LIST_PARTITION_REASSIGNMENTS] = self._list_reassignments
+        return naming_leaders(table)
+
+    def _producing(self, handle: Handler) -> Handler:
+        @wraps(handle)
+        def produce(context: RequestContext, request: ProduceRequest | SingleBatch) -> Any:
+            if request.acks != ALL_IN_SYNC:
+                return handle(context, request)
+            context.broker = self._with_all_in_sync
+            if not self._cluster.held_back:
+                return handle(context, request)
+            whole = request.whole() if isinstance(request, SingleBatch) else request
+            response = handle(context, whole)
+            return response if response is None else when_replicated(context, whole, response)
+
+        return produce
+
+    def _reading(self, handle: Handler) -> Handler:
+        @wraps(handle)
+        def fetch(context: RequestContext, request: FetchRequest) -> Any:
+            is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
+            if context.api_version >= FIRST_FETCH_FROM_FOLLOWERS and is_consumer:
+                context.broker = self._reader(request.rack_id)
+            return handle(context, request)
+
+        return fetch
+
+    def _at_any_replica(self, handle: Handler) -> Handler:
+        @wraps(handle)
+        def serve(context: RequestContext, request: Any) -> Any:
+            context.broker = self._reader("")
+            return handle(context, request)
+
+        return serve
+
+    def _coordinates(self, context: RequestContext, kind: ResourceType, wanted: str) -> bool:
+        shards = shards_of(context, kind)
+        if not shards.is_open:
+            return True  # the handler says that there is no coordinator
+        return self._leads(shards.topic, shards.partition_of(wanted))
+
+    def _leads(self, topic: str, index: int) -> bool:
+        return self._cluster.leader(topic, index) == self._node_id
+
+    # -- what a node shows of the cluster ----------------------------------------------------------
+
+    def _own_groups(
+        self, context: RequestContext, response: ListGroupsResponse
+    ) -> ListGroupsResponse:
+        coordinates = partial(self._coordinates, context, ResourceType.GROUP)
+        own = [group for group in response.groups if coordinates(group.group_id)]
+        return replace(response, groups=own)
+
+    def _own_transactions(
+        self, context: RequestContext, response: ListTransactionsResponse
+    ) -> ListTransactionsResponse:
+        coordinates = partial(self._coordinates, context, ResourceType.TRANSACTIONAL_ID)
+        own = [each for each in response.transaction_states if coordinates(each.transactional_id)]
+        return replace(response, transaction_states=own)
+
+    def _own_replicas(
+        self,
+        context: RequestContext,  # noqa: ARG002 # as the others
+        response: DescribeLogDirsResponse,
+    ) -> DescribeLogDirsResponse:
+        results = []
+        for result in response.results:
+            topics = []
+            for topic in result.topics:
+                own = [
+                    partition
+                    for partition in topic.partitions
+                    if self._has_replica(topic.name, partition.partition_index)
+                ]
+                if own:
+                    topics.append(replace(topic, partitions=own))
+            results.append(replace(result, topics=topics))
+        return replace(response, results=results)
+
+    def _has_replica(self, topic: str, index: int) -> bool:
+        try:
+            return self._node_id in self._cluster.roles(topic, index).replicas
+        except ApiError:
+            return False  # it has just been deleted
+
+    # -- elections and reassignments ---------------------------------------------------------------
+
+    def _elect(self, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        context.check_cluster(AclOperation.ALTER)
+        if request.election_type not in (PREFERRED, UNCLEAN):
+            text = f"there is no election type {request.election_type}"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        elect = (
+            self._cluster.elect_preferred
+            if request.election_type == PREFERRED
+            else self._cluster.elect_unclean
+        )
+        is_for_all = request.topic_partitions is None
+        wanted = (
+            [
+                (topic.name, list(topic.partitions))
+                for topic in context.broker.metadata.topics.values()
+            ]
+            if request.topic_partitions is None
+            else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+        )
+        results = []
+        for name, indexes in wanted:
+            of_topic = [
+                ElectLeadersPartitionResult(
+                    partition_id=index,
+                    error_code=error.code if error else ErrorCode.NONE,
+                    error_message=error.message if error else None,
+                )
+                for index in indexes
+                for error in [_error_of(partial(elect, name, index))]
+                if not (is_for_all and error and error.code is ErrorCode.ELECTION_NOT_NEEDED)
+            ]
+            results.append(ElectLeadersTopicResult(topic=name, partition_result=of_topic))
+        return ElectLeadersResponse(replica_election_results=results)
+
+    def _reassign(
+        self, context: RequestContext, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        context.check_cluster(AclOperation.ALTER)
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_message="",
+            responses=[
+                AlterPartitionReassignmentsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        self._reassign_partition(request, topic.name, partition)
+                        for partition in context.sliced(topic.partitions)
+                    ],
+                )
+                for topic in context.sliced(request.topics)
+            ],
+        )
+
+    def _reassign_partition(
+        self,
+        request: AlterPartitionReassignmentsRequest,
+        topic: str,
+        wanted: AlterPartitionReassignmentsPartition,
+    ) -> AlterPartitionReassignmentsPartitionResponse:
+        index = wanted.partition_index
+        may_change = request.allow_replication_factor_change
+        reassign = partial(
+            self._cluster.reassign, topic, index, wanted.replicas, may_change_factor=may_change
+        )
+        error = _error_of(reassign)
+        return AlterPartitionReassignmentsPartitionResponse(
+            partition_index=index,
+            error_code=error.code if error else ErrorCode.NONE,
+            error_message=error.message if error else None,
+        )
+
+    def _list_reassignments(
+        self, context: RequestContext, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        context.check_cluster(AclOperation.DESCRIBE)
+        wanted = _named(request)
+        topics: dict[str, list[ListPartitionReassignmentsOngoingPartition]] = {}
+        for (topic, index), roles in self._cluster.reassignments():
+            if wanted is None or (topic, index) in wanted:
+                topics.setdefault(topic, []).append(
+                    ListPartitionReassignmentsOngoingPartition(
+                        partition_index=index,
+                        replicas=list(roles.replicas),
+                        adding_replicas=list(roles.adding),
+                        removing_replicas=list(roles.removing),
+                    )
+                )
+        return ListPartitionReassignmentsResponse(
+            topics=[
+                ListPartitionReassignmentsOngoingTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ]
+        )
+
+
+def _named(request: ListPartitionReassignmentsRequest) -> set[TopicPartition] | None:
+    if request.topics is None:
+        return None
+    return {
+        TopicPartition(topic.name, index)
+        for topic in request.topics
+        for index in topic.partition_indexes
+    }
+
+
+def _error_of(call: Callable[[], object]) -> ApiError | None:
+    try:
+        call()
+    except ApiError as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _changing(handle: Handler, change: Callable[[RequestContext, Any], Any]) -> Handler:
+    """The handler, and `change` of what it answers."""
+
+    @wraps(handle)
+    def serve(context: RequestContext, request: Any) -> Any:
+        response = handle(context, request)
+        if inspect.isawaitable(response):
+            return change_later(context, response)
+        return change(context, response)
+
+    async def change_later(context: RequestContext, pending: Any) -> Any:
+        return change(context, await pending)
+
+    return serve

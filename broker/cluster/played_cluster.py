@@ -1,0 +1,226 @@
+"""All nodes of a running broker that plays a cluster, and what a test does with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from odradek.broker.broker import Broker
+from odradek.broker.common.nodes import Ports
+from odradek.broker.network.listeners import BoundListener, ListenError, bind_listeners
+from odradek.broker.requests.route import Handler
+from odradek.broker.security.session import Session
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.topics import NO_LEADER
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.topic_partition import TopicPartition
+
+from .cluster import Cluster
+from .cluster_node import ClusterNode
+from .cluster_nodes import ClusterNodes
+
+logger = logging.getLogger("odradek.cluster")
+
+WARNING = (
+    "plays a cluster of %d nodes to test clients: one log is behind all of them, nothing is"
+    " replicated"
+)
+
+Reserved = list[BoundListener]  # the ports of a node
+
+
+def reserve_ports(config: BrokerConfig, first_ports: Sequence[int] = ()) -> list[Reserved]:
+    """Bind the ports of each node, or none. Nothing listens there yet. Raises ListenError.
+
+    `first_ports` are those of the nodes' first listeners; empty: as configured.
+    """
+    reserved: list[Reserved] = []
+    try:
+        for number in range(config.odradek_nodes):
+            listeners = [
+                each._replace(port=config.port_of_process(each.port, number))
+                for each in config.open_listeners
+            ]
+            if first_ports:
+                listeners[0] = listeners[0]._replace(port=first_ports[number])
+            reserved.append(bind_listeners(listeners))
+    except ListenError:
+        for each in reserved:
+            for item in each:
+                item.close()
+        raise
+    return reserved
+
+
+def ports_of(bound: Sequence[BoundListener]) -> Ports:
+    """The ports of a node, by listener name."""
+    return {item.listener.name: item.port for item in bound}
+
+
+class PlayedCluster:
+    """The nodes by id. All of them run when it is made.
+
+    What other nodes notice of a node that does not answer is noticed after
+    `broker.session.timeout.ms`; of one that was killed, at once.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        reserved: Sequence[Sequence[BoundListener]],
+        handlers: Mapping[ApiKey, Handler],
+        on_disconnect: Sequence[Callable[[Session], object]],
+    ) -> None:
+        """Let all nodes listen on their reserved ports. Raises ListenError."""
+        config = broker.config
+        first = config.node_id
+        racks = config.odradek_nodes_racks or [config.broker_rack] * len(reserved)
+        self.state = Cluster(
+            broker,
+            {first + number: rack for number, rack in enumerate(racks)},
+            config.default_replication_factor,
+        )
+        self.state.on_leader_moved.append(self._leader_moved)
+        self._broker = broker
+        ports = [ports_of(each) for each in reserved]
+        broker.nodes = ClusterNodes(config, ports, self.state, first)
+        broker.admin.topics.on_placed = self.state.placed
+        self._noticing: dict[int, asyncio.TimerHandle] = {}
+        self.nodes = {
+            first + number: ClusterNode(
+                first + number,
+                each,
+                broker=broker,
+                cluster=self.state,
+                ports=ports,
+                handlers=handlers,
+                on_disconnect=on_disconnect,
+            )
+            for number, each in enumerate(reserved)
+        }
+        logger.warning(WARNING, len(self.nodes))
+        for node in self.nodes.values():
+            node.start()
+
+    def node(self, node_id: int) -> ClusterNode:
+        """A node. Raises INVALID_REQUEST if there is none with this id."""
+        node = self.nodes.get(node_id)
+        if node is None:
+            text = f"there is no node {node_id}: the nodes are {sorted(self.nodes)}"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        return node
+
+    def sessions(self) -> list[Session]:
+        """The sessions of the connections that are open, of all nodes."""
+        return [session for node in self.nodes.values() for session in node.sessions]
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def kill(self, node_id: int) -> None:
+        """End a node as a process that is killed. The others notice it at once."""
+        self.node(node_id).kill()
+        self._lost(node_id)
+
+    def start(self, node_id: int) -> None:
+        """Start a node that was killed or stopped; it is in sync at once. Raises ListenError."""
+        node = self.node(node_id)
+        if not node.runs:
+            node.start()
+        self._back(node_id)
+
+    async def stop(self, node_id: int) -> None:
+        """Stop a node in good order: others lead its partitions before it ends."""
+        node = self.node(node_id)
+        self._lost(node_id)
+        node.finish()
+        await node.drain()
+
+    def pause(self, node_id: int) -> None:
+        """Let a node answer nothing. Others notice it after broker.session.timeout.ms."""
+        self.node(node_id).gate.update(is_paused=True)
+        self._notice_later(node_id)
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused node go on."""
+        self.node(node_id).gate.update(is_paused=False)
+        self._back(node_id)
+
+    def slow(self, node_id: int, delay_ms: int) -> None:
+        """Let a node answer so much later; 0 ends that."""
+        self.node(node_id).gate.update(delay_ms=delay_ms)
+
+    def cut_from_client(self, node_id: int, client_id: str) -> None:
+        """Let no request of a client reach a node, and no answer leave it for the client."""
+        gate = self.node(node_id).gate
+        gate.update(cut_clients={*gate.cut_clients, client_id})
+
+    def cut_from_nodes(self, node_id: int) -> None:
+        """Cut a node off from the other nodes, not from clients."""
+        self.node(node_id)
+        self._notice_later(node_id)
+
+    def heal(self) -> None:
+        """Start all nodes, and let all requests pass. Raises ListenError."""
+        for node_id, node in self.nodes.items():
+            node.gate.open()
+            self.start(node_id)
+
+    def _notice_later(self, node_id: int) -> None:
+        self._forget_notice(node_id)
+        timeout_s = self._broker.config.broker_session_timeout_ms / 1000
+        timer = self._broker.loop.call_later(timeout_s, self._lost, node_id)
+        self._noticing[node_id] = timer
+
+    def notice_now(self) -> None:
+        """Let the others notice at once what they would notice later."""
+        for node_id in list(self._noticing):
+            self._lost(node_id)
+
+    def _forget_notice(self, node_id: int) -> None:
+        timer = self._noticing.pop(node_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _lost(self, node_id: int) -> None:
+        self._forget_notice(node_id)
+        if node_id in self.state.live:
+            self.state.node_lost(node_id)
+
+    def _back(self, node_id: int) -> None:
+        self._forget_notice(node_id)
+        if node_id not in self.state.live:
+            self.state.node_back(node_id)
+
+    # -- partitions -------------------------------------------------------------------------------
+
+    def elect_all(self) -> None:
+        """Let the preferred leaders lead, where they are in sync."""
+        for topic in list(self._broker.metadata.topics.values()):
+            for index in topic.partitions:
+                roles = self.state.roles(topic.name, index)
+                may_lead = roles.preferred in self.state.live and roles.preferred in roles.isr
+                if roles.leader != NO_LEADER and roles.leader != roles.preferred and may_lead:
+                    self.state.elect_preferred(topic.name, index)
+
+    def _leader_moved(self, key: TopicPartition) -> None:  # noqa: ARG002 # all are the same
+        for node in self.nodes.values():
+            node.leader_moved()
+        for waiting in tuple(self._broker.coordinators.waiting_share_fetches):
+            waiting.release()
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Accept nothing more at any node."""
+        for node_id in list(self._noticing):
+            self._forget_notice(node_id)
+        for node in self.nodes.values():
+            node.finish()
+
+    async def drain(self) -> None:
+        """End all nodes when their requests are answered."""
+        for node in self.nodes.values():
+            await node.drain()
+            node.close()

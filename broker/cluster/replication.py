@@ -1,0 +1,65 @@
+"""Lets the answer to acks=all wait until the followers have the records (Kafka: DelayedProduce).
+
+They have them at once, unless a test lets them lag (PartitionLog.hold_back).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from odradek.broker.requests.context import NodeContext
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from odradek.protocol.schema import replace
+from odradek.storage.log import PartitionLog
+
+
+async def when_replicated(
+    context: NodeContext, request: ProduceRequest, pending: ProduceResponse | Awaitable[Any]
+) -> ProduceResponse:
+    """The response when consumers may see its records.
+
+    After the request's timeout, partitions whose records are not visible get REQUEST_TIMED_OUT.
+    """
+    response: ProduceResponse = pending if isinstance(pending, ProduceResponse) else await pending
+    deadline_s = context.broker.loop.time() + request.timeout_ms / 1000
+    for topic in response.responses:
+        name = topic.name or context.broker.topic_name(topic.topic_id)
+        answers = topic.partition_responses
+        for position, answer in enumerate(answers):
+            if answer.error_code == ErrorCode.NONE:
+                log = context.broker.log_manager.find(name, answer.index)
+                if log is None or not await _is_visible(context, log, answer, deadline_s):
+                    answers[position] = replace(
+                        answer, error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1
+                    )
+    return response
+
+
+async def _is_visible(
+    context: NodeContext, log: PartitionLog, answer: ProducePartitionResponse, deadline_s: float
+) -> bool:
+    """Wait until the batch that was just appended is below the high watermark."""
+    end_offset = log.log_end_offset
+    while log.high_watermark < end_offset:
+        left_s = deadline_s - context.broker.loop.time()
+        if left_s <= 0:
+            return log.high_watermark > answer.base_offset
+        moved = context.broker.loop.create_future()
+
+        def note(_: PartitionLog, moved: asyncio.Future[None] = moved) -> None:
+            if not moved.done():
+                moved.set_result(None)
+
+        log.on_append.add(note)
+        try:
+            await asyncio.wait([moved], timeout=left_s)
+        finally:
+            log.on_append.discard(note)
+    return True

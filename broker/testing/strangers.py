@@ -1,0 +1,109 @@
+"""Finds clients of earlier tests that make topics or join groups in the present one.
+
+A reset keeps connections: clients may be shared by tests on purpose. A consumer that a test has not
+closed joins its group again, so the next test does not find what it expects. To end connections
+would not help, because clients connect again. So what the connections that are older than the last
+reset do is noted, and the report of a failed test shows it.
+
+The requests that make topics and join groups are watched by a wrapper around their handlers.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any
+
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.route import Handler
+from odradek.broker.security.session import Session
+from odradek.protocol.api_keys import ApiKey
+
+from .calls import Stranger
+
+MAKE_TOPICS = (ApiKey.METADATA, ApiKey.CREATE_TOPICS)
+JOIN_GROUPS = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+)
+_JOIN_EPOCH = 0
+
+
+class Strangers:
+    """What connections that are older than the last reset have done since. `handlers`: watched."""
+
+    def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
+        self._test = ""  # which the last reset was for
+        self._earlier: dict[Session, str] = {}  # and the test before them
+        self._found: dict[Session, Stranger] = {}
+        self.handlers = {
+            **handlers,
+            **{key: self._noting_topics(handlers[key]) for key in MAKE_TOPICS},
+            **{key: self._noting_groups(handlers[key]) for key in JOIN_GROUPS},
+        }
+
+    def begin(self, test: str, connected: Iterable[Session]) -> None:
+        """Begin a test: note what these connections do from now on. `test` is "" if unknown."""
+        self._earlier = {each: self._earlier.get(each, self._test) for each in connected}
+        self._found = {}
+        self._test = test
+
+    def found(self) -> list[Stranger]:
+        """The clients of earlier tests that have done something, one for each connection."""
+        return list(self._found.values())
+
+    # -- the handlers -----------------------------------------------------------------------------
+
+    def _noting_groups(self, handle: Handler) -> Handler:
+        @functools.wraps(handle)
+        def handle_and_note(context: RequestContext, request: Any) -> Any:
+            # A JoinGroup has no epoch. A heartbeat with another one is refused after a reset.
+            joins = getattr(request, "member_epoch", _JOIN_EPOCH) == _JOIN_EPOCH
+            if joins and context.session in self._earlier:
+                _add(self._stranger(context).groups, [request.group_id])
+            return handle(context, request)
+
+        return handle_and_note
+
+    def _noting_topics(self, handle: Handler) -> Handler:
+        @functools.wraps(handle)
+        def handle_and_note(context: RequestContext, request: Any) -> Any:
+            response = handle(context, request)
+            if context.session not in self._earlier or not inspect.isawaitable(response):
+                return response  # what makes a topic waits for it
+            topics = context.broker.metadata.topics
+            names = [topic.name for topic in request.topics or ()]
+            missing = [name for name in names if name is not None and name not in topics]
+            return self._note_made(context, missing, response) if missing else response
+
+        return handle_and_note
+
+    async def _note_made(
+        self, context: RequestContext, missing: list[str], response: Awaitable[Any]
+    ) -> Any:
+        answer = await response
+        topics = context.broker.metadata.topics
+        if made := [name for name in missing if name in topics]:
+            _add(self._stranger(context).topics, made)
+        return answer
+
+    def _stranger(self, context: RequestContext) -> Stranger:
+        session = context.session
+        found = self._found.get(session)
+        if found is None:
+            software, version = session.software or ("", "")
+            found = self._found[session] = Stranger(
+                client_id=context.client_id or "",
+                software=software,
+                software_version=version,
+                address=str(session),
+                connected_after=self._earlier.get(session, ""),
+            )
+        return found
+
+
+def _add(names: list[str], new: Iterable[str]) -> None:
+    names += [name for name in new if name not in names]

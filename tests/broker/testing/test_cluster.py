@@ -1,0 +1,296 @@
+"""Broker(nodes=3): what clients see when nodes of a played cluster fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from odradek.broker.testing import Broker, BrokerError, Fault
+
+TOPIC = "orders"
+# Long enough on any machine; a client that waits for something waits until then.
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def shared_cluster() -> Iterator[Broker]:
+    with Broker(nodes=3) as broker:
+        yield broker
+
+
+@pytest.fixture
+def cluster(shared_cluster: Broker) -> Broker:
+    shared_cluster.reset()
+    return shared_cluster
+
+
+def quiet(_level: int, *_: object) -> None:
+    """Take the log lines of librdkafka."""
+
+
+def producer(cluster: Broker, **settings: object) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "log_level": 0,
+            "reconnect.backoff.ms": 10,
+            "retry.backoff.ms": 10,
+            **settings,
+        }
+    )
+
+
+def consumer(cluster: Broker, **settings: object) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "log_level": 0,
+            "reconnect.backoff.ms": 10,
+            "auto.offset.reset": "earliest",
+            "group.id": "readers",
+            **settings,
+        }
+    )
+
+
+def read(reader: Consumer, count: int) -> list[bytes]:
+    """Read so many values, or fail."""
+    values: list[bytes] = []
+    while len(values) < count:
+        message = reader.poll(PATIENCE_S)
+        assert message is not None, f"{len(values)} of {count} records came"
+        if message.error() is None:
+            values.append(message.value())
+    return values
+
+
+def test_nodes_have_ids_ports_and_leaders_of_their_own(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=6)
+    described = AdminClient({"bootstrap.servers": cluster.node(2).address}).list_topics(timeout=30)
+    assert sorted(described.brokers) == [1, 2, 3]
+    assert {f"{each.host}:{each.port}" for each in described.brokers.values()} == {
+        node.address for node in cluster.nodes
+    }
+    partitions = described.topics[TOPIC].partitions.values()
+    assert sorted(each.leader for each in partitions) == [1, 1, 2, 2, 3, 3]
+    assert all(sorted(each.replicas) == [1, 2, 3] for each in partitions)
+
+
+def test_records_of_a_producer_whose_leader_is_killed_are_there_once(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    writer = producer(cluster, **{"enable.idempotence": True, "linger.ms": 0})
+    for number in range(200):
+        if number == 100:
+            cluster.node(leader).kill()
+        writer.produce(TOPIC, b"%d" % number)
+        writer.poll(0)
+    assert writer.flush(PATIENCE_S) == 0
+    assert [record.value for record in cluster.records(TOPIC)] == [b"%d" % n for n in range(200)]
+    roles = cluster.partition(TOPIC, 0)
+    assert roles.leader != leader
+    assert roles.leader_epoch == 1
+    assert leader not in roles.isr
+
+
+def test_a_consumer_goes_on_when_its_coordinator_is_killed(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=3)
+    for number in range(90):
+        cluster.produce(TOPIC, b"%d" % number, partition=number % 3)
+    reader = consumer(cluster)
+    reader.subscribe([TOPIC])
+    values = read(reader, 10)
+    reader.commit(asynchronous=False)
+    coordinator = cluster.coordinator("readers")
+    cluster.node(coordinator).kill()
+    assert cluster.coordinator("readers") not in (coordinator, -1)
+    values += read(reader, 80)
+    reader.commit(asynchronous=False)
+    assert sorted(values) == sorted(b"%d" % number for number in range(90))
+    assert cluster.committed("readers", TOPIC) == {0: 30, 1: 30, 2: 30}
+    reader.close()
+
+
+def test_a_transaction_goes_on_when_its_coordinator_is_killed(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    writer = producer(cluster, **{"transactional.id": "transfers"})
+    writer.init_transactions(PATIENCE_S)
+    writer.begin_transaction()
+    writer.produce(TOPIC, b"one")
+    assert writer.flush(PATIENCE_S) == 0
+    cluster.node(cluster.transaction_coordinator("transfers")).kill()
+    writer.produce(TOPIC, b"two")
+    writer.commit_transaction(PATIENCE_S)
+    assert [record.value for record in cluster.records(TOPIC)] == [b"one", b"two"]
+
+
+def test_acks_of_all_need_enough_replicas_in_sync(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1, configs={"min.insync.replicas": "2"})
+    cluster.shrink_isr(TOPIC, 0)
+    errors: list[object] = []
+    writer = producer(cluster, acks="all", retries=0)
+    writer.produce(TOPIC, b"refused", on_delivery=lambda error, _: errors.append(error))
+    assert writer.flush(PATIENCE_S) == 0
+    assert "NOT_ENOUGH_REPLICAS" in str(errors)
+    careless = producer(cluster, acks=1)
+    careless.produce(TOPIC, b"taken")
+    assert careless.flush(PATIENCE_S) == 0
+    cluster.shrink_isr(TOPIC, 0, to=None)
+    writer.produce(TOPIC, b"safe")
+    assert writer.flush(PATIENCE_S) == 0
+    assert [record.value for record in cluster.records(TOPIC)] == [b"taken", b"safe"]
+
+
+def test_records_that_followers_lack_are_not_seen(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    cluster.lag(TOPIC, 0, records=1)
+    careless = producer(cluster, acks=1)
+    careless.produce(TOPIC, b"lacking")
+    assert careless.flush(PATIENCE_S) == 0
+    reader = consumer(cluster)
+    assert reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30) == (0, 0)
+    careful = producer(cluster, **{"acks": "all", "retries": 0, "request.timeout.ms": 1000})
+    errors: list[object] = []
+    careful.produce(TOPIC, b"late", on_delivery=lambda error, _: errors.append(error))
+    assert careful.flush(PATIENCE_S) == 0
+    assert "REQUEST_TIMED_OUT" in str(errors)
+    cluster.lag(TOPIC, 0, records=0)
+    assert reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30) == (0, 2)
+    reader.close()
+
+
+def test_a_stopped_node_hands_over_first_and_leads_again_when_elected(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=3)
+    before = [cluster.partition(TOPIC, index) for index in range(3)]
+    cluster.node(2).stop()
+    stopped = [cluster.partition(TOPIC, index) for index in range(3)]
+    assert all(2 not in (roles.leader, *roles.isr) for roles in stopped)
+    cluster.node(2).start()
+    cluster.elect()
+    after = [cluster.partition(TOPIC, index) for index in range(3)]
+    assert [roles.leader for roles in after] == [roles.leader for roles in before]
+    moved = [roles for roles, old in zip(after, before, strict=True) if old.leader == 2]
+    assert [roles.leader_epoch for roles in moved] == [2]
+
+
+def test_a_producer_lives_through_a_rolling_restart(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=3)
+    writer = producer(cluster, acks="all")
+    for number in range(60):
+        if number == 30:
+            cluster.rolling_restart()
+        writer.produce(TOPIC, b"%d" % number)
+        writer.poll(0)
+    assert writer.flush(PATIENCE_S) == 0
+    values = sorted({record.value for record in cluster.records(TOPIC) if record.value})
+    assert values == sorted(b"%d" % number for number in range(60))
+
+
+def test_a_partition_is_moved_to_other_nodes(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    old = cluster.partition(TOPIC, 0).leader
+    others = [node.id for node in cluster.nodes if node.id != old]
+    cluster.reassign(TOPIC, 0, others)
+    roles = cluster.partition(TOPIC, 0)
+    assert roles.replicas == others
+    assert roles.leader in others
+
+
+def test_a_paused_node_answers_when_it_goes_on(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    writer = producer(cluster, acks="all")
+    writer.produce(TOPIC, b"before")
+    assert writer.flush(PATIENCE_S) == 0
+    cluster.node(leader).pause()
+    writer.produce(TOPIC, b"meanwhile")
+    assert writer.flush(0.2) == 1
+    cluster.node(leader).resume()
+    assert writer.flush(PATIENCE_S) == 0
+    assert cluster.partition(TOPIC, 0).leader == leader
+
+
+def test_a_paused_node_that_is_noticed_leads_nothing(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    cluster.node(leader).pause()
+    cluster.notice_now()
+    assert cluster.partition(TOPIC, 0).leader not in (leader, -1)
+    writer = producer(
+        cluster,
+        **{
+            "socket.timeout.ms": 1000,
+            "bootstrap.servers": ",".join(
+                node.address for node in cluster.nodes if node.id != leader
+            ),
+        },
+    )
+    writer.produce(TOPIC, b"elsewhere")
+    assert writer.flush(PATIENCE_S) == 0
+
+
+def test_a_client_that_is_cut_off_from_a_node(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.node(cluster.partition(TOPIC, 0).leader)
+    leader.cut_from("alone")
+    cut = AdminClient({"bootstrap.servers": leader.address, "client.id": "alone", "log_level": 0})
+    with pytest.raises(KafkaException):
+        cut.list_topics(timeout=0.5)
+    other = AdminClient({"bootstrap.servers": leader.address, "client.id": "other"})
+    assert TOPIC in other.list_topics(timeout=30).topics
+    cluster.heal()
+    assert TOPIC in cut.list_topics(timeout=PATIENCE_S).topics
+
+
+def test_without_any_replica_there_is_no_leader(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    only = cluster.partition(TOPIC, 0).leader
+    cluster.reassign(TOPIC, 0, [only])
+    cluster.node(only).kill()
+    assert cluster.partition(TOPIC, 0).leader == -1
+    cluster.node(only).start()
+    roles = cluster.partition(TOPIC, 0)
+    assert roles.leader == only
+    assert roles.leader_epoch == 2
+
+
+def test_a_fault_is_about_one_node(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=3)
+    leaders = [cluster.partition(TOPIC, partition).leader for partition in range(3)]
+    assert sorted(leaders) == [1, 2, 3]
+    fault = cluster.inject(Fault(api="PRODUCE", node=2, error="NOT_ENOUGH_REPLICAS", times=2))
+    fetch = cluster.inject(
+        Fault(api="FETCH", node=3, topic=TOPIC, error="NOT_LEADER_OR_FOLLOWER", times=1)
+    )
+    sender = producer(cluster)
+    for partition in range(3):
+        sender.produce(TOPIC, b"v", partition=partition)
+    assert sender.flush(PATIENCE_S) == 0
+    assert [event.node for event in fault.events()] == [2, 2]
+    reader = consumer(cluster)
+    reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(3)])
+    assert read(reader, 3) == [b"v"] * 3
+    reader.close()
+    assert [event.node for event in fetch.events()] == [3]
+
+
+def test_the_same_ports_after_a_restart(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    cluster.produce(TOPIC, b"kept")
+    before = cluster.bootstrap_servers
+    cluster.kill_and_restart()
+    assert cluster.bootstrap_servers == before
+    assert [record.value for record in cluster.records(TOPIC)] == [b"kept"]
+
+
+def test_a_node_that_is_not_there(cluster: Broker) -> None:
+    with pytest.raises(ValueError, match="there is no node 4"):
+        cluster.node(4)
+
+
+def test_a_broker_of_one_node_has_no_others() -> None:
+    with Broker() as broker, pytest.raises(BrokerError, match="nodes=3"):
+        broker.elect()
