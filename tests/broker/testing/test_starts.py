@@ -28,6 +28,7 @@ from odradek.broker.testing.faults import Faults
 from odradek.broker.testing.process import import_modules
 from odradek.broker.testing.service import Setup
 from odradek.broker.testing.strangers import Strangers
+from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.compiler import Codec
 
 settings, modules, is_prepared = json.loads(sys.argv[1])
@@ -49,7 +50,8 @@ for name in ("compile_decode", "compile_write", "_compile_reader", "_compile_sma
     noted(name)
 
 async def start():
-    running = await Setup(settings, Faults(HANDLERS), Strangers(HANDLERS)).open()
+    config = BrokerConfig.from_texts(settings)
+    running = await Setup(config, Faults(HANDLERS), Strangers(HANDLERS)).open()
     imported = [name for name in sys.modules if name not in before]
     found = {"compiled": compiled[:], "imported": imported}
     await running.stop()
