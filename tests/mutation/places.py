@@ -1,0 +1,170 @@
+"""Places of the product that can be mutated, and the choice of some of them by a seed.
+
+A mutant differs from the product in one place: a comparison, a `not`, an `and`, an integer, a
+return value, a call whose result is not used, or the branches of an `if`. Docstrings, log lines,
+annotations, decorators, asserts and the texts of f-strings are left alone.
+
+Every kind of mutation is chosen equally often: most places are integers of message declarations. A
+place is chosen by its module's name, function and text, not by its path or line. The same seed
+therefore chooses much the same places after files have moved.
+"""
+
+import ast
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise, zip_longest
+from pathlib import Path
+
+PRODUCT = ("broker", "coordinator", "storage", "protocol", "config")
+_SWAPPED = {
+    rb"<": b"<=",
+    rb">": b">=",
+    rb"==": b"!=",
+    rb"is": b"is not",
+    rb"in": b"not in",
+    rb"and": b"or",
+}
+_SWAPPED |= {new: old for old, new in _SWAPPED.items()}
+_OPERATOR = re.compile(rb"is not|not in|[<>=!]+|\b(is|in|and|or)\b")
+_FALSY = {"bool": "False", "int": "0", "str": "''", "bytes": "b''", "list": "[]", "dict": "{}"}
+_FALSY_TEXTS = {"None", "()", *_FALSY.values()}
+_LOGGING = re.compile(r"_?logger\.|warnings\.warn\(")
+_UNMUTATED = {"annotation", "returns", "decorator_list"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One mutation: `before`, which is at `span` in the bytes of a file, becomes `after`."""
+
+    path: str
+    line: int
+    kind: str
+    span: slice
+    before: bytes
+    after: bytes
+    identity: str  # stays if the file moves, or other lines of it change
+
+    def mutated(self, source: bytes) -> bytes:
+        """The file's bytes with the mutation."""
+        return source[: self.span.start] + self.after + source[self.span.stop :]
+
+    def __str__(self) -> str:
+        before, after = (b" ".join(text.split()).decode() for text in (self.before, self.after))
+        return f"{self.path}:{self.line}  {self.kind}: {before[:60]} -> {after[:60]}"
+
+
+def chosen_places(root: Path, seed: int, count: int, under: str = "") -> list[Place]:
+    """`count` places of the files whose path begins with `under`, or all if there are fewer."""
+
+    def rank(place: Place) -> bytes:
+        return hashlib.sha256(f"{seed} {place.identity}".encode()).digest()
+
+    by_kind: dict[str, list[Place]] = defaultdict(list)
+    for file in sorted(file for folder in PRODUCT for file in (root / folder).rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        if path.startswith(under):
+            for place in places_of(path, file.read_bytes()):
+                by_kind[place.kind].append(place)
+    ranked = [sorted(by_kind[kind], key=rank) for kind in sorted(by_kind)]
+    return [place for place in chain.from_iterable(zip_longest(*ranked)) if place][:count]
+
+
+def places_of(path: str, data: bytes) -> Iterator[Place]:
+    """All places of one file."""
+    source = _Source(data)
+    seen: Counter[str] = Counter()
+    for function, falsy, node in _mutable_nodes(ast.parse(data)):
+        for kind, replaced, after in _mutations(node, falsy, source):
+            before = source.text(replaced)
+            name = f"{Path(path).stem} {function} {kind} {before!r} {after!r}"
+            seen[name] += 1
+            yield Place(
+                path=path,
+                line=replaced.lineno,
+                kind=kind,
+                span=source.span(replaced),
+                before=before,
+                after=after,
+                identity=f"{name} {seen[name]}",
+            )
+
+
+class _Source:
+    """The bytes of a file, and where in them a node is."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._lines = [0]  # where each begins
+        for line in data.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+
+    def span(self, node: ast.expr | ast.stmt) -> slice:
+        """Where the node is; parentheses around it are not part of it."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._lines[node.lineno - 1] + node.col_offset
+        return slice(start, self._lines[node.end_lineno - 1] + node.end_col_offset)
+
+    def text(self, node: ast.expr | ast.stmt) -> bytes:
+        """The node as it is written."""
+        return self._data[self.span(node)]
+
+    def with_operators_swapped(self, node: ast.expr, *operands: ast.expr) -> bytes:
+        """The node in parentheses, with another operator between each two operands."""
+        written, position = b"(", self.span(node).start
+        for left, right in pairwise(operands):
+            end, start = self.span(left).stop, self.span(right).start
+            operator = _OPERATOR.sub(lambda found: _SWAPPED[found[0]], self._data[end:start], 1)
+            written, position = written + self._data[position:end] + operator, start
+        return written + self._data[position : self.span(node).stop] + b")"
+
+
+def _mutable_nodes(
+    node: ast.AST, function: str = "", falsy: str = "None"
+) -> Iterator[tuple[str, str, ast.AST]]:
+    """Each node that may be mutated, with its function's name and a falsy value of its type."""
+    if isinstance(node, ast.Assert | ast.JoinedStr):
+        return
+    if isinstance(node, ast.Expr) and _LOGGING.match(ast.unparse(node)):
+        return
+    if isinstance(node, ast.ClassDef):
+        function = node.name
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = f"{function}.{node.name}"
+        annotation = ast.unparse(node.returns) if node.returns else ""
+        falsy = _FALSY.get(annotation.partition("[")[0], "None")
+    yield function, falsy, node
+    for field, value in ast.iter_fields(node):
+        if field not in _UNMUTATED:
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _mutable_nodes(child, function, falsy)
+
+
+def _mutations(
+    node: ast.AST, falsy: str, source: _Source
+) -> Iterator[tuple[str, ast.expr | ast.stmt, bytes]]:
+    """The mutations of one node: their kind, what is replaced, and by what."""
+    match node:
+        case ast.Compare(ops=[_]):
+            yield (
+                "comparison",
+                node,
+                source.with_operators_swapped(node, node.left, *node.comparators),
+            )
+        case ast.BoolOp():
+            yield "and, or", node, source.with_operators_swapped(node, *node.values)
+        case ast.UnaryOp(op=ast.Not()):
+            yield "not", node, b"(" + source.text(node.operand) + b")"
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            yield "integer", node, b"%d" % (value + 1)
+            yield "integer", node, b"%d" % (value - 1)
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) not in _FALSY_TEXTS:
+            yield "return", node, f"return {falsy}".encode()
+        case ast.Expr(value=ast.Call() | ast.Await()):
+            yield "call", node, b"pass"
+        case ast.If(test=test, orelse=[_, *_]) | ast.IfExp(test=test):
+            yield "branches", test, b"(not (" + source.text(test) + b"))"
