@@ -23,11 +23,12 @@ def main() -> None:
     parser.add_argument("--under", default="", help="only files whose path begins like this")
     parser.add_argument("--revision", default="HEAD", help="what of the repository is mutated")
     parser.add_argument("--only", default="", help="numbers of lines of the table")
+    parser.add_argument("--whole", action="store_true", help="run all fast tests of the package")
     options = parser.parse_args()
     only = [int(number) for number in options.only.split(",") if number]
     survived = 0
     with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as scratch:
-        copy = Copy(REPOSITORY, Path(scratch) / "copy", options.revision)
+        copy = Copy(REPOSITORY, Path(scratch) / "copy", options.revision, whole=options.whole)
         places = chosen_places(copy.root, options.seed, options.count, options.under)
         chosen = [each for each in enumerate(places, 1) if not only or each[0] in only]
         for number, place in chosen:

@@ -1,8 +1,9 @@
 """A copy of the repository, in which the fast tests of a mutant run.
 
-A mutant is tested by the tests that import its module and those in the folder of its room, or in
-the nearest folder above. It is killed by the first test that fails, or that prints nothing for
-`HANG_SECONDS`. A test that fails without the mutant as well has killed nothing.
+A mutant is tested by the tests in the folder of its room, or in the nearest folder above, by those
+that import its module, and on request by all others of its package. It is killed by the first test
+that fails, or that prints nothing for `HANG_SECONDS`. Where a test of that file fails without the
+mutant as well, nothing is known.
 """
 
 import os
@@ -24,8 +25,9 @@ _PASSED, _NOTHING_TO_RUN = 0, 5
 class Copy:
     """A clone of a revision in `root`."""
 
-    def __init__(self, repository: Path, root: Path, revision: str) -> None:
+    def __init__(self, repository: Path, root: Path, revision: str, *, whole: bool) -> None:
         self.root = root
+        self._whole = whole  # whether to run all tests of the package
         clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", repository, root]
         subprocess.run(clone, check=True)
         subprocess.run(["git", "checkout", "--quiet", "--detach", revision], check=True, cwd=root)
@@ -41,23 +43,27 @@ class Copy:
             file.write_bytes(source)
         if killer is None:
             return "SURVIVED"
-        if self._first_failure([killer]) is not None:
-            return f"UNKNOWN: {killer} fails without the mutant, too"
+        if fails := self._first_failure([killer.partition("::")[0]]):
+            return f"UNKNOWN: {fails} fails without the mutant, too"
         return killer
 
     def tests_of(self, path: str) -> list[str]:
-        """The files that test a module: first those in its folder that import it."""
+        """The files that may test a module: first those in its folder that import it."""
         folder = self.root / "tests" / Path(path).parent
         while not any(folder.glob("test_*.py")):
             folder = folder.parent
-        package, _, name = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")
-        package = re.escape("odradek." + package.replace("/", "."))
-        imported = re.compile(rf"{package}(\.{name}\b| import (\(\s*)?([\w\s,]*\b)?{name}\b)")
-        files = sorted((self.root / "tests").rglob("test_*.py"))
-        importing = {file for file in files if imported.search(file.read_text())}
-        found = [file for file in files if file in importing or file.parent == folder]
-        found.sort(key=lambda file: (file.parent != folder) + (file not in importing))
-        return [file.relative_to(self.root).as_posix() for file in found]
+        parent, _, name = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")
+        parent = re.escape("odradek." + parent.replace("/", "."))
+        imported = re.compile(rf"{parent}(\.{name}\b| import (\(\s*)?([\w\s,]*\b)?{name}\b)")
+        package = self.root / "tests" / Path(path).parts[0]
+        ranked: list[tuple[int, Path]] = []
+        for file in sorted((self.root / "tests").rglob("test_*.py")):
+            imports = imported.search(file.read_text())
+            if file.parent == folder:
+                ranked.append((0 if imports else 1, file))
+            elif imports or (self._whole and file.is_relative_to(package)):
+                ranked.append((2 if imports else 3, file))
+        return [file.relative_to(self.root).as_posix() for _, file in sorted(ranked)]
 
     def _first_failure(self, tests: list[str]) -> str | None:
         """The first test that fails or hangs; the first file if none has started."""
