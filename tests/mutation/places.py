@@ -1,8 +1,6 @@
 """Places of the product that can be mutated, and the choice of some of them by a seed.
 
-A mutant differs from the product in one place: a comparison, a `not`, an `and`, an integer, a
-return value, a call whose result is not used, or the branches of an `if`. Docstrings, log lines,
-annotations, decorators, asserts and the texts of f-strings are left alone.
+Docstrings, log lines, annotations, decorators, asserts and the texts of f-strings are left alone.
 
 Every kind of mutation is chosen equally often: most places are integers of message declarations. A
 place is chosen by its module's name, function and text, not by its path or line. The same seed
@@ -14,19 +12,13 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 PRODUCT = ("broker", "coordinator", "storage", "protocol", "config")
-_SWAPPED = {
-    rb"<": b"<=",
-    rb">": b">=",
-    rb"==": b"!=",
-    rb"is": b"is not",
-    rb"in": b"not in",
-    rb"and": b"or",
-}
+_SWAPPED = {b"<": b"<=", b">": b">=", b"==": b"!=", b"is": b"is not", b"in": b"not in"}
+_SWAPPED |= {b"and": b"or"}
 _SWAPPED |= {new: old for old, new in _SWAPPED.items()}
 _OPERATOR = re.compile(rb"is not|not in|[<>=!]+|\b(is|in|and|or)\b")
 _FALSY = {"bool": "False", "int": "0", "str": "''", "bytes": "b''", "list": "[]", "dict": "{}"}
@@ -35,8 +27,7 @@ _LOGGING = re.compile(r"_?logger\.|warnings\.warn\(")
 _UNMUTATED = {"annotation", "returns", "decorator_list"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """One mutation: `before`, which is at `span` in the bytes of a file, becomes `after`."""
 
     path: str
@@ -63,11 +54,10 @@ def chosen_places(root: Path, seed: int, count: int, under: str = "") -> list[Pl
         return hashlib.sha256(f"{seed} {place.identity}".encode()).digest()
 
     by_kind: dict[str, list[Place]] = defaultdict(list)
-    for file in sorted(file for folder in PRODUCT for file in (root / folder).rglob("*.py")):
-        path = file.relative_to(root).as_posix()
-        if path.startswith(under):
-            for place in places_of(path, file.read_bytes()):
-                by_kind[place.kind].append(place)
+    files = sorted(file for folder in PRODUCT for file in (root / folder).rglob("*.py"))
+    for path in (file.relative_to(root).as_posix() for file in files):
+        for place in places_of(path, (root / path).read_bytes()) if path.startswith(under) else ():
+            by_kind[place.kind].append(place)
     ranked = [sorted(by_kind[kind], key=rank) for kind in sorted(by_kind)]
     return [place for place in chain.from_iterable(zip_longest(*ranked)) if place][:count]
 
@@ -78,18 +68,10 @@ def places_of(path: str, data: bytes) -> Iterator[Place]:
     seen: Counter[str] = Counter()
     for function, falsy, node in _mutable_nodes(ast.parse(data)):
         for kind, replaced, after in _mutations(node, falsy, source):
-            before = source.text(replaced)
+            before, span = source.text(replaced), source.span(replaced)
             name = f"{Path(path).stem} {function} {kind} {before!r} {after!r}"
             seen[name] += 1
-            yield Place(
-                path=path,
-                line=replaced.lineno,
-                kind=kind,
-                span=source.span(replaced),
-                before=before,
-                after=after,
-                identity=f"{name} {seen[name]}",
-            )
+            yield Place(path, replaced.lineno, kind, span, before, after, f"{name} {seen[name]}")
 
 
 class _Source:
@@ -122,9 +104,11 @@ class _Source:
         return written + self._data[position : self.span(node).stop] + b")"
 
 
-def _mutable_nodes(
-    node: ast.AST, function: str = "", falsy: str = "None"
-) -> Iterator[tuple[str, str, ast.AST]]:
+_Node = tuple[str, str, ast.AST]
+_Mutation = tuple[str, ast.expr | ast.stmt, bytes]
+
+
+def _mutable_nodes(node: ast.AST, function: str = "", falsy: str = "None") -> Iterator[_Node]:
     """Each node that may be mutated, with its function's name and a falsy value of its type."""
     if isinstance(node, ast.Assert | ast.JoinedStr):
         return
@@ -134,8 +118,8 @@ def _mutable_nodes(
         function = node.name
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         function = f"{function}.{node.name}"
-        annotation = ast.unparse(node.returns) if node.returns else ""
-        falsy = _FALSY.get(annotation.partition("[")[0], "None")
+        annotation = ast.unparse(node.returns).partition("[")[0] if node.returns else ""
+        falsy = _FALSY.get(annotation, "None")
     yield function, falsy, node
     for field, value in ast.iter_fields(node):
         if field not in _UNMUTATED:
@@ -144,19 +128,13 @@ def _mutable_nodes(
                     yield from _mutable_nodes(child, function, falsy)
 
 
-def _mutations(
-    node: ast.AST, falsy: str, source: _Source
-) -> Iterator[tuple[str, ast.expr | ast.stmt, bytes]]:
+def _mutations(node: ast.AST, falsy: str, source: _Source) -> Iterator[_Mutation]:
     """The mutations of one node: their kind, what is replaced, and by what."""
     match node:
-        case ast.Compare(ops=[_]):
-            yield (
-                "comparison",
-                node,
-                source.with_operators_swapped(node, node.left, *node.comparators),
-            )
-        case ast.BoolOp():
-            yield "and, or", node, source.with_operators_swapped(node, *node.values)
+        case ast.Compare(left=left, ops=[_], comparators=[right]):
+            yield "comparison", node, source.with_operators_swapped(node, left, right)
+        case ast.BoolOp(values=values):
+            yield "and, or", node, source.with_operators_swapped(node, *values)
         case ast.UnaryOp(op=ast.Not()):
             yield "not", node, b"(" + source.text(node.operand) + b")"
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
