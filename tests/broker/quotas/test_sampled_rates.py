@@ -18,8 +18,10 @@ def test_a_rate_is_that_of_a_window_from_the_start_on() -> None:
 
 def test_all_samples_of_the_window_count() -> None:
     rate = SampledRate(WINDOW, 0)
-    for at_ms, amount in ((0, 1), (1000, 10), (2000, 100), (3000, 1000)):
+    for at_ms, amount, total in ((0, 1, 1), (1000, 10, 11), (2000, 100, 111)):
         rate.record(amount, at_ms)
+        assert rate.measure(at_ms) == total / 2
+    rate.record(1000, 3000)
     assert rate.measure(3000) == 1110 / 2, "the first is as old as the window"
     rate.record(10_000, 4000)
     assert rate.measure(4000) == 11_100 / 2
