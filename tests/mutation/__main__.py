@@ -24,7 +24,6 @@ HANG_SECONDS = 120.0  # the longest fast test takes a few seconds
 _PYTEST = [sys.executable, "-m", "pytest", "-x", "-v", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
 _PYTEST += ["--hypothesis-seed=0", "-o", "faulthandler_timeout=0", "-m", "not slow and not java"]
 _STARTED_OR_FAILED = re.compile(r"^(?:FAILED |ERROR )?(tests/\S+)", re.MULTILINE)
-_PASSED, _NOTHING_TO_RUN = 0, 5
 
 
 def main() -> None:
@@ -98,7 +97,7 @@ def first_failure(copy: Path, tests: list[str]) -> str | None:
             pytest.wait(HANG_SECONDS)
     if pytest.poll() is None:
         os.killpg(pytest.pid, signal.SIGKILL)
-    if pytest.wait() in (_PASSED, _NOTHING_TO_RUN):
+    if pytest.wait() in (0, 5):  # passed, or there was nothing to run
         return None
     named = _STARTED_OR_FAILED.findall(output.read_text(errors="replace"))
     return named[-1] if named else tests[0]

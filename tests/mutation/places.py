@@ -42,6 +42,10 @@ class Place(NamedTuple):
         """The file's bytes with the mutation."""
         return source[: self.span.start] + self.after + source[self.span.stop :]
 
+    def rank(self, seed: int) -> bytes:
+        """The places of a kind that rank first are chosen."""
+        return hashlib.sha256(f"{seed} {self.identity}".encode()).digest()
+
     def __str__(self) -> str:
         before, after = (b" ".join(text.split()).decode() for text in (self.before, self.after))
         return f"{self.path}:{self.line}  {self.kind}: {before[:60]} -> {after[:60]}"
@@ -49,16 +53,12 @@ class Place(NamedTuple):
 
 def chosen_places(root: Path, seed: int, count: int, under: str = "") -> list[Place]:
     """`count` places of the files whose path begins with `under`, or all if there are fewer."""
-
-    def rank(place: Place) -> bytes:
-        return hashlib.sha256(f"{seed} {place.identity}".encode()).digest()
-
     by_kind: dict[str, list[Place]] = defaultdict(list)
     files = sorted(file for folder in PRODUCT for file in (root / folder).rglob("*.py"))
     for path in (file.relative_to(root).as_posix() for file in files):
         for place in places_of(path, (root / path).read_bytes()) if path.startswith(under) else ():
             by_kind[place.kind].append(place)
-    ranked = [sorted(by_kind[kind], key=rank) for kind in sorted(by_kind)]
+    ranked = [sorted(by_kind[kind], key=lambda place: place.rank(seed)) for kind in sorted(by_kind)]
     return [place for place in chain.from_iterable(zip_longest(*ranked)) if place][:count]
 
 
@@ -110,9 +110,8 @@ _Mutation = tuple[str, ast.expr | ast.stmt, bytes]
 
 def _mutable_nodes(node: ast.AST, function: str = "", falsy: str = "None") -> Iterator[_Node]:
     """Each node that may be mutated, with its function's name and a falsy value of its type."""
-    if isinstance(node, ast.Assert | ast.JoinedStr):
-        return
-    if isinstance(node, ast.Expr) and _LOGGING.match(ast.unparse(node)):
+    is_log_line = isinstance(node, ast.Expr) and _LOGGING.match(ast.unparse(node))
+    if is_log_line or isinstance(node, ast.Assert | ast.JoinedStr):
         return
     if isinstance(node, ast.ClassDef):
         function = node.name
