@@ -662,6 +662,9 @@ def test_records_before_a_damaged_header_are_shown(
         for page in pages
         for each in page["unreadable"]
     )
+    assert console.get("/topics/damaged/partitions/0/messages/19")["record"]["offset"] == 19
+    refused = console.ask("GET", "/topics/damaged/partitions/0/messages/20")
+    assert refused.error[1] == "CORRUPT_MESSAGE"
 
 
 def test_a_path_may_lead_deep(broker: ConsoleBroker, console: ConsoleClient) -> None:
