@@ -63,7 +63,7 @@ CLOSE = b"Connection: close\r\n\r\n"
 class Server:
     """An HTTP server with a few pages."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, kept_s: float = 60.0) -> None:
         (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
         self.port = bound.port
         self.ended = asyncio.Event()
@@ -78,7 +78,8 @@ class Server:
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
         )
-        self.http = HttpServer(asyncio.get_running_loop(), bound, routes, timeout_s)
+        loop = asyncio.get_running_loop()
+        self.http = HttpServer(loop, bound, routes, timeout_s, kept_s=kept_s)
 
     async def endless(self, _: HttpRequest) -> HttpResponse:
         """A response without an end. `ended` is set when it is not asked for any more."""
@@ -254,6 +255,26 @@ async def test_connections_are_limited(server: Server) -> None:
     while server.http.connections:  # noqa: ASYNC110  nothing tells of it
         await asyncio.sleep(0.001)
     assert (await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)).split(b" ")[1] == b"200"
+
+
+async def test_a_connection_without_a_request_makes_room_for_another() -> None:
+    server = Server(60.0, kept_s=0.0)
+    first = await asyncio.open_connection("127.0.0.1", server.port)
+    first[1].write(b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert (await first[0].readline()).split(b" ")[1] == b"200"
+    watching = await asyncio.open_connection("127.0.0.1", server.port)
+    watching[1].write(b"GET /watched HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert (await watching[0].readline()).split(b" ")[1] == b"200"
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(MAX_CONNECTIONS)]
+    for _ in range(3):
+        answer = await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)
+        assert answer.split(b" ")[1] == b"200"
+    assert (await first[0].read()).endswith(b"\r\n\r\nhello\n")  # and then it was closed
+    assert b"408" in await idle[0][0].read()
+    assert b"now" in await watching[0].readuntil(b"now")
+    for _, writer in (first, watching, *idle):
+        writer.close()
+    server.http.close()
 
 
 async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server: Server) -> None:
