@@ -143,7 +143,7 @@ class Console:
         run = partial(self._run, principal, host_of(request))
         if endpoint.stream is not None:
             pieces = self._exports.hold(host_of(request), endpoint.stream(fields, run))
-            return await answer_in_pieces(pieces, endpoint.content_type)
+            return await answer_in_pieces(pieces, endpoint.content_type, probe=endpoint.probe)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
             client = principal, host_of(request)
             stream = events(endpoint, fields, run, self._shared, client)

@@ -244,16 +244,20 @@ class HttpConnection(asyncio.Protocol):
             return
         self._transport.write(out)
         if self._has_body:
-            await self._write_pieces(response.body, is_endless=response.is_endless)
+            await self._write_pieces(response.body, response)
         self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None], *, is_endless: bool) -> None:
+    async def _write_pieces(
+        self, pieces: AsyncGenerator[bytes, None], response: HttpResponse
+    ) -> None:
         """Write pieces as the client takes them. One that takes none for long is cut off."""
         async with aclosing(pieces):
             async for piece in pieces:
-                self._transport.write(self._http.send(h11.Data(data=piece)) or b"")
-                self._is_endless = is_endless  # the client has some of it
-                if is_endless and self._has_client_ended:
+                is_in_doubt = not piece and self._has_client_ended
+                data = response.probe if is_in_doubt else piece
+                self._transport.write(self._http.send(h11.Data(data=data)) or b"")
+                self._is_endless = response.is_endless  # the client has some of it
+                if response.is_endless and self._has_client_ended:
                     return
                 if not self._may_write.is_set():
                     self._set_deadline()

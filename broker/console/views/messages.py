@@ -548,6 +548,8 @@ async def export(request: ExportRequest, run: Run) -> AsyncGenerator[bytes, None
     while left > 0:
         step = _ExportStep(request, cursor, min(left, EXPORT_STEP))
         lines, page = await run(step)
+        if not lines:
+            yield b""  # whether the client is still there is found out meanwhile
         for line in lines:
             for piece in _pieces(line):
                 yield piece
@@ -633,6 +635,7 @@ ENDPOINTS = (
         request=ExportRequest,
         stream=export,
         content_type="application/x-ndjson",
+        probe=b"\n",
     ),
     Endpoint(
         method="POST",

@@ -77,9 +77,23 @@ class Server:
             Route("GET", "/large", large),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
+            Route("GET", "/searched", self.searched),
         )
         loop = asyncio.get_running_loop()
         self.http = HttpServer(loop, bound, routes, timeout_s, kept_s=kept_s)
+
+    async def searched(self, _: HttpRequest) -> HttpResponse:
+        """A response that finds nothing to send. `ended` is set when it is not asked for."""
+
+        async def nothing() -> AsyncGenerator[bytes, None]:
+            try:
+                while True:
+                    yield b""
+                    await asyncio.sleep(0.01)
+            finally:
+                self.ended.set()
+
+        return HttpResponse(HTTPStatus.OK, nothing(), probe=b"?")
 
     async def endless(self, _: HttpRequest) -> HttpResponse:
         """A response without an end. `ended` is set when it is not asked for any more."""
@@ -275,6 +289,22 @@ async def test_a_connection_without_a_request_makes_room_for_another() -> None:
     for _, writer in (first, watching, *idle):
         writer.close()
     server.http.close()
+
+
+async def test_a_client_that_is_gone_is_noticed_by_a_probe(server: Server) -> None:
+    request = b"GET /searched HTTP/1.1\r\n" + HOST + b"\r\n"
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    writer.close()
+    await asyncio.wait_for(server.ended.wait(), 60)
+    server.ended.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    writer.write_eof()  # it has not gone
+    await reader.readuntil(b"\r\n?\r\n")
+    assert not server.ended.is_set()
+    writer.close()
+    await asyncio.wait_for(server.ended.wait(), 60)
 
 
 async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server: Server) -> None:
