@@ -15,10 +15,12 @@ from odradek.broker.broker import Broker
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.security.session import Session
+from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -28,6 +30,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     AlterPartitionReassignmentsTopicResponse,
 )
+from odradek.protocol.messages.describe_configs import DescribeConfigsResponse
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -45,7 +48,8 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.list_transactions import ListTransactionsResponse
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import replace
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from odradek.protocol.schema import Message, replace
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
@@ -83,6 +87,7 @@ class NodeHandlers:
         self._coordinators = broker.coordinators
         self._find_log = broker.log_manager.get
         self._name_of = broker.topic_name
+        self._topics = broker.metadata.topics
         self._parts = NodeParts(
             nodes, node_fetching(broker), broker.coordinators.add_shares(self._find_led)
         )
@@ -90,6 +95,7 @@ class NodeHandlers:
         self.broker = view(self._check_leader)
         self._view = view
         self._with_all_in_sync = view(self._check_in_sync)
+        self._unchecked = view(lambda _: None)
         self._readers: dict[str, Broker] = {}  # by rack
         self.table = self._around(handlers)
 
@@ -156,11 +162,16 @@ class NodeHandlers:
         table = checking_coordinators(handlers, self._coordinates)
         table[ApiKey.PRODUCE] = self._producing(table[ApiKey.PRODUCE])
         table[ApiKey.FETCH] = self._reading(table[ApiKey.FETCH])
-        table[ApiKey.DESCRIBE_PRODUCERS] = self._at_any_replica(table[ApiKey.DESCRIBE_PRODUCERS])
+        for key in (ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_LOG_DIRS):
+            table[key] = self._at_any_replica(table[key])
+        for key in (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH):
+            table[key] = self._knowing_epochs(table[key])
+        table[ApiKey.WRITE_TXN_MARKERS] = self._marking(table[ApiKey.WRITE_TXN_MARKERS])
         for key, change in (
             (ApiKey.LIST_GROUPS, self._own_groups),
             (ApiKey.LIST_TRANSACTIONS, self._own_transactions),
             (ApiKey.DESCRIBE_LOG_DIRS, self._own_replicas),
+            (ApiKey.DESCRIBE_CONFIGS, self._own_settings),
         ):
             table[key] = _changing(table[key], change)
         table[ApiKey.ELECT_LEADERS] = self._elect
@@ -171,6 +182,8 @@ class NodeHandlers:
     def _producing(self, handle: Handler) -> Handler:
         @wraps(handle)
         def produce(context: RequestContext, request: ProduceRequest | SingleBatch) -> Any:
+            if request.acks not in (0, 1, ALL_IN_SYNC):
+                context.broker = self._unchecked  # this is refused before the leader is asked for
             if request.acks != ALL_IN_SYNC:
                 return handle(context, request)
             context.broker = self._with_all_in_sync
@@ -178,7 +191,9 @@ class NodeHandlers:
                 return handle(context, request)
             whole = request.whole() if isinstance(request, SingleBatch) else request
             response = handle(context, whole)
-            return response if response is None else when_replicated(context, whole, response)
+            if isinstance(response, bytearray):  # no log of it holds records back
+                return response
+            return when_replicated(context, whole, response)
 
         return produce
 
@@ -199,6 +214,65 @@ class NodeHandlers:
             return handle(context, request)
 
         return serve
+
+    def _knowing_epochs(self, handle: Handler) -> Handler:
+        """The handler; a follower says that a client knows a newer leader than it does."""
+
+        @wraps(handle)
+        def serve(context: RequestContext, request: Any) -> Any:
+            newer = {
+                (_name_of(topic), _index_of(partition))
+                for topic in request.topics
+                for partition in topic.partitions
+                if self._is_newer(
+                    _name_of(topic), _index_of(partition), partition.current_leader_epoch
+                )
+            }
+            if not newer:
+                return handle(context, request)
+            return with_newer(handle(context, request), newer)
+
+        def with_newer(response: Any, newer: set[tuple[str, int]]) -> Any:
+            if inspect.isawaitable(response):
+                return with_newer_later(response, newer)
+            for topic in response.topics:
+                for position, partition in enumerate(topic.partitions):
+                    if (_name_of(topic), _index_of(partition)) in newer:
+                        code = ErrorCode.UNKNOWN_LEADER_EPOCH
+                        topic.partitions[position] = replace(partition, error_code=code)
+            return response
+
+        async def with_newer_later(pending: Any, newer: set[tuple[str, int]]) -> Any:
+            return with_newer(await pending, newer)
+
+        return serve
+
+    def _is_newer(self, topic: str, index: int, leader_epoch: int) -> bool:
+        """Whether this node follows the partition, and does not know a leader epoch yet."""
+        if self._leads(topic, index) or not self._has_replica(topic, index):
+            return False
+        return leader_epoch > self._topics[topic].partitions[index].leader_epoch
+
+    def _marking(self, handle: Handler) -> Handler:
+        @wraps(handle)
+        def serve(context: RequestContext, request: WriteTxnMarkersRequest) -> Any:
+            for marker in request.markers:
+                for topic in marker.topics:
+                    for index in topic.partition_indexes:
+                        if not self._leads(topic.name, index):
+                            return self._refused_markers(context, request, topic.name, index)
+            return handle(context, request)
+
+        return serve
+
+    def _refused_markers(
+        self, context: RequestContext, request: WriteTxnMarkersRequest, topic: str, index: int
+    ) -> Message:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._has_replica(topic, index):
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        text = f"node {self._node_id} does not lead {topic}-{index}"
+        return error_response(request, context.api_version, code, text)
 
     def _coordinates(self, context: RequestContext, kind: ResourceType, wanted: str) -> bool:
         shards = shards_of(context, kind)
@@ -244,6 +318,21 @@ class NodeHandlers:
             results.append(replace(result, topics=topics))
         return replace(response, results=results)
 
+    def _own_settings(
+        self,
+        context: RequestContext,  # noqa: ARG002 # as the others
+        response: DescribeConfigsResponse,
+    ) -> DescribeConfigsResponse:
+        """The settings that each node has of its own."""
+        rack = self._cluster.racks[self._node_id]
+        own = {"node.id": str(self._node_id), "broker.id": str(self._node_id), "broker.rack": rack}
+        for result in response.results:
+            if result.resource_type == ConfigResourceType.BROKER and result.resource_name:
+                for position, config in enumerate(result.configs):
+                    if config.name in own:
+                        result.configs[position] = replace(config, value=own[config.name])
+        return response
+
     def _has_replica(self, topic: str, index: int) -> bool:
         try:
             return self._node_id in self._cluster.roles(topic, index).replicas
@@ -256,7 +345,7 @@ class NodeHandlers:
         context.check_cluster(AclOperation.ALTER)
         if request.election_type not in (PREFERRED, UNCLEAN):
             text = f"there is no election type {request.election_type}"
-            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+            return _no_such_type(request, ApiError(ErrorCode.INVALID_REQUEST, text))
         elect = (
             self._cluster.elect_preferred
             if request.election_type == PREFERRED
@@ -292,7 +381,6 @@ class NodeHandlers:
         context.check_cluster(AclOperation.ALTER)
         return AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,
-            error_message="",
             responses=[
                 AlterPartitionReassignmentsTopicResponse(
                     name=topic.name,
@@ -355,6 +443,36 @@ def _named(request: ListPartitionReassignmentsRequest) -> set[TopicPartition] | 
         for topic in request.topics
         for index in topic.partition_indexes
     }
+
+
+def _no_such_type(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=error.code,
+        replica_election_results=[
+            ElectLeadersTopicResult(
+                topic=topic.topic,
+                partition_result=[
+                    ElectLeadersPartitionResult(
+                        partition_id=index, error_code=error.code, error_message=error.message
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ],
+    )
+
+
+def _name_of(topic: Any) -> str:
+    """The name of a topic, which ListOffsets and OffsetForLeaderEpoch call differently."""
+    name: str = topic.topic if hasattr(topic, "topic") else topic.name
+    return name
+
+
+def _index_of(partition: Any) -> int:
+    """The index of a partition, by either of its names."""
+    index: int = getattr(partition, "partition_index", -1)
+    return index if index >= 0 else partition.partition
 
 
 def _error_of(call: Callable[[], object]) -> ApiError | None:

@@ -36,9 +36,7 @@ async def when_replicated(
             if answer.error_code == ErrorCode.NONE:
                 log = context.broker.log_manager.find(name, answer.index)
                 if log is None or not await _is_visible(context, log, answer, deadline_s):
-                    answers[position] = replace(
-                        answer, error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1
-                    )
+                    answers[position] = replace(answer, error_code=ErrorCode.REQUEST_TIMED_OUT)
     return response
 
 

@@ -28,6 +28,7 @@ ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
 # By a field of a response: the field of the request that names the same thing by another name.
 OTHER_NAMES = {"partition_index": "partition", "user": "name"}
+COMMITTED_TEXT = "metadata"  # of an offset: empty, although it may be null
 SIGNED = ("b", "h", "i", "q")
 # The numbers that are names; texts and ids are names, too.
 NUMBERS = ("index", "partition", "partition_index", "partition_id", "resource_type", "producer_id")
@@ -141,6 +142,8 @@ def _named(source: object, field: Field) -> object:
 def _unknown(field: Field, version: int) -> object:
     if field.default not in (msgspec.NODEFAULT, None):
         return field.default
+    if field.name == COMMITTED_TEXT:
+        return ""
     if version in field.nullable:
         return None
     if isinstance(field.wire, ListOf):
