@@ -241,13 +241,16 @@ class Cluster:
         self._hold_back()
 
     def _hold_back(self) -> None:
-        """Let each log show what its followers have."""
+        """Let each log show what its followers have.
+
+        While fewer replicas are in sync than min.insync.replicas, nothing new is shown (KIP-966).
+        """
         held = {key: records for key, records in self._lagging.items() if records}
-        if self._silent:
-            for key in self._all():
-                roles = self.roles(*key)
-                if roles.leader not in self._silent and not self._silent.isdisjoint(roles.isr):
-                    held[key] = ALL_RECORDS
+        for key in self._all():
+            roles = self.roles(*key)
+            is_late = roles.leader not in self._silent and not self._silent.isdisjoint(roles.isr)
+            if is_late or len(roles.isr) < self.min_isr(*key):
+                held[key] = ALL_RECORDS
         for key in self.held_back.keys() - held.keys():
             self._hold_back_log(key, 0)
         for key, records in held.items():
@@ -362,8 +365,7 @@ class Cluster:
                 self._led_again(log, old[key], changed[key])
             for call in self.on_leader_moved:
                 call(key)
-        if self._silent or self._lagging or self.held_back:
-            self._hold_back()
+        self._hold_back()
 
     def _note_ends(self, key: TopicPartition, old: Roles, new: Roles) -> None:
         """Note what the replicas have that are not in sync any more."""

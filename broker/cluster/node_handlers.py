@@ -6,8 +6,7 @@ nodes lead, groups and transactions that they coordinate, replicas, elections.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial, wraps
 from typing import Any
 
@@ -15,53 +14,27 @@ from odradek.broker.broker import Broker
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import Handler
-from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.security.operations import ResourceType
 from odradek.broker.security.session import Session
-from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsPartition,
-    AlterPartitionReassignmentsPartitionResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionReassignmentsTopicResponse,
-)
-from odradek.protocol.messages.describe_configs import DescribeConfigsResponse
-from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
-from odradek.protocol.messages.elect_leaders import (
-    ElectLeadersPartitionResult,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ElectLeadersTopicResult,
-)
 from odradek.protocol.messages.fetch import FetchRequest
-from odradek.protocol.messages.list_groups import ListGroupsResponse
-from odradek.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsOngoingPartition,
-    ListPartitionReassignmentsOngoingTopic,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-from odradek.protocol.messages.list_transactions import ListTransactionsResponse
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
-from odradek.protocol.schema import Message, replace
 from odradek.storage.log import PartitionLog
-from odradek.storage.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .cluster_nodes import ClusterNodes
 from .coordinator_checks import checking_coordinators, shards_of
+from .elections import Elections
+from .leader_answers import LeaderAnswers
 from .node_view import Check, NodeParts, node_broker, node_fetching
+from .of_node import OfNode
+from .own_views import OwnViews
 from .replication import when_replicated
 
 FIRST_FETCH_FROM_FOLLOWERS = 11
-PREFERRED = 0
-UNCLEAN = 1
 ALL_IN_SYNC = -1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -164,19 +137,10 @@ class NodeHandlers:
         table[ApiKey.FETCH] = self._reading(table[ApiKey.FETCH])
         for key in (ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_LOG_DIRS):
             table[key] = self._at_any_replica(table[key])
-        for key in (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH):
-            table[key] = self._knowing_epochs(table[key])
-        table[ApiKey.WRITE_TXN_MARKERS] = self._marking(table[ApiKey.WRITE_TXN_MARKERS])
-        for key, change in (
-            (ApiKey.LIST_GROUPS, self._own_groups),
-            (ApiKey.LIST_TRANSACTIONS, self._own_transactions),
-            (ApiKey.DESCRIBE_LOG_DIRS, self._own_replicas),
-            (ApiKey.DESCRIBE_CONFIGS, self._own_settings),
-        ):
-            table[key] = _changing(table[key], change)
-        table[ApiKey.ELECT_LEADERS] = self._elect
-        table[ApiKey.ALTER_PARTITION_REASSIGNMENTS] = self._reassign
-        table[ApiKey.LIST_PARTITION_REASSIGNMENTS] = self._list_reassignments
+        of_node = OfNode(self._cluster, self._node_id, self._coordinates)
+        table |= LeaderAnswers(of_node, self._topics).around(table)
+        table |= OwnViews(of_node).around(table)
+        table |= Elections(self._cluster).handlers()
         return naming_leaders(table)
 
     def _producing(self, handle: Handler) -> Handler:
@@ -193,7 +157,7 @@ class NodeHandlers:
             response = handle(context, whole)
             if isinstance(response, bytearray):  # no log of it holds records back
                 return response
-            return when_replicated(context, whole, response)
+            return when_replicated(context, whole, response, self._unchecked.log_manager.find)
 
         return produce
 
@@ -215,65 +179,6 @@ class NodeHandlers:
 
         return serve
 
-    def _knowing_epochs(self, handle: Handler) -> Handler:
-        """The handler; a follower says that a client knows a newer leader than it does."""
-
-        @wraps(handle)
-        def serve(context: RequestContext, request: Any) -> Any:
-            newer = {
-                (_name_of(topic), _index_of(partition))
-                for topic in request.topics
-                for partition in topic.partitions
-                if self._is_newer(
-                    _name_of(topic), _index_of(partition), partition.current_leader_epoch
-                )
-            }
-            if not newer:
-                return handle(context, request)
-            return with_newer(handle(context, request), newer)
-
-        def with_newer(response: Any, newer: set[tuple[str, int]]) -> Any:
-            if inspect.isawaitable(response):
-                return with_newer_later(response, newer)
-            for topic in response.topics:
-                for position, partition in enumerate(topic.partitions):
-                    if (_name_of(topic), _index_of(partition)) in newer:
-                        code = ErrorCode.UNKNOWN_LEADER_EPOCH
-                        topic.partitions[position] = replace(partition, error_code=code)
-            return response
-
-        async def with_newer_later(pending: Any, newer: set[tuple[str, int]]) -> Any:
-            return with_newer(await pending, newer)
-
-        return serve
-
-    def _is_newer(self, topic: str, index: int, leader_epoch: int) -> bool:
-        """Whether this node follows the partition, and does not know a leader epoch yet."""
-        if self._leads(topic, index) or not self._has_replica(topic, index):
-            return False
-        return leader_epoch > self._topics[topic].partitions[index].leader_epoch
-
-    def _marking(self, handle: Handler) -> Handler:
-        @wraps(handle)
-        def serve(context: RequestContext, request: WriteTxnMarkersRequest) -> Any:
-            for marker in request.markers:
-                for topic in marker.topics:
-                    for index in topic.partition_indexes:
-                        if not self._leads(topic.name, index):
-                            return self._refused_markers(context, request, topic.name, index)
-            return handle(context, request)
-
-        return serve
-
-    def _refused_markers(
-        self, context: RequestContext, request: WriteTxnMarkersRequest, topic: str, index: int
-    ) -> Message:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self._has_replica(topic, index):
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        text = f"node {self._node_id} does not lead {topic}-{index}"
-        return error_response(request, context.api_version, code, text)
-
     def _coordinates(self, context: RequestContext, kind: ResourceType, wanted: str) -> bool:
         shards = shards_of(context, kind)
         if not shards.is_open:
@@ -282,218 +187,3 @@ class NodeHandlers:
 
     def _leads(self, topic: str, index: int) -> bool:
         return self._cluster.leader(topic, index) == self._node_id
-
-    # -- what a node shows of the cluster ----------------------------------------------------------
-
-    def _own_groups(
-        self, context: RequestContext, response: ListGroupsResponse
-    ) -> ListGroupsResponse:
-        coordinates = partial(self._coordinates, context, ResourceType.GROUP)
-        own = [group for group in response.groups if coordinates(group.group_id)]
-        return replace(response, groups=own)
-
-    def _own_transactions(
-        self, context: RequestContext, response: ListTransactionsResponse
-    ) -> ListTransactionsResponse:
-        coordinates = partial(self._coordinates, context, ResourceType.TRANSACTIONAL_ID)
-        own = [each for each in response.transaction_states if coordinates(each.transactional_id)]
-        return replace(response, transaction_states=own)
-
-    def _own_replicas(
-        self,
-        context: RequestContext,  # noqa: ARG002 # as the others
-        response: DescribeLogDirsResponse,
-    ) -> DescribeLogDirsResponse:
-        results = []
-        for result in response.results:
-            topics = []
-            for topic in result.topics:
-                own = [
-                    partition
-                    for partition in topic.partitions
-                    if self._has_replica(topic.name, partition.partition_index)
-                ]
-                if own:
-                    topics.append(replace(topic, partitions=own))
-            results.append(replace(result, topics=topics))
-        return replace(response, results=results)
-
-    def _own_settings(
-        self,
-        context: RequestContext,  # noqa: ARG002 # as the others
-        response: DescribeConfigsResponse,
-    ) -> DescribeConfigsResponse:
-        """The settings that each node has of its own."""
-        rack = self._cluster.racks[self._node_id]
-        own = {"node.id": str(self._node_id), "broker.id": str(self._node_id), "broker.rack": rack}
-        for result in response.results:
-            if result.resource_type == ConfigResourceType.BROKER and result.resource_name:
-                for position, config in enumerate(result.configs):
-                    if config.name in own:
-                        result.configs[position] = replace(config, value=own[config.name])
-        return response
-
-    def _has_replica(self, topic: str, index: int) -> bool:
-        try:
-            return self._node_id in self._cluster.roles(topic, index).replicas
-        except ApiError:
-            return False  # it has just been deleted
-
-    # -- elections and reassignments ---------------------------------------------------------------
-
-    def _elect(self, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        context.check_cluster(AclOperation.ALTER)
-        if request.election_type not in (PREFERRED, UNCLEAN):
-            text = f"there is no election type {request.election_type}"
-            return _no_such_type(request, ApiError(ErrorCode.INVALID_REQUEST, text))
-        elect = (
-            self._cluster.elect_preferred
-            if request.election_type == PREFERRED
-            else self._cluster.elect_unclean
-        )
-        is_for_all = request.topic_partitions is None
-        wanted = (
-            [
-                (topic.name, list(topic.partitions))
-                for topic in context.broker.metadata.topics.values()
-            ]
-            if request.topic_partitions is None
-            else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-        )
-        results = []
-        for name, indexes in wanted:
-            of_topic = [
-                ElectLeadersPartitionResult(
-                    partition_id=index,
-                    error_code=error.code if error else ErrorCode.NONE,
-                    error_message=error.message if error else None,
-                )
-                for index in indexes
-                for error in [_error_of(partial(elect, name, index))]
-                if not (is_for_all and error and error.code is ErrorCode.ELECTION_NOT_NEEDED)
-            ]
-            results.append(ElectLeadersTopicResult(topic=name, partition_result=of_topic))
-        return ElectLeadersResponse(replica_election_results=results)
-
-    def _reassign(
-        self, context: RequestContext, request: AlterPartitionReassignmentsRequest
-    ) -> AlterPartitionReassignmentsResponse:
-        context.check_cluster(AclOperation.ALTER)
-        return AlterPartitionReassignmentsResponse(
-            allow_replication_factor_change=request.allow_replication_factor_change,
-            responses=[
-                AlterPartitionReassignmentsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        self._reassign_partition(request, topic.name, partition)
-                        for partition in context.sliced(topic.partitions)
-                    ],
-                )
-                for topic in context.sliced(request.topics)
-            ],
-        )
-
-    def _reassign_partition(
-        self,
-        request: AlterPartitionReassignmentsRequest,
-        topic: str,
-        wanted: AlterPartitionReassignmentsPartition,
-    ) -> AlterPartitionReassignmentsPartitionResponse:
-        index = wanted.partition_index
-        may_change = request.allow_replication_factor_change
-        reassign = partial(
-            self._cluster.reassign, topic, index, wanted.replicas, may_change_factor=may_change
-        )
-        error = _error_of(reassign)
-        return AlterPartitionReassignmentsPartitionResponse(
-            partition_index=index,
-            error_code=error.code if error else ErrorCode.NONE,
-            error_message=error.message if error else None,
-        )
-
-    def _list_reassignments(
-        self, context: RequestContext, request: ListPartitionReassignmentsRequest
-    ) -> ListPartitionReassignmentsResponse:
-        context.check_cluster(AclOperation.DESCRIBE)
-        wanted = _named(request)
-        topics: dict[str, list[ListPartitionReassignmentsOngoingPartition]] = {}
-        for (topic, index), roles in self._cluster.reassignments():
-            if wanted is None or (topic, index) in wanted:
-                topics.setdefault(topic, []).append(
-                    ListPartitionReassignmentsOngoingPartition(
-                        partition_index=index,
-                        replicas=list(roles.replicas),
-                        adding_replicas=list(roles.adding),
-                        removing_replicas=list(roles.removing),
-                    )
-                )
-        return ListPartitionReassignmentsResponse(
-            topics=[
-                ListPartitionReassignmentsOngoingTopic(name=name, partitions=partitions)
-                for name, partitions in topics.items()
-            ]
-        )
-
-
-def _named(request: ListPartitionReassignmentsRequest) -> set[TopicPartition] | None:
-    if request.topics is None:
-        return None
-    return {
-        TopicPartition(topic.name, index)
-        for topic in request.topics
-        for index in topic.partition_indexes
-    }
-
-
-def _no_such_type(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
-        error_code=error.code,
-        replica_election_results=[
-            ElectLeadersTopicResult(
-                topic=topic.topic,
-                partition_result=[
-                    ElectLeadersPartitionResult(
-                        partition_id=index, error_code=error.code, error_message=error.message
-                    )
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or []
-        ],
-    )
-
-
-def _name_of(topic: Any) -> str:
-    """The name of a topic, which ListOffsets and OffsetForLeaderEpoch call differently."""
-    name: str = topic.topic if hasattr(topic, "topic") else topic.name
-    return name
-
-
-def _index_of(partition: Any) -> int:
-    """The index of a partition, by either of its names."""
-    index: int = getattr(partition, "partition_index", -1)
-    return index if index >= 0 else partition.partition
-
-
-def _error_of(call: Callable[[], object]) -> ApiError | None:
-    try:
-        call()
-    except ApiError as error:
-        return error.with_traceback(None)
-    return None
-
-
-def _changing(handle: Handler, change: Callable[[RequestContext, Any], Any]) -> Handler:
-    """The handler, and `change` of what it answers."""
-
-    @wraps(handle)
-    def serve(context: RequestContext, request: Any) -> Any:
-        response = handle(context, request)
-        if inspect.isawaitable(response):
-            return change_later(context, response)
-        return change(context, response)
-
-    async def change_later(context: RequestContext, pending: Any) -> Any:
-        return change(context, await pending)
-
-    return serve
