@@ -25,23 +25,35 @@ from odradek.protocol.messages.produce import (
     ProduceLeaderIdAndEpoch,
     ProduceResponse,
 )
+from odradek.protocol.messages.share_fetch import (
+    ShareFetchLeaderIdAndEpoch,
+    ShareFetchResponse,
+)
 from odradek.protocol.schema import replace
 
-Response = TypeVar("Response", ProduceResponse, FetchResponse)
+Response = TypeVar("Response", ProduceResponse, FetchResponse, ShareFetchResponse)
 
 FIRST_PRODUCE_VERSION = 10
 FIRST_FETCH_VERSION = 16
+FIRST_SHARE_FETCH_VERSION = 1
 OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 def naming_leaders(handlers: Mapping[ApiKey, HandlerOf[N]]) -> Mapping[ApiKey, HandlerOf[N]]:
-    """The handlers, with the leaders in the answers to Produce and Fetch."""
+    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch."""
     produce, fetch = handlers[ApiKey.PRODUCE], handlers[ApiKey.FETCH]
+    share = handlers.get(ApiKey.SHARE_FETCH)  # none with workers
+    shared = (
+        {ApiKey.SHARE_FETCH: _with_leaders(share, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch)}
+        if share
+        else {}
+    )
     return {
         **handlers,
         ApiKey.PRODUCE: _with_leaders(produce, FIRST_PRODUCE_VERSION, _name_in_produce),
         ApiKey.FETCH: _with_leaders(fetch, FIRST_FETCH_VERSION, _name_in_fetch),
+        **shared,
     }
 
 
@@ -53,7 +65,7 @@ def _with_leaders(
         response = handle(context, request)
         if context.api_version < first_version or response.__class__ is bytearray:
             return response
-        if isinstance(response, ProduceResponse | FetchResponse):
+        if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
             return name(context, response)
         if asyncio.iscoroutine(response):
             return name_later(context, response)
@@ -90,6 +102,20 @@ def _name_in_fetch(context: NodeContext, response: FetchResponse) -> FetchRespon
                 leader_id, epoch = _leader(context, topic, partition.partition_index)
                 leaders.add(leader_id)
                 leader = FetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                partitions[position] = replace(partition, current_leader=leader)
+    return _with_endpoints(context, response, leaders)
+
+
+def _name_in_share_fetch(context: NodeContext, response: ShareFetchResponse) -> ShareFetchResponse:
+    leaders: set[int] = set()
+    for answered in response.responses:
+        partitions = answered.partitions
+        for position, partition in enumerate(partitions):
+            if partition.error_code in OF_FETCH:
+                topic = _topic(context, "", answered.topic_id)
+                leader_id, epoch = _leader(context, topic, partition.partition_index)
+                leaders.add(leader_id)
+                leader = ShareFetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
                 partitions[position] = replace(partition, current_leader=leader)
     return _with_endpoints(context, response, leaders)
 

@@ -5,6 +5,7 @@ tests/support/kafka_answers.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -84,7 +85,7 @@ def _without_explained(lines: list[str]) -> list[str]:
     kept = [line for line in lines if EXPLAINED_FIELD not in line]
     return [
         line
-        for line, following in zip(kept, [*kept[1:], ""], strict=False)
+        for line, following in pairwise([*kept, ""])
         if line.startswith(" ") or following.startswith(" ")
     ]
 

@@ -11,6 +11,7 @@ from odradek.protocol.messages.join_group import JoinGroupRequest
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.conformance.cluster.asked import produce
 from tests.conformance.cluster.talk import Asked
 from tests.support.requests import build
@@ -71,6 +72,21 @@ def commit(
         topics=[{"name": topic, "partitions": [at]}],
     )
     return request, version
+
+
+def commit_in_transaction(group: str, topic: str, offset: int) -> Asked:
+    at = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    request = build(
+        TxnOffsetCommitRequest,
+        5,
+        transactional_id="of-nobody",
+        group_id=group,
+        producer_id=4000,
+        producer_epoch=0,
+        generation_id_or_member_epoch=-1,
+        topics=[{"name": topic, "partitions": [at]}],
+    )
+    return request, 5
 
 
 def committed(group: str, topic: str, version: int = 9, partitions: Sequence[int] = (0,)) -> Asked:

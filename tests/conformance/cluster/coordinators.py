@@ -14,6 +14,7 @@ from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartb
 from odradek.protocol.primitives import random_uuid
 from tests.conformance.cluster.asked_coordinators import (
     commit,
+    commit_in_transaction,
     committed,
     find,
     heartbeat,
@@ -81,6 +82,7 @@ def _requests(group: str, member: str) -> list[Asked]:
             ),
             0,
         ),
+        commit_in_transaction(group, "grouped", 5),
         (_consumer_heartbeat(group, "member", 0), 1),
         (build(ConsumerGroupDescribeRequest, 1, group_ids=[group]), 1),
         (

@@ -217,18 +217,27 @@ def writes_need_enough_replicas(talk: ClusterTalk) -> None:
     _show(talk, "enough", "both alive again")
     talk.ask(1, asked, "both alive, sent again")
     talk.ask(1, list_offsets("enough", LATEST), "both alive")
+
+
+def the_last_eligible_replica_leads_again(talk: ClusterTalk) -> None:
+    """Below min.insync.replicas, a lost replica is eligible (KIP-966) until it has been restarted.
+
+    Kafka takes a node that was killed for one that may have lost records.
+    """
+    talk.create_topic("eligible", [1, 2], min_insync_replicas="2")
+    talk.ask(1, produce("eligible", "one"), "both alive")
     talk.kill(1)
-    talk.wait_for_state("enough", leader=2, isr=[2])
-    _show(talk, "enough", "the leader was killed")
+    talk.wait_for_state("eligible", leader=2, isr=[2])
+    _show(talk, "eligible", "the leader was killed")
     talk.kill(2)
-    talk.wait_for_state("enough", leader=-1)
-    _show(talk, "enough", "both were killed")
+    talk.wait_for_state("eligible", leader=-1)
+    _show(talk, "eligible", "both were killed")
     talk.start(1)
-    talk.ask(1, elect("enough", 0), "preferred, the first is back")
-    _show(talk, "enough", "the first is back")
+    talk.ask(1, elect("eligible", 0), "preferred, the first is back")
+    _show(talk, "eligible", "the first is back")
     talk.start(2)
-    talk.wait_for_state("enough", leader=2, isr=[1, 2])
-    _show(talk, "enough", "both are back")
+    talk.wait_for_state("eligible", leader=2, isr=[1, 2])
+    _show(talk, "eligible", "both are back")
 
 
 def a_paused_leader_is_replaced(talk: ClusterTalk) -> None:

@@ -11,6 +11,7 @@ from tests.conformance.cluster import (
     racks,
     reassigned,
     records,
+    shares,
     transactions,
 )
 from tests.conformance.cluster.talk import ClusterTalk
@@ -35,5 +36,7 @@ def _scripts_of(*modules: ModuleType) -> dict[str, Script]:
     }
 
 
-SCRIPTS = _scripts_of(described, placed, records, coordinators, transactions, failures, reassigned)
+SCRIPTS = _scripts_of(
+    described, placed, records, coordinators, transactions, shares, failures, reassigned
+)
 SCRIPTS_WITH_RACKS = _scripts_of(racks)
