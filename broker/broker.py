@@ -150,6 +150,7 @@ class Broker(BrokerNode):
                 [directory.directory_id for directory in manager.data_directories],
                 cordoned_ids(self.config, manager),
                 self.nodes.replica_ids,
+                self.nodes.live_ids,
                 lambda topic: self.nodes.replication_factor(topic),
             ),
         )

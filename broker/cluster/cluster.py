@@ -29,6 +29,7 @@ from .partition_roles import (
     elected,
     moved,
     new_roles,
+    not_eligible,
     reassigned,
     shrunk,
     spread,
@@ -42,6 +43,7 @@ logger = logging.getLogger("odradek.cluster")
 INTERNAL_REPLICAS = 3
 # After so long the replicas that a reassignment adds have all records.
 REASSIGNMENT_S = 0.2
+ALL_RECORDS = 1 << 62  # more than any follower lacks
 
 Change = Callable[[Roles], Roles]
 
@@ -62,7 +64,12 @@ class Cluster:
         self.on_leader_moved: list[Callable[[TopicPartition], object]] = []
         self._broker = broker
         self._topics = broker.metadata.topics
-        self.held_back: set[TopicPartition] = set()  # those whose followers lag
+        # Nodes that replicate nothing, and partitions whose followers lag by so many records.
+        self._silent: set[int] = set()
+        self._lagging: dict[TopicPartition, int] = {}
+        self.held_back: dict[TopicPartition, int] = {}  # of both, what is in force
+        # The end of the log when a replica left the in-sync set, by partition and node.
+        self._ends: dict[TopicPartition, dict[int, int]] = {}
         self._roles: dict[bytes, dict[int, Roles]] = {}  # by topic id
 
     # -- what clients see -------------------------------------------------------------------------
@@ -136,6 +143,7 @@ class Cluster:
     def node_lost(self, node: int) -> None:
         """A node is gone: others lead its partitions, and it is in no in-sync set."""
         self.live.discard(node)
+        self._silent.discard(node)
         logger.info("node %d is gone", node)
         self._change(
             self._all(),
@@ -144,16 +152,34 @@ class Cluster:
             ),
         )
 
-    def node_back(self, node: int) -> None:
-        """A node is there again, and has caught up with the leaders."""
+    def node_back(self, node: int, *, was_killed: bool = False) -> None:
+        """A node is there again, and has caught up with the leaders.
+
+        What it had may be lost if it `was_killed`: it is no eligible leader any more.
+        """
+        self._silent.discard(node)
+        if node in self.live:
+            self._hold_back()
+            return
         self.live.add(node)
         logger.info("node %d is there", node)
         self._change(
             self._all(),
             lambda topic, index, roles: with_node(
-                roles, node, self.live, self.min_isr(topic, index)
+                not_eligible(roles, node) if was_killed else roles,
+                node,
+                self.live,
+                self.min_isr(topic, index),
             ),
         )
+        for key, roles in list(self.reassignments()):
+            if node in roles.adding:
+                self._complete(key)
+
+    def fall_silent(self, node: int) -> None:
+        """A node replicates nothing any more, and nobody has noticed it yet."""
+        self._silent.add(node)
+        self._hold_back()
 
     def _unclean(self, topic: str) -> bool:
         log = self._broker.log_manager.find(topic, 0)
@@ -210,12 +236,39 @@ class Cluster:
 
         Raises UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
         """
-        self._broker.log_manager.get(topic, index).hold_back(records)
-        key = TopicPartition(topic, index)
-        if records:
-            self.held_back.add(key)
-        else:
-            self.held_back.discard(key)
+        self._broker.log_manager.get(topic, index)
+        self._lagging[TopicPartition(topic, index)] = records
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Let each log show what its followers have.
+
+        While fewer replicas are in sync than min.insync.replicas, nothing new is shown (KIP-966).
+        """
+        held = {key: records for key, records in self._lagging.items() if records}
+        for key in self._all():
+            roles = self.roles(*key)
+            is_late = roles.leader not in self._silent and not self._silent.isdisjoint(roles.isr)
+            if is_late or len(roles.isr) < self.min_isr(*key):
+                held[key] = ALL_RECORDS
+        for key in self.held_back.keys() - held.keys():
+            self._hold_back_log(key, 0)
+        for key, records in held.items():
+            if self.held_back.get(key) != records:
+                self._hold_back_log(key, records)
+        self.held_back = held
+
+    def _hold_back_log(self, key: TopicPartition, records: int) -> None:
+        log = self._broker.log_manager.find(*key)
+        if log is not None and log.is_online:
+            log.hold_back(records)
+
+    def find_led(self, topic: str, index: int) -> PartitionLog:
+        """The log of a partition that some node leads. Raises NOT_LEADER_OR_FOLLOWER, and more."""
+        log = self._broker.log_manager.get(topic, index)
+        if self.leader(topic, index) == NO_LEADER:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"no node leads {log.name}")
+        return log
 
     # -- reassignments ----------------------------------------------------------------------------
 
@@ -260,7 +313,8 @@ class Cluster:
     def _complete(self, key: TopicPartition) -> None:
         with suppress(ApiError):  # the topic has been deleted
             roles = self.roles(*key)
-            if roles.adding or roles.removing:
+            is_running = roles.adding or roles.removing
+            if is_running and self.live.issuperset(roles.adding):
                 self._set(key, completed(roles, self.live))
 
     def reassignments(self) -> Iterator[tuple[TopicPartition, Roles]]:
@@ -290,22 +344,48 @@ class Cluster:
             self._apply({key: roles})
 
     def _apply(self, changed: Mapping[TopicPartition, Roles]) -> None:
-        """Take over changed roles. Partitions with another leader get another leader epoch."""
-        moved_keys = [key for key, roles in changed.items() if roles.leader != self.leader(*key)]
+        """Take over changed roles.
+
+        Partitions with another leader, or that have lost replicas, get another leader epoch.
+        """
+        broker, old = self._broker, {key: self.roles(*key) for key in changed}
         for key, roles in changed.items():
             self._roles[self._topics[key.topic].id][key.partition] = roles
-        if not moved_keys:
-            return
-        broker = self._broker
-        broker.controller.lead_again(moved_keys, broker.clock.now_ms())
-        for key in moved_keys:
+            self._note_ends(key, old[key], roles)
+        led_again = [
+            key
+            for key, roles in changed.items()
+            if roles.leader != old[key].leader or set(old[key].replicas) - set(roles.replicas)
+        ]
+        if led_again:
+            broker.controller.lead_again(led_again, broker.clock.now_ms())
+        for key in led_again:
             log = broker.log_manager.find(*key)
             if log is not None and log.is_online:
-                self._led_again(log, changed[key])
+                self._led_again(log, old[key], changed[key])
             for call in self.on_leader_moved:
                 call(key)
+        self._hold_back()
 
-    def _led_again(self, log: PartitionLog, roles: Roles) -> None:
+    def _note_ends(self, key: TopicPartition, old: Roles, new: Roles) -> None:
+        """Note what the replicas have that are not in sync any more."""
+        log = self._broker.log_manager.find(*key)
+        if log is None:
+            return
+        ends = self._ends.setdefault(key, {})
+        for node in set(old.isr) - set(new.isr):
+            ends[node] = log.log_end_offset
+        for node in new.isr:
+            if node != new.leader or node in old.isr:
+                ends.pop(node, None)
+
+    def _led_again(self, log: PartitionLog, old: Roles, new: Roles) -> None:
+        """Let a log have another leader, which may lack records (an unclean election)."""
+        if new.leader not in (*old.isr, *old.eligible, NO_LEADER):
+            end = self._ends[log.key].pop(new.leader, log.log_end_offset)
+            log.truncate_to(end, self._broker.clock.now_ms())
         partition = self._topics[log.topic].partitions[log.partition]
         log.become_leader(partition.leader_epoch)
-        self._broker.coordinators.logs.log_moved(log, is_led=roles.leader != NO_LEADER)
+        if new.leader != old.leader:
+            is_led = new.leader != NO_LEADER
+            self._broker.coordinators.logs.log_moved(log, is_led=is_led)

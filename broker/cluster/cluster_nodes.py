@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from odradek.broker.common.nodes import Node, Nodes, Ports
 from odradek.config.broker_config import BrokerConfig
@@ -27,6 +27,11 @@ class ClusterNodes(Nodes):
     def controller_id(self) -> int:
         """The node that clients see as the controller."""
         return self._cluster.controller_id
+
+    @property
+    def live_ids(self) -> Collection[int]:
+        """The nodes that live."""
+        return self._cluster.live
 
     def all(self, listener: Listener, local_host: str) -> list[Node]:
         """The nodes that live, as clients of the listener see them."""
@@ -77,6 +82,15 @@ class ClusterNodes(Nodes):
     ) -> list[int]:
         """The eligible leader replicas."""
         return list(self._cluster.roles(topic, partition).eligible)
+
+    def last_known(
+        self,
+        node_ids: Iterable[int],  # noqa: ARG002 # as above
+        topic: str,
+        partition: int,
+    ) -> list[int]:
+        """The last leader while no replica is in sync."""
+        return list(self._cluster.roles(topic, partition).last_known)
 
     def offline(
         self,

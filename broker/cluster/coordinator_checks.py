@@ -19,26 +19,44 @@ from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
 from odradek.protocol.schema import Message, replace
 
 TEXT = "another node is the coordinator"
 
 
 class OneId(NamedTuple):
-    """A request that names one id, in this field. An empty one needs no coordinator."""
+    """A request that names one id, in this field. An empty one needs no coordinator.
+
+    `values` are those of the refusal that differ from a general error.
+    """
 
     field: str
     kind: ResourceType
     operation: AclOperation
+    values: Mapping[str, int] = MappingProxyType({})
 
 
 class SeveralIds(NamedTuple):
-    """A request that names several. `id_of` is a field of the items, "" if they are the ids."""
+    """A request that names several. `id_of` is a field of the items, "" if they are the ids.
+
+    `answers` is the field of the response with an item for each id. `values` as for OneId, in each
+    item. `before` is how older versions name one id.
+    """
 
     field: str
     id_of: str
     answers: str
     kind: ResourceType
+    values: Mapping[str, int] = MappingProxyType({})
+    before: OneId | None = None
 
 
 _GROUP, _TRANSACTION = ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
@@ -58,8 +76,9 @@ ONE_ID: Mapping[ApiKey, OneId] = MappingProxyType(
         ApiKey.STREAMS_GROUP_HEARTBEAT: OneId("group_id", _GROUP, _READ),
         ApiKey.ALTER_SHARE_GROUP_OFFSETS: OneId("group_id", _GROUP, _READ),
         ApiKey.DELETE_SHARE_GROUP_OFFSETS: OneId("group_id", _GROUP, AclOperation.DELETE),
-        ApiKey.INIT_PRODUCER_ID: OneId("transactional_id", _TRANSACTION, _WRITE),
-        ApiKey.ADD_PARTITIONS_TO_TXN: OneId("v3_and_below_transactional_id", _TRANSACTION, _WRITE),
+        ApiKey.INIT_PRODUCER_ID: OneId(
+            "transactional_id", _TRANSACTION, _WRITE, {"producer_epoch": -1}
+        ),
         ApiKey.ADD_OFFSETS_TO_TXN: OneId("transactional_id", _TRANSACTION, _WRITE),
         ApiKey.END_TXN: OneId("transactional_id", _TRANSACTION, _WRITE),
     }
@@ -68,19 +87,40 @@ SEVERAL_IDS: Mapping[ApiKey, SeveralIds] = MappingProxyType(
     {
         ApiKey.DESCRIBE_GROUPS: SeveralIds("groups", "", "groups", _GROUP),
         ApiKey.DELETE_GROUPS: SeveralIds("groups_names", "", "results", _GROUP),
-        ApiKey.OFFSET_FETCH: SeveralIds("groups", "group_id", "groups", _GROUP),
-        ApiKey.CONSUMER_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
+        ApiKey.OFFSET_FETCH: SeveralIds(
+            "groups",
+            "group_id",
+            "groups",
+            _GROUP,
+            before=OneId("group_id", _GROUP, AclOperation.DESCRIBE),
+        ),
+        ApiKey.ADD_PARTITIONS_TO_TXN: SeveralIds(
+            "transactions",
+            "transactional_id",
+            "results_by_transaction",
+            _TRANSACTION,
+            before=OneId("v3_and_below_transactional_id", _TRANSACTION, _WRITE),
+        ),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: SeveralIds(
+            "group_ids", "", "groups", _GROUP, {"group_epoch": 0, "assignment_epoch": 0}
+        ),
         ApiKey.SHARE_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
         ApiKey.STREAMS_GROUP_DESCRIBE: SeveralIds("group_ids", "", "groups", _GROUP),
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: SeveralIds("groups", "group_id", "groups", _GROUP),
         ApiKey.DESCRIBE_TRANSACTIONS: SeveralIds(
-            "transactional_ids", "", "transaction_states", _TRANSACTION
+            "transactional_ids",
+            "",
+            "transaction_states",
+            _TRANSACTION,
+            {
+                "transaction_timeout_ms": 0,
+                "transaction_start_time_ms": 0,
+                "producer_id": 0,
+                "producer_epoch": 0,
+            },
         ),
     }
 )
-# Before v8, OffsetFetch names one group.
-_FETCH_OF_ONE = OneId("group_id", _GROUP, AclOperation.DESCRIBE)
-
 # Whether the node of a request coordinates an id of a kind.
 Coordinates = Callable[[RequestContext, ResourceType, str], bool]
 
@@ -111,33 +151,59 @@ def _with_one(handle: Handler, one: OneId, coordinates: Coordinates) -> Handler:
         wanted = getattr(request, one.field)
         is_elsewhere = wanted and not coordinates(context, one.kind, wanted)
         if is_elsewhere and context.authorize(one.operation, one.kind, wanted, is_logged=False):
-            return _refusal(context, request)
+            return replace(_refusal(context, request), **one.values)
         return handle(context, request)
 
     return serve
 
 
 def _refusal(context: RequestContext, request: Message) -> Message:
-    return error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR, TEXT)
+    code = ErrorCode.NOT_COORDINATOR
+    if isinstance(request, AddPartitionsToTxnRequest) and request.transactions:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                _refused_partitions(each, code) for each in request.transactions
+            ]
+        )
+    return error_response(request, context.api_version, code, TEXT)
+
+
+def _refused_partitions(
+    transaction: AddPartitionsToTxnTransaction, code: ErrorCode
+) -> AddPartitionsToTxnResult:
+    """The refusal of one transaction of several: an error for each partition, none for all."""
+    return AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=code
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in transaction.topics
+        ],
+    )
 
 
 def _with_several(handle: Handler, several: SeveralIds, coordinates: Coordinates) -> Handler:
-    of_one = _with_one(handle, _FETCH_OF_ONE, coordinates)
+    of_one = handle if several.before is None else _with_one(handle, several.before, coordinates)
 
     @wraps(handle)
     def serve(context: RequestContext, request: Any) -> Any:
         items = getattr(request, several.field)
         if not items:
-            return (
-                of_one(context, request)
-                if hasattr(request, "group_id")
-                else handle(context, request)
-            )
+            return of_one(context, request)
         elsewhere = [item for item in items if not _is_here(context, item)]
         if not elsewhere:
             return handle(context, request)
         here = [item for item in items if item not in elsewhere]
-        refused = _refusal(context, replace(request, **{several.field: elsewhere}))
+        refused: Any = _refusal(context, replace(request, **{several.field: elsewhere}))
+        answers = [replace(each, **several.values) for each in getattr(refused, several.answers)]
+        refused = replace(refused, **{several.answers: answers})
         if not here:
             return refused
         response = handle(context, replace(request, **{several.field: here}))

@@ -6,8 +6,7 @@ nodes lead, groups and transactions that they coordinate, replicas, elections.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial, wraps
 from typing import Any
 
@@ -17,47 +16,25 @@ from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import Handler
-from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.security.operations import ResourceType
 from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsPartition,
-    AlterPartitionReassignmentsPartitionResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionReassignmentsTopicResponse,
-)
-from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
-from odradek.protocol.messages.elect_leaders import (
-    ElectLeadersPartitionResult,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ElectLeadersTopicResult,
-)
 from odradek.protocol.messages.fetch import FetchRequest
-from odradek.protocol.messages.list_groups import ListGroupsResponse
-from odradek.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsOngoingPartition,
-    ListPartitionReassignmentsOngoingTopic,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-from odradek.protocol.messages.list_transactions import ListTransactionsResponse
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import replace
 from odradek.storage.log import PartitionLog
-from odradek.storage.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .cluster_nodes import ClusterNodes
 from .coordinator_checks import checking_coordinators, shards_of
+from .elections import Elections
+from .leader_answers import LeaderAnswers
 from .node_view import Check, NodeParts, node_broker, node_fetching
+from .of_node import OfNode
+from .own_views import OwnViews
 from .replication import when_replicated
 
 FIRST_FETCH_FROM_FOLLOWERS = 11
-PREFERRED = 0
-UNCLEAN = 1
 ALL_IN_SYNC = -1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -83,6 +60,7 @@ class NodeHandlers:
         self._coordinators = broker.coordinators
         self._find_log = broker.log_manager.get
         self._name_of = broker.topic_name
+        self._topics = broker.metadata.topics
         self._parts = NodeParts(
             nodes, node_fetching(broker), broker.coordinators.add_shares(self._find_led)
         )
@@ -90,6 +68,7 @@ class NodeHandlers:
         self.broker = view(self._check_leader)
         self._view = view
         self._with_all_in_sync = view(self._check_in_sync)
+        self._unchecked = view(lambda _: None)
         self._readers: dict[str, Broker] = {}  # by rack
         self.table = self._around(handlers)
 
@@ -156,21 +135,19 @@ class NodeHandlers:
         table = checking_coordinators(handlers, self._coordinates)
         table[ApiKey.PRODUCE] = self._producing(table[ApiKey.PRODUCE])
         table[ApiKey.FETCH] = self._reading(table[ApiKey.FETCH])
-        table[ApiKey.DESCRIBE_PRODUCERS] = self._at_any_replica(table[ApiKey.DESCRIBE_PRODUCERS])
-        for key, change in (
-            (ApiKey.LIST_GROUPS, self._own_groups),
-            (ApiKey.LIST_TRANSACTIONS, self._own_transactions),
-            (ApiKey.DESCRIBE_LOG_DIRS, self._own_replicas),
-        ):
-            table[key] = _changing(table[key], change)
-        table[ApiKey.ELECT_LEADERS] = self._elect
-        table[ApiKey.ALTER_PARTITION_REASSIGNMENTS] = self._reassign
-        table[ApiKey.LIST_PARTITION_REASSIGNMENTS] = self._list_reassignments
+        for key in (ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_LOG_DIRS):
+            table[key] = self._at_any_replica(table[key])
+        of_node = OfNode(self._cluster, self._node_id, self._coordinates)
+        table |= LeaderAnswers(of_node, self._topics).around(table)
+        table |= OwnViews(of_node).around(table)
+        table |= Elections(self._cluster).handlers()
         return naming_leaders(table)
 
     def _producing(self, handle: Handler) -> Handler:
         @wraps(handle)
         def produce(context: RequestContext, request: ProduceRequest | SingleBatch) -> Any:
+            if request.acks not in (0, 1, ALL_IN_SYNC):
+                context.broker = self._unchecked  # this is refused before the leader is asked for
             if request.acks != ALL_IN_SYNC:
                 return handle(context, request)
             context.broker = self._with_all_in_sync
@@ -178,7 +155,9 @@ class NodeHandlers:
                 return handle(context, request)
             whole = request.whole() if isinstance(request, SingleBatch) else request
             response = handle(context, whole)
-            return response if response is None else when_replicated(context, whole, response)
+            if isinstance(response, bytearray):  # no log of it holds records back
+                return response
+            return when_replicated(context, whole, response, self._unchecked.log_manager.find)
 
         return produce
 
@@ -208,174 +187,3 @@ class NodeHandlers:
 
     def _leads(self, topic: str, index: int) -> bool:
         return self._cluster.leader(topic, index) == self._node_id
-
-    # -- what a node shows of the cluster ----------------------------------------------------------
-
-    def _own_groups(
-        self, context: RequestContext, response: ListGroupsResponse
-    ) -> ListGroupsResponse:
-        coordinates = partial(self._coordinates, context, ResourceType.GROUP)
-        own = [group for group in response.groups if coordinates(group.group_id)]
-        return replace(response, groups=own)
-
-    def _own_transactions(
-        self, context: RequestContext, response: ListTransactionsResponse
-    ) -> ListTransactionsResponse:
-        coordinates = partial(self._coordinates, context, ResourceType.TRANSACTIONAL_ID)
-        own = [each for each in response.transaction_states if coordinates(each.transactional_id)]
-        return replace(response, transaction_states=own)
-
-    def _own_replicas(
-        self,
-        context: RequestContext,  # noqa: ARG002 # as the others
-        response: DescribeLogDirsResponse,
-    ) -> DescribeLogDirsResponse:
-        results = []
-        for result in response.results:
-            topics = []
-            for topic in result.topics:
-                own = [
-                    partition
-                    for partition in topic.partitions
-                    if self._has_replica(topic.name, partition.partition_index)
-                ]
-                if own:
-                    topics.append(replace(topic, partitions=own))
-            results.append(replace(result, topics=topics))
-        return replace(response, results=results)
-
-    def _has_replica(self, topic: str, index: int) -> bool:
-        try:
-            return self._node_id in self._cluster.roles(topic, index).replicas
-        except ApiError:
-            return False  # it has just been deleted
-
-    # -- elections and reassignments ---------------------------------------------------------------
-
-    def _elect(self, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        context.check_cluster(AclOperation.ALTER)
-        if request.election_type not in (PREFERRED, UNCLEAN):
-            text = f"there is no election type {request.election_type}"
-            raise ApiError(ErrorCode.INVALID_REQUEST, text)
-        elect = (
-            self._cluster.elect_preferred
-            if request.election_type == PREFERRED
-            else self._cluster.elect_unclean
-        )
-        is_for_all = request.topic_partitions is None
-        wanted = (
-            [
-                (topic.name, list(topic.partitions))
-                for topic in context.broker.metadata.topics.values()
-            ]
-            if request.topic_partitions is None
-            else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-        )
-        results = []
-        for name, indexes in wanted:
-            of_topic = [
-                ElectLeadersPartitionResult(
-                    partition_id=index,
-                    error_code=error.code if error else ErrorCode.NONE,
-                    error_message=error.message if error else None,
-                )
-                for index in indexes
-                for error in [_error_of(partial(elect, name, index))]
-                if not (is_for_all and error and error.code is ErrorCode.ELECTION_NOT_NEEDED)
-            ]
-            results.append(ElectLeadersTopicResult(topic=name, partition_result=of_topic))
-        return ElectLeadersResponse(replica_election_results=results)
-
-    def _reassign(
-        self, context: RequestContext, request: AlterPartitionReassignmentsRequest
-    ) -> AlterPartitionReassignmentsResponse:
-        context.check_cluster(AclOperation.ALTER)
-        return AlterPartitionReassignmentsResponse(
-            allow_replication_factor_change=request.allow_replication_factor_change,
-            error_message="",
-            responses=[
-                AlterPartitionReassignmentsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        self._reassign_partition(request, topic.name, partition)
-                        for partition in context.sliced(topic.partitions)
-                    ],
-                )
-                for topic in context.sliced(request.topics)
-            ],
-        )
-
-    def _reassign_partition(
-        self,
-        request: AlterPartitionReassignmentsRequest,
-        topic: str,
-        wanted: AlterPartitionReassignmentsPartition,
-    ) -> AlterPartitionReassignmentsPartitionResponse:
-        index = wanted.partition_index
-        may_change = request.allow_replication_factor_change
-        reassign = partial(
-            self._cluster.reassign, topic, index, wanted.replicas, may_change_factor=may_change
-        )
-        error = _error_of(reassign)
-        return AlterPartitionReassignmentsPartitionResponse(
-            partition_index=index,
-            error_code=error.code if error else ErrorCode.NONE,
-            error_message=error.message if error else None,
-        )
-
-    def _list_reassignments(
-        self, context: RequestContext, request: ListPartitionReassignmentsRequest
-    ) -> ListPartitionReassignmentsResponse:
-        context.check_cluster(AclOperation.DESCRIBE)
-        wanted = _named(request)
-        topics: dict[str, list[ListPartitionReassignmentsOngoingPartition]] = {}
-        for (topic, index), roles in self._cluster.reassignments():
-            if wanted is None or (topic, index) in wanted:
-                topics.setdefault(topic, []).append(
-                    ListPartitionReassignmentsOngoingPartition(
-                        partition_index=index,
-                        replicas=list(roles.replicas),
-                        adding_replicas=list(roles.adding),
-                        removing_replicas=list(roles.removing),
-                    )
-                )
-        return ListPartitionReassignmentsResponse(
-            topics=[
-                ListPartitionReassignmentsOngoingTopic(name=name, partitions=partitions)
-                for name, partitions in topics.items()
-            ]
-        )
-
-
-def _named(request: ListPartitionReassignmentsRequest) -> set[TopicPartition] | None:
-    if request.topics is None:
-        return None
-    return {
-        TopicPartition(topic.name, index)
-        for topic in request.topics
-        for index in topic.partition_indexes
-    }
-
-
-def _error_of(call: Callable[[], object]) -> ApiError | None:
-    try:
-        call()
-    except ApiError as error:
-        return error.with_traceback(None)
-    return None
-
-
-def _changing(handle: Handler, change: Callable[[RequestContext, Any], Any]) -> Handler:
-    """The handler, and `change` of what it answers."""
-
-    @wraps(handle)
-    def serve(context: RequestContext, request: Any) -> Any:
-        response = handle(context, request)
-        if inspect.isawaitable(response):
-            return change_later(context, response)
-        return change(context, response)
-
-    async def change_later(context: RequestContext, pending: Any) -> Any:
-        return change(context, await pending)
-
-    return serve

@@ -5,7 +5,7 @@ All functions are decisions without effects. Kafka: PartitionChangeBuilder, Stri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from zlib import crc32
 
@@ -19,7 +19,8 @@ class Roles(Struct, frozen=True):
     """The nodes of one partition: the preferred leader is the first of `replicas`.
 
     `adding` and `removing` are the replicas of a reassignment in progress. `eligible` are replicas
-    that left the in-sync set when it was smaller than min.insync.replicas (KIP-966).
+    that left the in-sync set when it was smaller than min.insync.replicas (KIP-966). `last_known`
+    is the last leader while no replica is in sync.
     """
 
     replicas: tuple[int, ...]
@@ -28,6 +29,7 @@ class Roles(Struct, frozen=True):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
 
     @property
     def preferred(self) -> int:
@@ -72,10 +74,13 @@ def without_node(
 ) -> Roles:
     """The roles after a node has left. `live` are the nodes that are left."""
     isr = tuple(each for each in roles.isr if each != node)
-    eligible = roles.eligible
+    eligible, last_known = roles.eligible, roles.last_known
     if node in roles.isr and len(isr) < min_isr and node not in eligible:
         eligible = (*eligible, node)
-    return elected(replace(roles, isr=isr, eligible=eligible), live, unclean=unclean)
+    if roles.isr and not isr:
+        last_known = (roles.leader,)
+    left = replace(roles, isr=isr, eligible=eligible, last_known=last_known)
+    return elected(left, live, unclean=unclean)
 
 
 def with_node(roles: Roles, node: int, live: Collection[int], min_isr: int) -> Roles:
@@ -89,19 +94,32 @@ def with_node(roles: Roles, node: int, live: Collection[int], min_isr: int) -> R
     if led.leader == NO_LEADER:
         return led
     caught_up = live if roles.leader == NO_LEADER else (node,)
-    isr = tuple(each for each in led.replicas if each in led.isr or each in caught_up)
+    if set(caught_up) <= set(led.isr):
+        return led
+    isr = _grown(led.isr, (each for each in led.replicas if each in caught_up))
     eligible = () if len(isr) >= min_isr else tuple(n for n in led.eligible if n not in isr)
     return replace(led, isr=isr, eligible=eligible)
+
+
+def not_eligible(roles: Roles, node: int) -> Roles:
+    """The roles after a node has ended without a clean shutdown (KIP-966)."""
+    return replace(roles, eligible=tuple(each for each in roles.eligible if each != node))
+
+
+def _grown(isr: Iterable[int], added: Iterable[int]) -> tuple[int, ...]:
+    """An in-sync set with more nodes: leaders write them in the order of their ids."""
+    return tuple(sorted({*isr, *added}))
 
 
 def elected(roles: Roles, live: Collection[int], *, unclean: bool = False) -> Roles:
     """The roles with a leader, if one may lead: the one before, or the first replica in sync.
 
-    `unclean` lets any live replica lead; what only others had would be lost.
+    If none is in sync, an eligible one leads; if there is none, the last leader. `unclean` lets any
+    live replica lead; what only others had is lost.
     """
     if roles.leader in live and roles.leader in roles.isr:
         return roles
-    may_lead = roles.isr or roles.eligible
+    may_lead = roles.isr or roles.eligible or roles.last_known
     for node in roles.replicas:
         if node in live and node in may_lead:
             return _led_by(roles, node)
@@ -115,7 +133,7 @@ def elected(roles: Roles, live: Collection[int], *, unclean: bool = False) -> Ro
 def _led_by(roles: Roles, node: int) -> Roles:
     isr = roles.isr or (node,)
     eligible = tuple(each for each in roles.eligible if each != node)
-    return replace(roles, leader=node, isr=isr, eligible=eligible)
+    return replace(roles, leader=node, isr=isr, eligible=eligible, last_known=())
 
 
 def moved(roles: Roles, to: int, live: Collection[int]) -> Roles | None:
@@ -143,9 +161,9 @@ def reassigned(roles: Roles, replicas: Sequence[int]) -> Roles:
 def completed(roles: Roles, live: Collection[int]) -> Roles:
     """The roles after a reassignment: the added replicas are in sync, the removed ones are gone."""
     target = tuple(node for node in roles.replicas if node not in roles.removing)
-    isr = tuple(
-        node for node in target if node in roles.isr or (node in roles.adding and node in live)
-    )
+    kept = tuple(node for node in roles.isr if node in target)
+    added = tuple(node for node in roles.adding if node in live)
+    isr = _grown(kept, added) if added else kept
     done = replace(roles, replicas=target, isr=isr, adding=(), removing=())
     return elected(done, live)
 

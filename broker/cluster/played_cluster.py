@@ -87,7 +87,9 @@ class PlayedCluster:
         ports = [ports_of(each) for each in reserved]
         broker.nodes = ClusterNodes(config, ports, self.state, first)
         broker.admin.topics.on_placed = self.state.placed
+        broker.coordinators.markers.find_log = self.state.find_led
         self._noticing: dict[int, asyncio.TimerHandle] = {}
+        self._killed: set[int] = set()
         self.nodes = {
             first + number: ClusterNode(
                 first + number,
@@ -121,6 +123,7 @@ class PlayedCluster:
     def kill(self, node_id: int) -> None:
         """End a node as a process that is killed. The others notice it at once."""
         self.node(node_id).kill()
+        self._killed.add(node_id)
         self._lost(node_id)
 
     def start(self, node_id: int) -> None:
@@ -140,7 +143,7 @@ class PlayedCluster:
     def pause(self, node_id: int) -> None:
         """Let a node answer nothing. Others notice it after broker.session.timeout.ms."""
         self.node(node_id).gate.update(is_paused=True)
-        self._notice_later(node_id)
+        self._fall_silent(node_id)
 
     def resume(self, node_id: int) -> None:
         """Let a paused node go on."""
@@ -159,7 +162,7 @@ class PlayedCluster:
     def cut_from_nodes(self, node_id: int) -> None:
         """Cut a node off from the other nodes, not from clients."""
         self.node(node_id)
-        self._notice_later(node_id)
+        self._fall_silent(node_id)
 
     def heal(self) -> None:
         """Start all nodes, and let all requests pass. Raises ListenError."""
@@ -167,7 +170,9 @@ class PlayedCluster:
             node.gate.open()
             self.start(node_id)
 
-    def _notice_later(self, node_id: int) -> None:
+    def _fall_silent(self, node_id: int) -> None:
+        """A node replicates nothing any more; the others notice it later."""
+        self.state.fall_silent(node_id)
         self._forget_notice(node_id)
         timeout_s = self._broker.config.broker_session_timeout_ms / 1000
         timer = self._broker.loop.call_later(timeout_s, self._lost, node_id)
@@ -190,8 +195,8 @@ class PlayedCluster:
 
     def _back(self, node_id: int) -> None:
         self._forget_notice(node_id)
-        if node_id not in self.state.live:
-            self.state.node_back(node_id)
+        self.state.node_back(node_id, was_killed=node_id in self._killed)
+        self._killed.discard(node_id)
 
     # -- partitions -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ They have them at once, unless a test lets them lag (PartitionLog.hold_back).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from odradek.broker.requests.context import NodeContext
@@ -21,11 +21,15 @@ from odradek.storage.log import PartitionLog
 
 
 async def when_replicated(
-    context: NodeContext, request: ProduceRequest, pending: ProduceResponse | Awaitable[Any]
+    context: NodeContext,
+    request: ProduceRequest,
+    pending: ProduceResponse | Awaitable[Any],
+    find_log: Callable[[str, int], PartitionLog | None],
 ) -> ProduceResponse:
     """The response when consumers may see its records.
 
-    After the request's timeout, partitions whose records are not visible get REQUEST_TIMED_OUT.
+    Where too few replicas are in sync, it has the start of the log, as Kafka's has. After the
+    request's timeout, partitions whose records are not visible get REQUEST_TIMED_OUT.
     """
     response: ProduceResponse = pending if isinstance(pending, ProduceResponse) else await pending
     deadline_s = context.broker.loop.time() + request.timeout_ms / 1000
@@ -33,12 +37,15 @@ async def when_replicated(
         name = topic.name or context.broker.topic_name(topic.topic_id)
         answers = topic.partition_responses
         for position, answer in enumerate(answers):
-            if answer.error_code == ErrorCode.NONE:
-                log = context.broker.log_manager.find(name, answer.index)
-                if log is None or not await _is_visible(context, log, answer, deadline_s):
-                    answers[position] = replace(
-                        answer, error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1
-                    )
+            log = find_log(name, answer.index)
+            if log is None:
+                continue
+            if answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS:
+                answers[position] = replace(answer, log_start_offset=log.log_start_offset)
+            elif answer.error_code == ErrorCode.NONE and not await _is_visible(
+                context, log, answer, deadline_s
+            ):
+                answers[position] = replace(answer, error_code=ErrorCode.REQUEST_TIMED_OUT)
     return response
 
 

@@ -7,7 +7,7 @@ The nodes of a played cluster are in cluster/cluster_nodes.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from odradek.config.broker_config import BrokerConfig
@@ -55,6 +55,11 @@ class Nodes:
         """The nodes that may have replicas, as the metadata log knows them."""
         nodes = self._config.odradek_nodes
         return range(self._config.node_id, self._config.node_id + nodes)
+
+    @property
+    def live_ids(self) -> Collection[int]:
+        """Those of them that live."""
+        return self.replica_ids
 
     def address(self, listener: Listener, local_host: str, process: int) -> tuple[str, int]:
         """Host and port at which clients of the listener are to connect to a process.
@@ -108,6 +113,10 @@ class Nodes:
 
     def eligible(self, node_ids: Iterable[int], topic: str, partition: int) -> list[int]:
         """The eligible leader replicas (KIP-966) where the metadata log has `node_ids`."""
+        return self.replicas(node_ids, topic, partition)
+
+    def last_known(self, node_ids: Iterable[int], topic: str, partition: int) -> list[int]:
+        """The last known leaders (KIP-966) where the metadata log has `node_ids`."""
         return self.replicas(node_ids, topic, partition)
 
     def offline(self, topic: str, partition: int, *, is_served: bool) -> list[int]:

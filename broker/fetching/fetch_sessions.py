@@ -76,7 +76,8 @@ class CachedPartition(Struct, gc=False):
             # No log has this high watermark: the first answer without the error is sent, too.
             self.high_watermark = -1
             is_changed = True
-        return is_changed or answer.diverging_epoch.end_offset >= 0
+        is_elsewhere = answer.preferred_read_replica >= 0
+        return is_changed or is_elsewhere or answer.diverging_epoch.end_offset >= 0
 
 
 def is_too_large(size: int, partition_count: Callable[[], int]) -> bool:

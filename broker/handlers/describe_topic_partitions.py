@@ -129,7 +129,7 @@ def describe_partition(
         replica_nodes=nodes.replicas(partition.replicas, topic, index),
         isr_nodes=nodes.isr(partition.isr, topic, index),
         eligible_leader_replicas=nodes.eligible(partition.eligible_leader_replicas, topic, index),
-        last_known_elr=nodes.replicas(partition.last_known_elr, topic, index),
+        last_known_elr=nodes.last_known(partition.last_known_elr, topic, index),
         offline_replicas=nodes.offline(topic, index, is_served=served),
     )
 

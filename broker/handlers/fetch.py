@@ -556,11 +556,21 @@ def unreadable_partition(
 ) -> FetchPartitionData:
     """The answer for a partition that cannot be read, or not here."""
     if isinstance(error, PreferredReplicaError):
-        wanted = plan.wanted[key]
-        return replace(describe(wanted.partition, error.log), preferred_read_replica=error.node_id)
+        return read_elsewhere(context, plan.wanted[key], error)
     if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
         error = deleted_since(context, plan, key)
     return partition_with_error(context, plan.wanted[key], error, was_found=has_waited)
+
+
+def read_elsewhere(
+    context: NodeContext, wanted: FetchPartition, error: PreferredReplicaError
+) -> FetchPartitionData:
+    """The answer that sends a consumer to another replica, if that has what it asks for."""
+    log = error.log
+    if log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+        return replace(describe(wanted.partition, log), preferred_read_replica=error.node_id)
+    text = f"{wanted.fetch_offset} is not in {log}"
+    return partition_with_error(context, wanted, ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text))
 
 
 def deleted_since(context: NodeContext, plan: FetchPlan, key: PartitionKey) -> ApiError:

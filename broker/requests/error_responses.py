@@ -30,6 +30,7 @@ ERROR_MESSAGE = "error_message"
 ACKNOWLEDGE_ERROR = "acknowledge_error_code"
 # By a field of a response: the field of the request that names the same thing by another name.
 OTHER_NAMES = {"partition_index": "partition", "user": "name"}
+COMMITTED_TEXT = "metadata"  # of an offset: empty, although it may be null
 SIGNED = ("b", "h", "i", "q")
 # The numbers that are names; texts and ids are names, too.
 NUMBERS = ("index", "partition", "partition_index", "partition_id", "resource_type", "producer_id")
@@ -153,7 +154,7 @@ class _ErrorResponse:
 
 def _is_name(field: Field) -> bool:
     """Whether the field says which topic, partition, group or resource an item is about."""
-    if not isinstance(field.wire, WireType) or field.name == "metadata":  # of a committed offset
+    if not isinstance(field.wire, WireType) or field.name == COMMITTED_TEXT:
         return False
     return field.name in NUMBERS or field.wire.name in ("string", "uuid")
 
@@ -168,6 +169,8 @@ def _unknown(field: Field, version: int) -> object:
         return field.default
     if isinstance(field.wire, WireType) and field.wire.name == "records":
         return field.wire.zero  # as Kafka: empty, and not null
+    if field.name == COMMITTED_TEXT:
+        return ""
     if version in field.nullable:
         return None
     if isinstance(field.wire, ListOf):

@@ -85,6 +85,10 @@ MODULES_OF_CONSOLE = (
     "odradek.broker.metrics.monitoring",
     "odradek.broker.console.console",
 )
+MODULES_OF_CLUSTER = (
+    "odradek.broker.cluster.played_cluster",
+    "odradek.broker.testing.cluster_service",
+)
 
 
 class Snapshot:
@@ -129,6 +133,7 @@ class Broker(Cluster):
             *(MODULES_OF_TLS if secure else ()),
             *(MODULES_OF_REGISTRY if registry else ()),
             *(MODULES_OF_CONSOLE if console else ()),
+            *(MODULES_OF_CLUSTER if nodes > 1 else ()),
         ]
         self._is_secure = secure
         self._security: Security | None = None

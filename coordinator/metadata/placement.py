@@ -28,10 +28,12 @@ class Placer:
         step: Step = no_step,
         *,
         replica_ids: Sequence[int] = (),
+        live_ids: Collection[int] = (),
     ) -> None:
         """`directories`: the directory.id of each log directory that is online.
 
-        `replica_ids`: the nodes that a request may name; empty: this one.
+        `replica_ids`: the nodes that a request may name, `live_ids` those that live; empty: this
+        one.
 
         Those that are `cordoned` are left out. If all are, only a manual assignment is accepted,
         and any of them is used.
@@ -40,6 +42,7 @@ class Placer:
         self._metadata = metadata
         self._node_id = node_id
         self._replica_ids = replica_ids or (node_id,)
+        self._live_ids = live_ids or self._replica_ids
         self._all_cordoned = bool(directories) and not usable
         self._directories = usable or directories
         self._partitions_in = (
@@ -103,6 +106,8 @@ class Placer:
         first.
         """
         check_replicas(self._replica_ids, broker_ids)
+        if not any(broker_id in self._live_ids for broker_id in broker_ids):
+            raise _bad_assignment(f"names no broker that lives: {list(broker_ids)}.")
         if replication_factor not in (None, len(broker_ids)):
             raise _bad_assignment(
                 f"includes a partition with {len(broker_ids)} replica(s), but this is not "

@@ -55,8 +55,9 @@ class TopicRules(Struct, frozen=True, kw_only=True):
 
     `directories`: the directory.id of each log directory that is online. Those that are `cordoned`
     get no new partitions; if all are, only a request with a manual assignment gets them.
-    `replica_ids`: the nodes that a request may name, if there are more than this one. `factor_of`
-    returns the replication factor of a topic, as clients see it.
+    `replica_ids`: the nodes that a request may name, if there are more than this one, and
+    `live_ids` those that live. `factor_of` returns the replication factor of a topic, as clients
+    see it.
     `check_configs` gets a new topic's overrides and raises INVALID_CONFIG if one is illegal.
     """
 
@@ -67,6 +68,7 @@ class TopicRules(Struct, frozen=True, kw_only=True):
     check_configs: Callable[[Mapping[str, str]], object]
     cordoned: Collection[bytes] = ()
     replica_ids: Sequence[int] = ()
+    live_ids: Collection[int] = ()
     factor_of: Callable[[Topic], int] = attrgetter("replication_factor")
 
     def partition_count(self, request: NewTopic) -> int:
@@ -89,7 +91,8 @@ class TopicRules(Struct, frozen=True, kw_only=True):
             self.directories,
             self.cordoned,
             step,
-            replica_ids=self.replica_ids or (self.node_id,),
+            replica_ids=self.replica_ids,
+            live_ids=self.live_ids,
         )
 
 

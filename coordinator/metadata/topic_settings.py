@@ -27,12 +27,14 @@ def topic_rules(
     directories: Sequence[bytes],
     cordoned: Collection[bytes] = (),
     replica_ids: Sequence[int] = (),
+    live_ids: Collection[int] = (),
     factor_of: Callable[[Topic], int] = attrgetter("replication_factor"),
 ) -> TopicRules:
     """Make the rules for new topics.
 
     `directories`: the directory.ids of those online. `cordoned`: of those that get no new
-    partitions (cordoned.log.dirs). `replica_ids`: the nodes that clients see.
+    partitions (cordoned.log.dirs). `replica_ids`: the nodes that clients see, of
+    which `live_ids` live.
     `factor_of`: the replication factor of a topic, as they see it.
     """
 
@@ -50,6 +52,7 @@ def topic_rules(
         default_replication_factor=config.default_replication_factor,
         check_configs=check_configs,
         replica_ids=replica_ids,
+        live_ids=live_ids,
         factor_of=factor_of,
     )
 

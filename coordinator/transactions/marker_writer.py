@@ -55,7 +55,7 @@ class MarkerWriter:
         It raises MarkerSentError while that process is writing it.
         """
         self._partition_exists = partition_exists
-        self._find_log = find_log
+        self.find_log = find_log
         self._groups = groups
         self._write_elsewhere = write_elsewhere
 
@@ -66,7 +66,7 @@ class MarkerWriter:
         groups that is not served.
         """
         topic, partition = where
-        log = self._find_log(topic, partition)
+        log = self.find_log(topic, partition)
         if topic == CONSUMER_OFFSETS_TOPIC:
             self._groups.end_transaction(partition, marker, now_ms)
         else:

@@ -20,7 +20,7 @@ from tests.conformance.compared_conversations import Lines, kept_lines, report
 from tests.support.clusters import Cluster
 from tests.support.kafka_answers import Given, kafka_answers, when_asked
 from tests.support.kafka_cluster import ApacheKafkaCluster, running_cluster
-from tests.support.odradek_cluster import running_odradek_cluster, why_no_nodes
+from tests.support.odradek_cluster import running_odradek_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.recorded]
 
@@ -51,7 +51,9 @@ def odradek() -> Iterator[Given[Cluster]]:
 @pytest.fixture(scope="module")
 def odradek_with_racks() -> Iterator[Given[Cluster]]:
     """The same, with racks."""
-    with when_asked(lambda: running_odradek_cluster(RACK_SETTINGS)) as cluster:
+    racks = ",".join(one["broker.rack"] for one in RACKS.values())
+    settings = {**RACK_SETTINGS, "odradek.nodes.racks": racks}
+    with when_asked(lambda: running_odradek_cluster(settings)) as cluster:
         yield cluster
 
 
@@ -69,12 +71,29 @@ def test_nodes_in_racks_answer_as_those_of_apache_kafka(
     _compare(name, SCRIPTS_WITH_RACKS[name], kafka_with_racks, odradek_with_racks)
 
 
+# What differs because one process plays all nodes: by script, the reason.
+EXPLAINED = {
+    "quorum_of_a_controller_apart": "a played cluster has its controller in the first node",
+}
+# The nodes share their log directories.
+EXPLAINED_FIELD = ".log_dir: "
+
+
+def _without_explained(lines: list[str]) -> list[str]:
+    """The lines of a report without those of EXPLAINED_FIELD, and without headings of nothing."""
+    kept = [line for line in lines if EXPLAINED_FIELD not in line]
+    return [
+        line
+        for line, following in zip(kept, [*kept[1:], ""], strict=False)
+        if line.startswith(" ") or following.startswith(" ")
+    ]
+
+
 def _compare(name: str, script: Script, kafka: Given[Cluster], odradek: Given[Cluster]) -> None:
     expected = kafka_answers(f"cluster/{name}", lambda: _lines_of(script, kafka()))
-    reason = why_no_nodes()
-    if reason:
-        pytest.skip(reason)
-    lines = report(expected, _lines_of(script, odradek()))
+    if name in EXPLAINED:
+        pytest.skip(EXPLAINED[name])
+    lines = _without_explained(report(expected, _lines_of(script, odradek())))
     if lines:
         pytest.fail("\n".join([name, *lines]), pytrace=False)
 

@@ -3,6 +3,7 @@
 Nodes of odradek and, in `make long`, of Apache Kafka.
 """
 
+import gc
 import time
 from collections.abc import Collection, Iterator
 from contextlib import closing
@@ -16,11 +17,20 @@ from tests.support.clusters import Cluster
 from tests.support.committed import committed_by_partition, committed_values, wait_until_decided
 from tests.support.kafka_answers import BROKERS
 from tests.support.kafka_cluster import ApacheKafkaCluster, running_cluster
-from tests.support.odradek_cluster import running_odradek_cluster, why_no_nodes
+from tests.support.odradek_cluster import running_odradek_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # kafka-python leaves sockets to the collector where a node was killed; `talk` runs it.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 READ_SECONDS = 90.0
+JAVA = pytest.param("java", marks=pytest.mark.java)
+# kafka-python 3.0.12 waits forever in `commit_transaction` after the coordinator of three nodes of
+# Apache Kafka was killed, too; the coordinator aborts the transaction when its time is over.
+LIBRARIES_WITH_TRANSACTIONS = [name for name in LIBRARIES if name != "kafka-python"]
 
 
 @pytest.fixture(scope="module", params=BROKERS)
@@ -32,9 +42,6 @@ def cluster(
         with running_cluster(ApacheKafkaCluster(tmp_path_factory.mktemp("kafka"))) as kafka:
             yield kafka
         return
-    reason = why_no_nodes()
-    if reason:
-        pytest.skip(reason)
     with running_odradek_cluster() as odradek:
         yield odradek
 
@@ -46,18 +53,19 @@ def talk(cluster: Cluster) -> Iterator[ClusterTalk]:
     yield talk
     talk.start_all()
     talk.close()
+    gc.collect()
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(library, id=name, marks=[pytest.mark.java] if name == "java" else [])
-        for name, library in LIBRARIES.items()
-    ]
-)
+@pytest.fixture(params=[JAVA if name == "java" else name for name in LIBRARIES])
 def library(request: pytest.FixtureRequest) -> Library:
     """Each of them."""
-    found: Library = request.param
-    return found
+    return LIBRARIES[request.param]
+
+
+@pytest.fixture(params=[JAVA if name == "java" else name for name in LIBRARIES_WITH_TRANSACTIONS])
+def transactional(request: pytest.FixtureRequest) -> Library:
+    """Those whose transactions survive the coordinator."""
+    return LIBRARIES[request.param]
 
 
 def test_each_record_is_there_once_after_its_leader_was_killed(
@@ -109,14 +117,14 @@ def test_a_consumer_goes_on_after_its_coordinator_was_killed(
 
 
 def test_a_transaction_ends_after_its_coordinator_was_killed(
-    talk: ClusterTalk, library: Library, topic: str
+    talk: ClusterTalk, transactional: Library, topic: str
 ) -> None:
     talk.create_topic(topic, [1, 3], [3, 1])
     name = f"of-{topic}"
     talk.place_coordinator(name, [2, 3, 1], TRANSACTION)
     values = [f"value-{number}" for number in range(20)]
     bootstrap = talk.cluster.bootstrap_servers
-    with closing(library.producer(bootstrap, name)) as producer:
+    with closing(transactional.producer(bootstrap, name)) as producer:
         producer.begin()
         _send(producer, topic, values[:10])
         talk.kill(2)

@@ -52,4 +52,10 @@ class Cluster(Protocol):
         """The node with that id."""
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Make an in-sync replica the leader, and wait until every running node knows it."""
+        """Make an in-sync replica the leader, and wait until every running node knows it.
+
+        The replicas keep their order.
+        """
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Give a partition these replicas in this order, and wait until all are in sync."""

@@ -160,18 +160,11 @@ class ApacheKafkaCluster:
                 node.kill()
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Put the replica first in the assignment, and elect it."""
-        running = [node for node in self.nodes if node.is_running]
+        """Put the replica first in the assignment, elect it, and restore the assignment."""
+        running = self._running()
         wait_until(lambda: to in _partition(running[0], topic, partition).isr_nodes)
-        replicas = _partition(running[0], topic, partition).replica_nodes
-        order = [to, *(each for each in replicas if each != to)]
-        one = {"partition_index": partition, "replicas": order}
-        reassign = build(
-            AlterPartitionReassignmentsRequest,
-            0,
-            timeout_ms=60_000,
-            topics=[{"name": topic, "partitions": [one]}],
-        )
+        order = _partition(running[0], topic, partition).replica_nodes
+        self._assign(topic, partition, [to, *(each for each in order if each != to)])
         elect = build(
             ElectLeadersRequest,
             2,
@@ -179,11 +172,39 @@ class ApacheKafkaCluster:
             timeout_ms=60_000,
         )
         with WireClient(running[0].port) as client:
-            client.ask(reassign, AlterPartitionReassignmentsResponse, 0)
             client.ask(elect, ElectLeadersResponse, 2)
+        self._assign(topic, partition, order)
         wait_until(
-            lambda: all(_partition(node, topic, partition).leader_id == to for node in running)
+            lambda: all(
+                (one.leader_id, one.replica_nodes) == (to, order)
+                for one in (_partition(node, topic, partition) for node in running)
+            )
         )
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Ask the controller for it, and wait."""
+        self._assign(topic, partition, replicas)
+        wanted = (list(replicas), sorted(replicas))
+        wait_until(
+            lambda: all(
+                (one.replica_nodes, sorted(one.isr_nodes)) == wanted
+                for one in (_partition(node, topic, partition) for node in self._running())
+            )
+        )
+
+    def _running(self) -> list[KafkaNode]:
+        return [node for node in self.nodes if node.is_running]
+
+    def _assign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        one = {"partition_index": partition, "replicas": list(replicas)}
+        request = build(
+            AlterPartitionReassignmentsRequest,
+            0,
+            timeout_ms=60_000,
+            topics=[{"name": topic, "partitions": [one]}],
+        )
+        with WireClient(self._running()[0].port) as client:
+            client.ask(request, AlterPartitionReassignmentsResponse, 0)
 
 
 def _ask_metadata(node: KafkaNode, *topics: str) -> MetadataResponse:

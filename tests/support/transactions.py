@@ -126,11 +126,11 @@ class Transactions:
         def find_log(topic: str, partition: int) -> PartitionLog:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{partition} is recovered")
 
-        self.broker.coordinators.transactions.markers._find_log = find_log
+        self.broker.coordinators.transactions.markers.find_log = find_log
 
     def release_markers(self) -> None:
         """Write the markers that were held."""
-        self.broker.coordinators.transactions.markers._find_log = self.broker.log_manager.get
+        self.broker.coordinators.transactions.markers.find_log = self.broker.log_manager.get
         self.wait(MARKERS_RETRIED_MS)
 
     def exhaust(self, transactional_id: str, epoch: int = 32766) -> ProducerIdAndEpoch:

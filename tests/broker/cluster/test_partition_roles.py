@@ -59,7 +59,7 @@ def test_a_leader_moves_to_a_replica_in_sync_only() -> None:
 def test_a_reassignment_has_both_sets_until_it_is_complete() -> None:
     begun = reassigned(new_roles((1, 2), NODES), (3, 2))
     assert (begun.replicas, begun.adding, begun.removing) == ((3, 2, 1), (3,), (1,))
-    assert completed(begun, NODES) == Roles((3, 2), (3, 2), 3)
+    assert completed(begun, NODES) == Roles((3, 2), (2, 3), 3)
     assert cancelled(begun, NODES) == Roles((2, 1), (1, 2), 1)
 
 

@@ -365,7 +365,7 @@ async def test_a_marker_whose_log_goes_offline_is_written_again(rig: Transaction
     deadlines = rig.broker.coordinators.transactions.alarm.deadlines
     assert deadlines.next_deadline_ms is not None
     assert deadlines.next_deadline_ms - rig.now.timer_ms > RETRY_MS // 2
-    rig.broker.coordinators.transactions.markers._find_log = lambda topic, partition: rig.log(1)
+    rig.broker.coordinators.transactions.markers.find_log = lambda topic, partition: rig.log(1)
     rig.wait(RETRY_MS)
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert rig.log(1).log_end_offset == 1  # it stands for the log that is open again

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.testing.broker import (
+    MODULES_OF_CLUSTER,
     MODULES_OF_CONSOLE,
     MODULES_OF_REGISTRY,
     MODULES_OF_TLS,
@@ -80,7 +81,7 @@ def test_the_template_compiles_what_a_start_uses_and_nothing_else(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "secure", "registry", "console"])
+@pytest.mark.parametrize("kind", ["plain", "secure", "registry", "console", "cluster"])
 def test_a_broker_in_a_fork_compiles_and_imports_nothing(tmp_path: Path, kind: str) -> None:
     settings = {"log.dirs": str(tmp_path / "data")}
     modules: tuple[str, ...] = ()
@@ -94,6 +95,9 @@ def test_a_broker_in_a_fork_compiles_and_imports_nothing(tmp_path: Path, kind: s
         case "console":
             settings |= {"odradek.http.listener": "127.0.0.1:0", "odradek.console": "true"}
             modules = MODULES_OF_CONSOLE
+        case "cluster":
+            settings["odradek.nodes"] = "3"
+            modules = MODULES_OF_CLUSTER
     found = start(settings, modules, is_prepared=True)
     assert found["compiled"] == []
     assert [name for name in found["imported"] if name != "google"] == []  # a namespace, no file

@@ -174,7 +174,8 @@ def a_parked_join_ends_with_its_coordinator(talk: ClusterTalk) -> None:
 
 
 def _survivors(answer: Any) -> Any:
-    return [one for one in answer.groups if one.group_id.endswith("survivors")]
+    named = [one for one in answer.groups if one.group_id.endswith("survivors")]
+    return sorted(named, key=lambda one: str(one.group_id))
 
 
 def _without_topics(answer: Any) -> Any:

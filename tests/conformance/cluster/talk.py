@@ -146,15 +146,15 @@ class ClusterTalk:
 
     def kill(self, node: int) -> None:
         """End a node at once, and wait until the others list it no more."""
+        self.cluster.node(node).kill()  # before its connections are closed: members stay
         self.lost(node)
-        self.cluster.node(node).kill()
         self._wait_for_nodes()
         self.note(f"killed {node}", sorted(self.running))
 
     def stop(self, node: int) -> None:
         """The same, with a controlled shutdown."""
-        self.lost(node)
         self.cluster.node(node).stop()
+        self.lost(node)
         self._wait_for_nodes()
         self.note(f"stopped {node}", sorted(self.running))
 
@@ -310,8 +310,9 @@ class ClusterTalk:
         """The same for the first of three nodes; the next ones follow if it is lost, in order."""
         topic = TRANSACTIONS_TOPIC if kind else OFFSETS_TOPIC
         wait_until(lambda: self._coordinator(replicas[0], key, kind) != -1)
-        for node in reversed(replicas):  # each is put before the others
-            self.cluster.move_leader(topic, self.partition_of(key, topic), node)
+        partition = self.partition_of(key, topic)
+        self.cluster.reassign(topic, partition, replicas)
+        self.cluster.move_leader(topic, partition, replicas[0])
         self.wait_for_coordinator(key, replicas[0], kind)
 
     def wait_for_coordinator(self, key: str, node: int, kind: int = GROUP) -> None:

@@ -149,8 +149,8 @@ def _killed_in_the_middle(talk: ClusterTalk, name: str, topic: str, *, v2: bool)
 def markers_wait_for_a_leader(talk: ClusterTalk) -> None:
     """The only replica of a partition of a transaction is down while the transaction ends.
 
-    What is read afterwards is not asked: Kafka 4.4.0 completes the transaction without a marker in
-    that partition, and its last stable offset stays.
+    Little is asked: Kafka 4.4.0 drops that partition from the transaction sooner or later, and
+    completes the transaction without a marker there; its last stable offset stays.
     """
     talk.create_topic("markers", [3])
     name = "tx-markers"
@@ -161,8 +161,6 @@ def markers_wait_for_a_leader(talk: ClusterTalk) -> None:
     talk.wait_for_state("markers", leader=-1)
     after = talk.ask(COORDINATOR, end(name, producer), "the end while it is down")
     describe = (build(DescribeTransactionsRequest, 0, transactional_ids=[name]), 0)
-    talk.ask(COORDINATOR, describe, "while it is down", change=_without_start)
-    talk.ask(COORDINATOR, start(name), "another start while it is down")
     talk.start(3)
     talk.wait_for_state("markers", leader=3, isr=[3])
     _wait_for_state(talk, COORDINATOR, name, "CompleteCommit")
