@@ -154,7 +154,7 @@ class _ErrorResponse:
 
 def _is_name(field: Field) -> bool:
     """Whether the field says which topic, partition, group or resource an item is about."""
-    if not isinstance(field.wire, WireType) or field.name == "metadata":  # of a committed offset
+    if not isinstance(field.wire, WireType) or field.name == COMMITTED_TEXT:
         return False
     return field.name in NUMBERS or field.wire.name in ("string", "uuid")
 

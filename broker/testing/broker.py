@@ -172,9 +172,11 @@ class Broker(Cluster):
         except BaseException:
             self.stop()
             raise
-        # After a restart, clients find it at the same port.
-        protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
-        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
+        # After a restart, clients find it at the same port. Nodes of a cluster get `node_ports`: of
+        # a port that is configured, they would advertise those that follow it.
+        if len(self._ports) == 1:
+            protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
+            self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
         if self._registry_port:
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         if self._http_port:

@@ -285,6 +285,10 @@ def test_the_same_ports_after_a_restart(cluster: Broker) -> None:
     cluster.kill_and_restart()
     assert cluster.bootstrap_servers == before
     assert [record.value for record in cluster.records(TOPIC)] == [b"kept"]
+    nodes = AdminClient({"bootstrap.servers": before}).list_topics(timeout=PATIENCE_S).brokers
+    assert sorted(f"{node.host}:{node.port}" for node in nodes.values()) == sorted(
+        before.split(",")
+    )
 
 
 def test_a_node_that_is_not_there(cluster: Broker) -> None:
