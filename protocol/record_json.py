@@ -8,6 +8,7 @@ that lacks the value, or has a field of another name, is refused.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import msgspec
 
@@ -15,6 +16,8 @@ from .record import RecordHeaders
 
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET
+
+_PART = 200  # headers that are written between two steps
 
 
 class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,20 +50,28 @@ def line_of(
     timestamp_ms: int | None,
     key: bytes | None,
     value: bytes | None,
-    headers: RecordHeaders,
+    headers: RecordHeaders | bytes,
 ) -> bytes:
-    """The line of a record. No timestamp: None."""
-    record = JsonRecord(
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        timestamp_ms=timestamp_ms,
-        headers=[JsonHeader(name, *fields_of(data)) for name, data in headers],
-    )
+    """The line of a record. No timestamp: None. `headers` may be what `headers_json` returns."""
+    record = JsonRecord(topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms)
     if key is not None:
         record.key, record.key_base64 = fields_of(key)
     record.value, record.value_base64 = fields_of(value)
-    return msgspec.json.encode(record) + b"\n"
+    line = msgspec.json.encode(record)
+    if headers:
+        listed = headers if isinstance(headers, bytes) else headers_json(headers)
+        line = b'%b,"headers":%b}' % (line[:-1], listed)
+    return line + b"\n"
+
+
+def headers_json(headers: RecordHeaders, step: Callable[[], object] = lambda: None) -> bytes:
+    """The headers as a list in JSON; without headers nothing. A record may have 100,000."""
+    parts = []
+    for start in range(0, len(headers), _PART):
+        step()
+        part = [JsonHeader(name, *fields_of(data)) for name, data in headers[start : start + _PART]]
+        parts.append(msgspec.json.encode(part)[1:-1])
+    return b"[%b]" % b",".join(parts) if parts else b""
 
 
 def fields_of(data: bytes | None) -> tuple[str | Unset | None, str | Unset]:

@@ -101,6 +101,7 @@ class PartitionLog:
         "_validate_records",
         "appended_bytes",
         "config",
+        "counted_end_offset",
         "directory",
         "epochs",
         "high_watermark",
@@ -113,7 +114,6 @@ class PartitionLog:
         "on_disk_error",
         "on_flush_due",
         "on_roll",
-        "opened_end_offset",
         "partition",
         "producers",
         "recovery_point",
@@ -138,8 +138,8 @@ class PartitionLog:
         self.directory = source.directory
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        self.opened_end_offset = loaded.log_end_offset
-        self.appended_bytes = 0  # since the log was opened
+        self.counted_end_offset = loaded.log_end_offset  # at the last `take_appended`
+        self.appended_bytes = 0  # since then
         self.high_watermark = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.last_flush_ms = 0  # of the clock that `mark_flushed` gets
@@ -216,6 +216,14 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         return self.segments.size_bytes
+
+    def take_appended(self) -> tuple[int, int]:
+        """The records and bytes that were appended since the last call, or since the opening."""
+        records = max(0, self.log_end_offset - self.counted_end_offset)
+        appended_bytes = self.appended_bytes
+        self.counted_end_offset = self.log_end_offset
+        self.appended_bytes = 0
+        return records, appended_bytes
 
     @property
     def unflushed_records(self) -> int:

@@ -238,6 +238,10 @@ class LogManager:
         """The log directory of an open log."""
         return self._table.locations[log.key]
 
+    def location(self, key: TopicPartition) -> DataDirectory | None:
+        """The log directory of the open log of a partition, or None."""
+        return self._table.locations.get(key)
+
     def is_moving(self, key: TopicPartition) -> bool:
         """Whether the log has a future directory: found at start, or being filled now."""
         names = (parse_partition_directory(path.name) for _, path in self.found_futures)

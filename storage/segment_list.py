@@ -34,7 +34,9 @@ class SegmentList:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        if len(self._segments) == 1:  # most logs of many
+            return self._segments[0].size_bytes
+        return sum([segment.size_bytes for segment in self._segments])
 
     def add(self, segment: Segment) -> None:
         """Insert a segment, or replace the one with the same base offset."""

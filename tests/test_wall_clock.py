@@ -33,7 +33,7 @@ REASONS = {
         broker/admin/topic_admin.py: _create _create_partitions _delete
         broker/broker.py: _assign_directory _cordon _register close
         broker/node.py: _lead _load
-        broker/cluster/cluster.py: _apply
+        broker/cluster/cluster.py: _apply _led_again
         broker/console/views/messages.py: produce
         broker/directory_failures.py: _record
         broker/handlers/alter_user_scram_credentials.py: handle

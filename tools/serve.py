@@ -19,7 +19,10 @@ EXIT_BAD_CONFIG = 2
 
 def main(arguments: list[str]) -> int:
     """Run the broker until it is asked to stop; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.control and not options.print_address:
+        parser.error("--control needs --print-address, which says where and with which token")
     if options.port is not None:
         options.override.append(f"listeners=PLAINTEXT://localhost:{options.port}")
     if options.nodes is not None:
@@ -34,14 +37,20 @@ def main(arguments: list[str]) -> int:
         return EXIT_BAD_CONFIG
     for warning in loaded.warnings:
         logger.warning("%s", warning)
-    from odradek.broker.lifecycle.run import StartError, serve
+    from odradek.broker.lifecycle.run import Start, StartError, serve
+    from odradek.broker.lifecycle.running import start_broker
     from odradek.broker.turns.full_collections import spare_what_stays
 
+    start: Start = start_broker
+    if options.control:
+        from odradek.broker.testing.control import ControlledBroker
+
+        start = ControlledBroker.start
     # What was imported stays until the process ends. Collecting it while it is made, and again
     # later, would take a tenth of the start.
     spare_what_stays()
     try:
-        serve(loaded.config, for_parent=options.print_address)
+        serve(loaded.config, for_parent=options.print_address, start=start)
     except StartError as error:
         logger.error("%s", error)  # without a traceback: the message is written for the operator
         return error.exit_code
@@ -82,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print one line of JSON with the address when the broker serves, and stop when the"
         " process that has started it ends",
+    )
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help="for tests: let the process that has started this one inject faults, move the clock"
+        " and more, over HTTP on 127.0.0.1; --print-address then prints its address and a token,"
+        " too",
     )
     parser.add_argument("--log-format", choices=["text", "json"], default="text")
     return parser

@@ -9,8 +9,7 @@ Kafka: RequestMetrics, BrokerTopicMetrics, LogFlushStats.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Container, Iterable
 
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.api_keys import ApiKey
@@ -19,6 +18,7 @@ from odradek.storage.log import PartitionLog
 from .durations import Durations
 
 TIMED_EVERY_MS = 10
+PART = 500  # topics that are added up between two steps
 
 
 class RequestTraffic:
@@ -94,7 +94,6 @@ class Traffic:
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
         self.by_key = TrafficByKey(self, existing)
-        self._seen: WeakKeyDictionary[PartitionLog, tuple[int, int]] = WeakKeyDictionary()
 
     def of_api(self, key: ApiKey, version: int) -> RequestTraffic:
         """The requests of one version of an API."""
@@ -103,14 +102,11 @@ class Traffic:
     def count_appends(self, logs: Iterable[PartitionLog]) -> None:
         """Count what was appended since the last call, or since a log was opened."""
         for log in logs:
-            if not log.appended_bytes:  # most logs of many
-                continue
-            end_offset, appended_bytes = self._seen.get(log, (log.opened_end_offset, 0))
-            if log.appended_bytes > appended_bytes:
+            if log.appended_bytes:  # few logs of many
+                records, appended_bytes = log.take_appended()
                 counts = self.topics[log.topic]
-                counts.messages_in += max(0, log.log_end_offset - end_offset)
-                counts.bytes_in += log.appended_bytes - appended_bytes
-                self._seen[log] = log.log_end_offset, log.appended_bytes
+                counts.messages_in += records
+                counts.bytes_in += appended_bytes
 
     def forget_topics_except(self, existing: Container[str]) -> None:
         """Move the counts of deleted topics to `without_topic`: the totals never go down."""
@@ -121,7 +117,21 @@ class Traffic:
     def total(self, field: str) -> int:
         """The sum of this field of TopicTraffic over all topics."""
         counted = [self.without_topic, *self.topics.values()]
-        return sum(getattr(counts, field) for counts in counted)
+        return sum([getattr(counts, field) for counts in counted])
+
+    def totals(self, step: Callable[[], object]) -> TopicTraffic:
+        """The sums of all fields over all topics. `step` is called after some of them."""
+        totals = TopicTraffic()
+        counted = [self.without_topic, *self.topics.values()]
+        for start in range(0, len(counted), PART):
+            step()
+            part = counted[start : start + PART]
+            totals.messages_in += sum([counts.messages_in for counts in part])
+            totals.bytes_in += sum([counts.bytes_in for counts in part])
+            totals.bytes_out += sum([counts.bytes_out for counts in part])
+            totals.failed_produce += sum([counts.failed_produce for counts in part])
+            totals.failed_fetch += sum([counts.failed_fetch for counts in part])
+        return totals
 
 
 class TrafficByKey(dict[str | bytes, TopicTraffic]):

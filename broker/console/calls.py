@@ -15,6 +15,7 @@ from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import Slices
 from odradek.protocol.schema import Message
 
+from .groups.positions import Positions
 from .sorted_topics import SortedTopics
 from .survey import Survey
 
@@ -33,8 +34,8 @@ class Call:
 
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
     server and metrics, `topics` are the names of its topics in order, `survey` is what takes long
-    to count, and `recent_lines` are those of its log. `authorizer` is the broker's, with
-    decisions of its own.
+    to count, `positions` are where groups have committed offsets, and `recent_lines` are those of
+    the broker's log. `authorizer` is the broker's, with decisions of its own.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -48,6 +49,7 @@ class Call:
     authorizer: Authorizer
     topics: SortedTopics
     survey: Survey
+    positions: Positions
     recent_lines: RecentLines
 
     async def ask(self, request: Message, response: type[Response]) -> Response:

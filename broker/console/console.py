@@ -31,6 +31,7 @@ from .endpoints import (
     failure_response,
     request_of,
 )
+from .groups.positions import Positions
 from .openapi import describe
 from .page_files import PageFile, page_files
 from .places import Places
@@ -77,6 +78,7 @@ class Console:
         self._authorizer = observed.broker.security.authorizer.with_own_cache(DECISIONS_KEPT)
         self._topics = SortedTopics(observed.broker.metadata.topics)
         self._survey = Survey(observed.broker)
+        self._positions = Positions(self._broker.loop, self._broker.turns.slices)
         self._logins = HttpLogins(self._broker, "odradek.http.listener", "odradek")
         self._shared = SharedViews(self._broker.loop)
         self._streams = Places("event streams", MAX_STREAMS, MAX_STREAMS_OF_ONE)
@@ -97,6 +99,7 @@ class Console:
     def close(self) -> None:
         """End what it does between requests."""
         self._recent_lines.remove()
+        self._positions.close()
 
     def routes(self) -> list[Route]:
         """All paths of the console."""
@@ -140,7 +143,7 @@ class Console:
         run = partial(self._run, principal, host_of(request))
         if endpoint.stream is not None:
             pieces = self._exports.hold(host_of(request), endpoint.stream(fields, run))
-            return await answer_in_pieces(pieces, endpoint.content_type)
+            return await answer_in_pieces(pieces, endpoint.content_type, probe=endpoint.probe)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
             client = principal, host_of(request)
             stream = events(endpoint, fields, run, self._shared, client)
@@ -177,6 +180,7 @@ class Console:
             authorizer=self._authorizer,
             topics=self._topics,
             survey=self._survey,
+            positions=self._positions,
             recent_lines=self._recent_lines,
         )
         return await work(call)

@@ -67,7 +67,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     after the one before, if it has changed (watching.py). `next_request` makes the request for the
     next one from a request and its response; without it, the same request is served again.
     `stream` makes a body of another `content_type`, piece by piece, in place of `handle`: it gets
-    the request and a Run.
+    the request and a Run. `probe` is that of its response (http/messages.py).
     `changes`: a GET asks, all others change something.
     """
 
@@ -81,6 +81,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     next_request: Callable[[Any, Any], Any] | None = None
     stream: Stream | None = None
     content_type: str = JSON
+    probe: bytes = b""
 
     @property
     def changes(self) -> bool:
@@ -98,7 +99,11 @@ async def answer(endpoint: Endpoint, request: View, run: Run) -> HttpResponse:
 
 
 async def answer_in_pieces(
-    pieces: AsyncGenerator[bytes, None], content_type: str, *, is_endless: bool = False
+    pieces: AsyncGenerator[bytes, None],
+    content_type: str,
+    *,
+    is_endless: bool = False,
+    probe: bytes = b"",
 ) -> HttpResponse:
     """A response in pieces. If the first cannot be made, the response says why."""
     try:
@@ -106,7 +111,7 @@ async def answer_in_pieces(
     except (HttpError, ApiError) as error:
         return failure_response(error)
     body = _all_pieces(first, pieces)
-    return HttpResponse(HTTPStatus.OK, body, content_type, is_endless=is_endless)
+    return HttpResponse(HTTPStatus.OK, body, content_type, is_endless=is_endless, probe=probe)
 
 
 async def _all_pieces(

@@ -1,6 +1,6 @@
 """What is counted over all logs and files of the broker, for the overview.
 
-An open page asks every two seconds. With 10,000 logs the count takes some 50 ms of CPU time, so it
+An open page asks every two seconds. With 10,000 logs the count takes some 10 ms of CPU time, so it
 is used for KEPT_MS.
 """
 
@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.turns.slices import Slices
+from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.files import Files
 
 KEPT_MS = 10_000
+PART = 200  # logs that are counted between two steps
 _STATUS = Path("/proc/self/status")
 
 
@@ -51,12 +53,14 @@ class Survey:
 
     def _log_bytes(self, slices: Slices) -> Mapping[str, int]:
         manager = self._broker.log_manager
-        sizes: Counter[str] = Counter()
-        for key in slices.of(manager.open_keys()):
-            log = manager.find(*key)
-            if log is not None:  # it was not deleted meanwhile
-                sizes[str(manager.directory_of(log).path)] += log.size_bytes
-        return sizes
+        sizes: Counter[DataDirectory] = Counter()
+        keys = manager.open_keys()
+        for start in slices.of(iter(range(0, len(keys), PART))):
+            for key in keys[start : start + PART]:
+                log, directory = manager.find(*key), manager.location(key)
+                if log is not None and directory is not None:  # it was not deleted meanwhile
+                    sizes[directory] += log.size_bytes
+        return {str(directory.path): size for directory, size in sizes.items()}
 
 
 def _process(files: Files) -> tuple[int | None, int | None]:

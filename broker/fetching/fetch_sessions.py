@@ -205,6 +205,20 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return 0 if session is None else len(session.partitions)
 
+    def partitions_of(self, session_id: int) -> Collection[PartitionKey]:
+        """The partitions of a session; none if there is no session with this id."""
+        session = self._sessions.get(session_id)
+        return () if session is None else session.partitions.keys()
+
+    def resend(self, session_id: int, partitions: Iterable[PartitionKey]) -> None:
+        """Send the next answer of these partitions, also if it equals the last one."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        for key in partitions:
+            if key in session.partitions:
+                session.partitions[key].high_watermark = -1  # as after an error of the log
+
     def plan(
         self, request: FetchRequest, version: int, now_ms: float, step: Step = no_step
     ) -> FetchPlan:

@@ -6,6 +6,9 @@ between two of them. A response whose body is an iterator is written as fast as 
 
 A client may send the end of its stream after its last request, and still gets the response.
 
+A connection whose client lets the server wait for a request is closed when another one needs its
+place.
+
 After a response that ends the connection, the server sends the end of the stream and drops what the
 client still sends: closing at once could cut the response off.
 """
@@ -72,6 +75,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._waits_since_s = self._server.loop.time()
         self._peer_host = str((transport.get_extra_info("peername") or ("unknown",))[0])
         self._set_deadline()
         refusal = self._server.admit(self)
@@ -117,6 +121,15 @@ class HttpConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Cut the connection."""
         self._transport.abort()
+
+    @property
+    def waits_since_s(self) -> float | None:
+        """Since when the server waits for a request, on the loop's clock; None: it does not."""
+        return None if self._is_ending or self._serving is not None else self._waits_since_s
+
+    def give_up_place(self) -> None:
+        """Close the connection although the client has some time left for its request."""
+        self._time_out()
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -195,6 +208,7 @@ class HttpConnection(asyncio.Protocol):
         if self._is_ending:
             return
         self._set_deadline()
+        self._waits_since_s = self._server.loop.time()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._is_between_requests = True
             self._path = ""
@@ -230,16 +244,20 @@ class HttpConnection(asyncio.Protocol):
             return
         self._transport.write(out)
         if self._has_body:
-            await self._write_pieces(response.body, is_endless=response.is_endless)
+            await self._write_pieces(response.body, response)
         self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def _write_pieces(self, pieces: AsyncGenerator[bytes, None], *, is_endless: bool) -> None:
+    async def _write_pieces(
+        self, pieces: AsyncGenerator[bytes, None], response: HttpResponse
+    ) -> None:
         """Write pieces as the client takes them. One that takes none for long is cut off."""
         async with aclosing(pieces):
             async for piece in pieces:
-                self._transport.write(self._http.send(h11.Data(data=piece)) or b"")
-                self._is_endless = is_endless  # the client has some of it
-                if is_endless and self._has_client_ended:
+                is_in_doubt = not piece and self._has_client_ended
+                data = response.probe if is_in_doubt else piece
+                self._transport.write(self._http.send(h11.Data(data=data)) or b"")
+                self._is_endless = response.is_endless  # the client has some of it
+                if response.is_endless and self._has_client_ended:
                     return
                 if not self._may_write.is_set():
                     self._set_deadline()

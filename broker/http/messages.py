@@ -32,6 +32,8 @@ class HttpResponse(Struct, frozen=True):
     """A response. A `body` that is an iterator is sent piece by piece, as the client takes it.
 
     `is_endless`: it ends when the client sends no more; other clients may wait for its end.
+    `probe`: what is sent in place of an empty piece to a client that has sent the end of its
+    stream. It may be gone, and that is noticed only by what is sent.
     """
 
     status: HTTPStatus
@@ -39,6 +41,7 @@ class HttpResponse(Struct, frozen=True):
     content_type: str = PLAIN
     headers: Iterable[tuple[str, str]] = ()
     is_endless: bool = False
+    probe: bytes = b""
 
 
 class HttpError(Exception):

@@ -10,21 +10,21 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from odradek.broker.broker import Broker
 
 CHECK_EVERY_S = 1.0
 
 
-def print_address(broker: Broker) -> None:
+def print_address(broker: Broker, others: Mapping[str, str]) -> None:
     """Write one line of JSON to standard output: where clients connect, and the process id.
 
-    The addresses of several nodes have commas between them.
+    The addresses of several nodes have commas between them. `others` are further members of it.
     """
     nodes = broker.nodes.all(broker.config.open_listeners[0], "localhost")
     addresses = ",".join(f"{node.host}:{node.port}" for node in nodes)
-    address = {"bootstrap_servers": addresses, "pid": os.getpid()}
+    address = {"bootstrap_servers": addresses, "pid": os.getpid(), **others}
     sys.stdout.write(json.dumps(address) + "\n")
     sys.stdout.flush()
 

@@ -6,9 +6,12 @@ import asyncio
 import os
 import resource
 import signal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
 
 import uvloop
 
+from odradek.broker.broker import Broker
 from odradek.broker.network.listeners import ListenError
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.broker.turns.full_collections import spare_what_stays
@@ -32,18 +35,33 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-def serve(config: BrokerConfig, *, for_parent: bool = False) -> None:
+class Running(Protocol):
+    """A broker that serves. `addresses`: what else its parent is told, see `print_address`."""
+
+    @property
+    def broker(self) -> Broker: ...
+
+    @property
+    def addresses(self) -> Mapping[str, str]: ...
+
+    async def stop(self) -> None: ...
+
+
+Start = Callable[[BrokerConfig], Awaitable[Running]]
+
+
+def serve(config: BrokerConfig, *, for_parent: bool = False, start: Start = start_broker) -> None:
     """Run a broker until SIGTERM, SIGINT, SIGHUP or the failure of its disks. Raises StartError.
 
     `for_parent`: print the address when the broker serves, and stop when the process that has
-    started this one ends.
+    started this one ends. `start` raises as `start_broker`.
     """
     _raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, for_parent=for_parent))
+        runner.run(_serve(config, start, for_parent=for_parent))
 
 
-async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
+async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     numbers = [signal.SIGTERM, signal.SIGINT]
@@ -54,7 +72,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     # docker/entrypoint.py blocks SIGTERM, so that it is not lost before the handler is there.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
     try:
-        running = await start_broker(config)
+        running = await start(config)
     except (RefusedToStartError, ConfigError) as error:
         raise StartError(str(error), exit_code=2) from error
     except (DirectoryError, ListenError) as error:
@@ -64,7 +82,7 @@ async def _serve(config: BrokerConfig, *, for_parent: bool) -> None:
     failure.add_done_callback(lambda _: stop.set())
     parent = ParentWatch(loop, stop.set) if for_parent else None
     if for_parent:
-        print_address(running.broker)
+        print_address(running.broker, running.addresses)
     service_manager = ServiceManager(loop, os.environ)
     service_manager.ready()
     try:

@@ -162,6 +162,8 @@ def _closed_on_error(*opened: BoundListener | WorkerSockets | None) -> Iterator[
 class RunningBroker:
     """A broker with its server and periodic tasks. `stop` ends all of them."""
 
+    addresses: Mapping[str, str] = {}  # a parent process is told no others
+
     def __init__(
         self,
         broker: Broker,

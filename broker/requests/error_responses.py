@@ -26,6 +26,8 @@ C = TypeVar("C", bound=NodeContext)
 
 ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
+# Of the acknowledgements in a ShareFetch, beside the error of the partition.
+ACKNOWLEDGE_ERROR = "acknowledge_error_code"
 # By a field of a response: the field of the request that names the same thing by another name.
 OTHER_NAMES = {"partition_index": "partition", "user": "name"}
 COMMITTED_TEXT = "metadata"  # of an offset: empty, although it may be null
@@ -35,8 +37,8 @@ NUMBERS = ("index", "partition", "partition_index", "partition_id", "resource_ty
 
 
 def response_class(request: type[Message]) -> type[Message]:
-    """The response that belongs to a request: both are declared in one module."""
-    name = request.__name__.removesuffix("Request") + "Response"
+    """The response that belongs to a request, or a response itself: one module declares both."""
+    name = request.__name__.removesuffix("Request").removesuffix("Response") + "Response"
     return cast("type[Message]", getattr(sys.modules[request.__module__], name))
 
 
@@ -44,6 +46,25 @@ def error_response(request: Message, version: int, code: ErrorCode, text: str) -
     """The response of `version` with that error; `text` is its message where it has one."""
     made = _ErrorResponse(version, code, text).struct(response_class(type(request)), request)
     return cast("Message", made)
+
+
+def partition_errors(source: Message, version: int, code: ErrorCode, text: str) -> Message:
+    """The response with that error at each partition that a request, or a response, names.
+
+    Where a topic has no partitions, the error is the topic's. The message as a whole has none.
+    """
+    response = response_class(type(source))
+    made = _ErrorResponse(version, code, text, is_deep=True).struct(response, source)
+    return cast("Message", made)
+
+
+def has_error(declared: type[Struct], version: int) -> bool:
+    """Whether the struct, or one inside it, has an error code in this version."""
+    for field, _ in present_fields(declared, version):
+        inner = field.wire.item if isinstance(field.wire, ListOf) else field.wire
+        if field.name in ERROR_CODES or (isinstance(inner, type) and has_error(inner, version)):
+            return True
+    return False
 
 
 def handle_or_refuse(handle: Callable[[C, Any], Any], context: C, request: Any) -> Any:
@@ -74,10 +95,13 @@ def _refused(context: NodeContext, request: Message, error: ApiError) -> Message
 
 
 class _ErrorResponse:
-    def __init__(self, version: int, code: ErrorCode, text: str) -> None:
+    """`is_deep`: the error is put into the innermost items that are named and may have one."""
+
+    def __init__(self, version: int, code: ErrorCode, text: str, *, is_deep: bool = False) -> None:
         self._version = version
         self._code = code
         self._text = text
+        self._is_deep = is_deep
 
     def struct(self, declared: type[Struct], source: object, *, is_item: bool = False) -> Struct:
         """A struct of the response; `source` is the part of the request that it belongs to.
@@ -85,16 +109,25 @@ class _ErrorResponse:
         An item of a list repeats the names in `source`. `source` may be a name itself.
         """
         present = [field for field, _ in present_fields(declared, self._version)]
-        has_error = any(field.name in ERROR_CODES for field in present)
+        repeats = self._is_deep or not any(field.name in ERROR_CODES for field in present)
+        items = {
+            field.name: self._items(field.wire.item, source)
+            for field in present
+            if repeats and isinstance(field.wire, ListOf)
+        }
+        fails = not self._is_deep or (is_item and not any(items.values()))
         values: dict[str, object] = {}
         name = None if isinstance(source, msgspec.Struct) else source
         for field in present:
             if field.name in ERROR_CODES:
-                values[field.name] = int(self._code)
+                values[field.name] = int(self._code if fails else ErrorCode.NONE)
             elif field.name == ERROR_MESSAGE:
-                values[field.name] = self._text
-            elif isinstance(field.wire, ListOf) and not has_error:
-                values[field.name] = self._items(field.wire.item, source)
+                values[field.name] = self._text if fails else None
+            elif field.name == ACKNOWLEDGE_ERROR:
+                has_acknowledged = bool(getattr(source, "acknowledgement_batches", None))
+                values[field.name] = int(self._code if has_acknowledged else ErrorCode.NONE)
+            elif field.name in items:
+                values[field.name] = items[field.name]
             elif name is not None and _is_name(field):
                 values[field.name], name = name, None
             elif is_item and _is_name(field) and (value := _named(source, field)) is not None:
@@ -105,7 +138,7 @@ class _ErrorResponse:
 
     def _items(self, item: WireType | type[Struct], source: object) -> list[Struct]:
         """A struct for each thing that the request names: the first of its lists with items."""
-        if isinstance(item, WireType) or not self._has_error(item):
+        if isinstance(item, WireType) or not has_error(item, self._version):
             return []
         if not isinstance(source, msgspec.Struct):
             return []
@@ -118,18 +151,10 @@ class _ErrorResponse:
         named = next((items for items in lists if items), [])
         return [self.struct(item, each, is_item=True) for each in named]
 
-    def _has_error(self, declared: type[Struct]) -> bool:
-        """Whether the struct, or one inside it, has an error code in this version."""
-        for field, _ in present_fields(declared, self._version):
-            inner = field.wire.item if isinstance(field.wire, ListOf) else field.wire
-            if field.name in ERROR_CODES or (isinstance(inner, type) and self._has_error(inner)):
-                return True
-        return False
-
 
 def _is_name(field: Field) -> bool:
     """Whether the field says which topic, partition, group or resource an item is about."""
-    if not isinstance(field.wire, WireType):
+    if not isinstance(field.wire, WireType) or field.name == COMMITTED_TEXT:
         return False
     return field.name in NUMBERS or field.wire.name in ("string", "uuid")
 
@@ -144,6 +169,8 @@ def _unknown(field: Field, version: int) -> object:
         return field.default
     if field.name == COMMITTED_TEXT:
         return ""
+    if isinstance(field.wire, WireType) and field.wire.name == "records":
+        return field.wire.zero  # as Kafka: empty, and not null
     if version in field.nullable:
         return None
     if isinstance(field.wire, ListOf):

@@ -6,15 +6,28 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, BrokerError, Record, Snapshot, Stranger
+    from .broker import Broker, Record, Snapshot, Stranger
+    from .fault import Fault, FaultEvent
+    from .injected import BrokerError, Injected
 
-__all__ = ["ApiKey", "Broker", "BrokerError", "ErrorCode", "Record", "Snapshot", "Stranger"]
+__all__ = [
+    "ApiKey",
+    "Broker",
+    "BrokerError",
+    "ErrorCode",
+    "Fault",
+    "FaultEvent",
+    "Injected",
+    "Record",
+    "Snapshot",
+    "Stranger",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import the names above when they are used: every pytest session imports this package."""
     if name not in __all__:
         raise AttributeError(f"odradek.broker.testing has no {name}")
-    from odradek.broker.testing import broker
+    from odradek.broker.testing import broker, fault
 
-    return getattr(broker, name)
+    return getattr(fault if name == "FaultEvent" else broker, name)

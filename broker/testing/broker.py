@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -35,7 +35,9 @@ from odradek.protocol.errors import ErrorCode
 from .call import Call
 from .cluster import Cluster, cluster_settings
 from .durations import milliseconds
+from .fault import Fault
 from .forked_process import ForkedProcess
+from .injected import POLL_SECONDS, BrokerError, Injected
 from .security import ADMIN, PROTOCOL, Library, Security, new_password
 
 T = TypeVar("T")
@@ -83,11 +85,10 @@ MODULES_OF_CONSOLE = (
     "odradek.broker.metrics.monitoring",
     "odradek.broker.console.console",
 )
-POLL_SECONDS = 0.01
-
-
-class BrokerError(Exception):
-    """The broker could not do what a test asked for, or has ended. The message says why."""
+MODULES_OF_CLUSTER = (
+    "odradek.broker.cluster.played_cluster",
+    "odradek.broker.testing.cluster_service",
+)
 
 
 class Snapshot:
@@ -132,6 +133,7 @@ class Broker(Cluster):
             *(MODULES_OF_TLS if secure else ()),
             *(MODULES_OF_REGISTRY if registry else ()),
             *(MODULES_OF_CONSOLE if console else ()),
+            *(MODULES_OF_CLUSTER if nodes > 1 else ()),
         ]
         self._is_secure = secure
         self._security: Security | None = None
@@ -140,6 +142,7 @@ class Broker(Cluster):
         self._owner = 0  # the process that has started it
         self._lock = threading.Lock()
         self._calls = 0
+        self._delays: dict[ApiKey, Injected] = {}
         self._ports: list[int] = []
         self._first_node_id = int(self._settings.get("node.id", "0"))
         self._registry_port = self._http_port = 0
@@ -169,9 +172,11 @@ class Broker(Cluster):
         except BaseException:
             self.stop()
             raise
-        # After a restart, clients find it at the same port.
-        protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
-        self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
+        # After a restart, clients find it at the same port. Nodes of a cluster get `node_ports`: of
+        # a port that is configured, they would advertise those that follow it.
+        if len(self._ports) == 1:
+            protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
+            self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
         if self._registry_port:
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         if self._http_port:
@@ -429,20 +434,39 @@ class Broker(Cluster):
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def fail_next(self, api_key: ApiKey, error_code: ErrorCode, times: int = 1) -> None:
-        """Answer the next requests of an API with an error, without doing what they ask."""
-        self._call(calls.FailNext(api_key, error_code, times), type(None))
+    def inject(self, faults: Fault | Sequence[Fault]) -> Injected:
+        """Let requests fail: see Fault.
 
-    def drop_connection(self, api_key: ApiKey, times: int = 1, *, handled: bool = False) -> None:
+        Several faults are a script: they come one after the other, and each begins when the one
+        before has failed as many requests as its `times`. Scripts that were injected one by one
+        run beside each other.
+        """
+        script = [faults] if isinstance(faults, Fault) else list(faults)
+        return Injected(self._call, self._call(calls.Inject(script), str))
+
+    def fail_next(self, api_key: ApiKey, error_code: ErrorCode, times: int = 1) -> Injected:
+        """Answer the next requests of an API with an error, without doing what they ask."""
+        return self.inject(Fault(api=api_key, error=error_code, times=times))
+
+    def drop_connection(
+        self, api_key: ApiKey, times: int = 1, *, handled: bool = False
+    ) -> Injected:
         """Close the connections of the next requests of an API instead of answering.
 
         `handled`: the broker first does what they ask, so only the answer is lost.
         """
-        self._call(calls.DropConnection(api_key, times, handled), type(None))
+        cut: Literal["before_work", "before_answer"] = "before_answer" if handled else "before_work"
+        return self.inject(Fault(api=api_key, cut=cut, times=times))
 
     def delay(self, api_key: ApiKey, delay: timedelta | int) -> None:
         """Answer the requests of an API later; an int is in milliseconds, 0 ends the delay."""
-        self._call(calls.Delay(api_key, milliseconds(delay)), type(None))
+        before = self._delays.pop(api_key, None)
+        if before is not None:
+            before.remove()
+        delay_ms = milliseconds(delay)
+        if delay_ms:
+            fault = Fault(api=api_key, delay_after_ms=delay_ms, times=None)
+            self._delays[api_key] = self.inject(fault)
 
     def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
         """Be an older broker: serve these APIs only up to a version; -1: not at all.

@@ -11,29 +11,15 @@ import uvloop
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.parent_process import ParentWatch
-from odradek.broker.network.listeners import ListenError
-from odradek.broker.startup.preflight import RefusedToStartError
-from odradek.config.errors import ConfigError
-from odradek.protocol.errors import ApiError
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.config.broker_config import BrokerConfig
 
 from .calls import MAX_LINE_BYTES, AnyCall, Reply, Start, Stop
 from .faults import Faults
-from .service import Service, Setup
+from .service import REFUSALS, Service, Setup
 from .start_codecs import compile_start_codecs
 from .strangers import Strangers
 
 logger = logging.getLogger("odradek.testing")
-
-REFUSALS = (
-    ApiError,
-    ConfigError,
-    ListenError,
-    DirectoryError,
-    RefusedToStartError,
-    OSError,
-    msgspec.MsgspecError,
-)
 
 
 class CallServer:
@@ -70,7 +56,9 @@ class CallServer:
             try:
                 call = self._decoder.decode(text)
                 if isinstance(call, Start):
-                    setup = Setup(call.settings, self._faults, self._strangers, call.node_ports)
+                    settings = {**call.settings, "odradek.workers": "0"}  # it is one process
+                    config = BrokerConfig.from_texts(settings)
+                    setup = Setup(config, self._faults, self._strangers, call.node_ports)
                     service = Service(setup, await setup.open())
                     reply = _result(service.ports)
                 else:

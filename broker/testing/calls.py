@@ -11,10 +11,10 @@ from __future__ import annotations
 from msgspec import Raw, Struct, field
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 
 from .call import Call
 from .cluster_calls import AnyClusterCall
+from .fault import Fault, FaultEvent
 
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
@@ -48,8 +48,8 @@ class Stop(Call, frozen=True):
 
 class CreateTopic(Call, frozen=True):
     name: str
-    partitions: int | None
-    configs: dict[str, str]
+    partitions: int | None = None
+    configs: dict[str, str] = field(default_factory=dict)
 
 
 class AddUser(Call, frozen=True):
@@ -67,8 +67,8 @@ class ReadRecords(Call, frozen=True):
     """Returns a list of StoredRecord."""
 
     topic: str
-    partition: int | None
-    committed: bool
+    partition: int | None = None
+    committed: bool = True
 
 
 class StoredRecord(Struct, frozen=True):
@@ -87,10 +87,10 @@ class Produce(Call, frozen=True):
     """Append a record, and create the topic if there is none. Returns the record's offset."""
 
     topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    partition: int = 0
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
 
 
 class CommittedOffsets(Call, frozen=True):
@@ -112,8 +112,8 @@ class Reset(Call, frozen=True):
     Of the users, `kept_user` is kept. `test` is the one that begins, "" if that is not known.
     """
 
-    kept_user: str
-    test: str
+    kept_user: str = ""
+    test: str = ""
 
 
 class ListStrangers(Call, frozen=True):
@@ -154,21 +154,30 @@ class AdvanceClock(Call, frozen=True):
     by_ms: int
 
 
-class FailNext(Call, frozen=True):
-    api_key: ApiKey
-    error_code: ErrorCode
-    times: int
+class Inject(Call, frozen=True):
+    """Begin a script of faults. Returns its id."""
+
+    faults: list[Fault]
 
 
-class DropConnection(Call, frozen=True):
-    api_key: ApiKey
-    times: int
-    handled: bool
+class ReadFaults(Call, frozen=True):
+    """Returns the FaultsSoFar of a script, without the events if they are not wanted."""
+
+    id: str
+    with_events: bool = True
 
 
-class Delay(Call, frozen=True):
-    api_key: ApiKey
-    delay_ms: int
+class FaultsSoFar(Struct, frozen=True):
+    """How many requests a script has changed, and the last of them."""
+
+    fired: int
+    events: list[FaultEvent]
+
+
+class RemoveFaults(Call, frozen=True):
+    """End a script."""
+
+    id: str
 
 
 class Pretend(Call, frozen=True):
@@ -191,10 +200,9 @@ class RestoreSnapshot(Call, frozen=True):
     directory: str
 
 
-AnyCall = (
-    Start
-    | Stop
-    | CreateTopic
+# The calls to a broker that runs.
+RunningCall = (
+    CreateTopic
     | AddUser
     | ListTopics
     | ReadRecords
@@ -207,9 +215,9 @@ AnyCall = (
     | RunCompaction
     | SetClock
     | AdvanceClock
-    | FailNext
-    | DropConnection
-    | Delay
+    | Inject
+    | ReadFaults
+    | RemoveFaults
     | Pretend
     | ClearFaults
     | FillDisk
@@ -217,3 +225,5 @@ AnyCall = (
     | RestoreSnapshot
     | AnyClusterCall
 )
+
+AnyCall = Start | Stop | RunningCall

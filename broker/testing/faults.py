@@ -1,28 +1,43 @@
 """Faults that a test injects into the handling of requests.
 
-They are wrapped around the handlers, so a broker without them has no cost. A fault belongs to an
-API and to all clients alike.
+They are wrapped around the handlers, so a broker without them has no cost. See fault.py for what
+they are.
+
+A request that a fault may be about is served in slices, unless it is a Produce of one batch. So its
+handler begins only once, and no fault is asked twice about one request. Of several faults that are
+about it, all delay it, and only the first of the others changes its answer. Faults in different
+partitions can come together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
 from typing import Any
+from uuid import uuid4
 
+from odradek.broker.producing.produced_batches import owned
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext, ServedVersions
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.schema import Message, VersionRange
+from odradek.protocol.compiler import NotSmallError
+from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.schema import VersionRange
 
-TEXT = "a fault that the test has asked for"
+from .fault import Fault, FaultEvent
+from .partition_errors import TEXT, Fail, PartitionErrors, result_of
+
+logger = logging.getLogger("odradek.testing")
+
+EVENTS_KEPT = 10_000  # of one script
 
 
 class Faults:
@@ -32,28 +47,35 @@ class Faults:
     """
 
     def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
-        self._errors: dict[ApiKey, deque[ErrorCode]] = {}
-        self._drops: dict[ApiKey, deque[bool]] = {}
-        self._delays_ms: dict[ApiKey, int] = {}
+        self._scripts: dict[str, Script] = {}
+        self._active: list[Script] = []
         self._max_versions: dict[ApiKey, int] = {}
-        self.handlers = {key: self._around(key, handle) for key, handle in handlers.items()}
+        self.handlers = {key: self._around(handle) for key, handle in handlers.items()}
 
     def clear(self) -> None:
         """Remove all faults."""
-        for faults in (self._errors, self._drops, self._delays_ms, self._max_versions):
-            faults.clear()
+        self._scripts.clear()
+        self._active.clear()
+        self._max_versions.clear()
 
-    def fail_next(self, key: ApiKey, code: ErrorCode, times: int) -> None:
-        """Answer the next requests with an error, and do not handle them."""
-        self._errors.setdefault(key, deque()).extend([code] * times)
+    def inject(self, faults: Iterable[Fault]) -> str:
+        """Begin a script, and return its id."""
+        script, script_id = Script(faults), uuid4().hex
+        self._scripts[script_id] = script
+        self._active.append(script)
+        return script_id
 
-    def drop_connection(self, key: ApiKey, times: int, *, handled: bool) -> None:
-        """Close the connections of the next requests, before or after they are handled."""
-        self._drops.setdefault(key, deque()).extend([handled] * times)
+    def script(self, script_id: str) -> Script:
+        """Return a script, also after its end. Raises ApiError if it was cleared."""
+        try:
+            return self._scripts[script_id]
+        except KeyError:
+            text = "the broker does not have these faults any more"
+            raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, text) from None
 
-    def delay(self, key: ApiKey, delay_ms: int) -> None:
-        """Send each response so much later; 0 ends that."""
-        self._delays_ms[key] = delay_ms
+    def remove(self, script_id: str) -> None:
+        """End a script; nothing happens if it was cleared."""
+        self._active = [each for each in self._active if each is not self._scripts.get(script_id)]
 
     def pretend(self, max_versions: Mapping[ApiKey, int]) -> None:
         """Serve no version above these. -1: the API is not served at all."""
@@ -61,29 +83,29 @@ class Faults:
 
     # -- the handlers -----------------------------------------------------------------------------
 
-    def _around(self, key: ApiKey, handle: Handler) -> Handler:
+    def _around(self, handle: Handler) -> Handler:
         @functools.wraps(handle)
         def handle_with_faults(context: RequestContext, request: Any) -> Any:
+            if self._max_versions:
+                self._limit_versions(context)
+            if not self._active or request is None:
+                return handle(context, request)
+            if not any(each.may_change(context) for each in self._active):
+                return handle(context, request)
             if isinstance(request, SingleBatch):
                 request = request.whole()
-            if self._max_versions:
-                self._limit_versions(key, context)
-            if errors := self._errors.get(key):
-                return _refused(context, request, errors.popleft())
-            drops = self._drops.get(key)
-            if drops and not drops[0]:
-                drops.popleft()
-                raise RefusedRequestError(TEXT)
-            response = handle(context, request)
-            if drops:
-                drops.popleft()
-                return _drop_after(response)
-            delay_ms = self._delays_ms.get(key)
-            return _later(response, delay_ms) if delay_ms else response
+            elif context.slices is None:
+                raise NotSmallError
+            changed = ChangedRequest(context, request)
+            for script in self._active:
+                script.change(changed)
+            self._active = [each for each in self._active if each.current is not None]
+            return changed.handle(handle)
 
         return handle_with_faults
 
-    def _limit_versions(self, key: ApiKey, context: RequestContext) -> None:
+    def _limit_versions(self, context: RequestContext) -> None:
+        key = context.api_key
         highest = self._max_versions.get(key)
         if highest is not None and context.api_version > highest:
             raise RefusedRequestError(f"{key.name} v{context.api_version}: {TEXT}")
@@ -101,19 +123,145 @@ class Faults:
         return limited
 
 
-def _refused(context: RequestContext, request: Any, code: ErrorCode) -> Message | None:
-    if getattr(request, "acks", None) == 0:
-        raise RefusedRequestError(TEXT)  # as a Produce that fails without a response
-    return error_response(request, context.api_version, code, TEXT)
+class Script:
+    """Faults, one after the other: each begins when the one before is used up.
+
+    `fired` counts the requests that they have changed. `events` are the last of these.
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.fired = 0
+        self.events: deque[FaultEvent] = deque(maxlen=EVENTS_KEPT)
+        self._faults = list(faults)
+        self._index = -1
+        self._begin_next()
+
+    @property
+    def current(self) -> Fault | None:
+        """The fault that may fire now."""
+        return self._faults[self._index] if self._index < len(self._faults) else None
+
+    def may_change(self, context: RequestContext) -> bool:
+        """Whether the fault is about such requests, whatever they name."""
+        fault = self.current
+        return (
+            fault is not None
+            and fault.api_key in (None, context.api_key)
+            and fault.node in (None, context.broker.nodes.own_id)
+            and fault.client_id in (None, context.client_id)
+        )
+
+    def change(self, request: ChangedRequest) -> None:
+        """Let the fault fire if its turn has come."""
+        fault = self.current
+        if fault is None or not self.may_change(request.context):
+            return
+        fire = request.match(fault)
+        if fire is None:
+            return
+        self._matches += 1
+        if self._matches <= fault.after:
+            return
+        if fault.probability < 1 and self._random.random() >= fault.probability:
+            return
+        fire()
+        self._note(fault, request.context)
+
+    def _note(self, fault: Fault, context: RequestContext) -> None:
+        self.fired += 1
+        self._times += 1
+        node = context.broker.nodes.own_id
+        self.events.append(
+            FaultEvent(self._index, self._matches, context.api_key, node, context.client_id)
+        )
+        logger.debug("%s v%d: %s", context.api_key.name, context.api_version, fault)
+        if self._times == fault.times:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        self._index += 1
+        self._matches = self._times = 0
+        if self.current is not None:
+            self._random = Random(self.current.seed)  # it must be repeatable
+            if self.current.times == 0:
+                self._begin_next()
 
 
-async def _drop_after(response: Any) -> None:
-    """Wait until the request is handled, then close its connection."""
-    if inspect.isawaitable(response):
-        await response
-    raise RefusedRequestError(TEXT)
+class ChangedRequest:
+    """A request, and what faults change of it."""
+
+    def __init__(self, context: RequestContext, request: Any) -> None:
+        self.context = context
+        # It may be served later, when the receive buffer has other bytes.
+        self._request = owned(request) if isinstance(request, ProduceRequest) else request
+        self._partitions = PartitionErrors(context, self._request)
+        self._fault: Fault | None = None  # that decides about the whole request
+        self._before_ms = self._after_ms = 0
+
+    def match(self, fault: Fault) -> Callable[[], None] | None:
+        """Return what lets a fault change this request, or None if it is not about it."""
+        fail: Fail | None = None
+        if fault.fails_partitions and self._fault is not None:
+            return None
+        if fault.fails_request and (self._fault is not None or self._partitions):
+            return None
+        if fault.fails_partitions:
+            fail = self._partitions.choose(fault.topic, fault.partition)
+            if fail is None:
+                return None
+        elif fault.names_places and not self._partitions.find(fault.topic, fault.partition):
+            return None
+
+        def fire() -> None:
+            self._before_ms += fault.delay_before_ms
+            self._after_ms += fault.delay_after_ms
+            if fail is not None and fault.error_code is not None:
+                fail(fault.error_code)
+            if fault.fails_request:
+                self._fault = fault
+
+        return fire
+
+    def handle(self, handle: Handler) -> Any:
+        """Serve the request. Raises RefusedRequestError to cut the connection, or later."""
+        if not (self._fault or self._partitions or self._before_ms or self._after_ms):
+            return handle(self.context, self._request)
+        if not self._before_ms:
+            return self._serve(handle)
+        # As in Kafka, a request that waits to be served is served, also if its client is gone.
+        served = asyncio.ensure_future(self._serve(handle))
+        served.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return asyncio.shield(served)
+
+    async def _serve(self, handle: Handler) -> Any:
+        cut = None if self._fault is None else self._fault.cut
+        await _sleep(self._before_ms)
+        if cut == "before_work":
+            raise RefusedRequestError(TEXT)
+        response = await self._response(handle)
+        await _sleep(self._after_ms)
+        if cut == "before_answer":
+            raise RefusedRequestError(TEXT)
+        if cut == "after_answer":
+            await asyncio.sleep(0)  # `ends` counts after a response that the connection waited for
+            self.context.session.ends = True
+        return response
+
+    async def _response(self, handle: Handler) -> Any:
+        code = None if self._fault is None else self._fault.error_code
+        if self._partitions:
+            response = await self._partitions.serve(handle)
+        elif code is None:
+            return await result_of(handle(self.context, self._request))
+        elif getattr(self._request, "acks", None) == 0:
+            response = None
+        else:
+            return error_response(self._request, self.context.api_version, code, TEXT)
+        if response is None:
+            raise RefusedRequestError(TEXT)  # as a Produce that fails without a response
+        return response
 
 
-async def _later(response: Any, delay_ms: int) -> Any:
-    await asyncio.sleep(delay_ms / 1000)
-    return await response if inspect.isawaitable(response) else response
+async def _sleep(duration_ms: int) -> None:
+    if duration_ms:
+        await asyncio.sleep(duration_ms / 1000)

@@ -68,7 +68,7 @@ def odradek_secure_broker(odradek_secure_session_broker: Broker) -> Broker:
 
 def _emptied(broker: Broker) -> Broker:
     """A broker that a test before may have stopped or killed."""
-    from .broker import BrokerError
+    from .injected import BrokerError
 
     if broker.is_running:
         try:
@@ -105,7 +105,7 @@ def pytest_runtest_makereport(
 
 def _strangers_of(broker: Broker) -> str:
     """What clients of earlier tests have done in this one, or nothing."""
-    from .broker import BrokerError
+    from .injected import BrokerError
 
     try:
         found = broker.strangers()

@@ -8,11 +8,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
-from odradek.broker.network.listeners import BoundListener, bind_listeners, bind_registry
+from odradek.broker.network.listeners import (
+    BoundListener,
+    ListenError,
+    bind_listeners,
+    bind_registry,
+)
+from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.broker.testing import calls
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
@@ -25,6 +34,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 
@@ -37,23 +47,34 @@ from .snapshots import copy_directory
 from .strangers import Strangers
 from .visible_records import visible_records
 
+# What `serve` raises if it cannot do what a test asks for.
+REFUSALS = (
+    ApiError,
+    ConfigError,
+    ListenError,
+    DirectoryError,
+    RefusedToStartError,
+    OSError,
+    msgspec.MsgspecError,
+)
+
 
 class Setup:
     """What the brokers that serve one test after the other share: ports, clock, faults, files."""
 
     def __init__(
         self,
-        settings: Mapping[str, str],
+        config: BrokerConfig,
         faults: Faults,
         strangers: Strangers,
         node_ports: Sequence[int] = (),
     ) -> None:
-        """Bind the ports. A broker is one process, also if `settings` want workers.
+        """Bind the ports. Raises ListenError.
 
         The handlers of `faults` are those of `strangers`. `node_ports` are those of the nodes of a
-        cluster. Raises ConfigError, ListenError.
+        cluster.
         """
-        self.config = BrokerConfig.from_texts({**settings, "odradek.workers": "0"})
+        self.config = config
         self.is_cluster = self.config.odradek_nodes > 1
         self.nodes = (
             _reserve_ports(self.config, node_ports)
@@ -100,7 +121,6 @@ class Service:
 
     def __init__(self, setup: Setup, running: RunningBroker) -> None:
         self._setup = setup
-        (self._data,) = setup.config.data_directories
         self._clock = setup.clock
         self._faults = setup.faults
         self._strangers = setup.strangers
@@ -119,8 +139,17 @@ class Service:
         )
 
     @property
-    def _broker(self) -> Broker:
+    def broker(self) -> Broker:
+        """The broker that runs now."""
         return self._running.broker
+
+    @property
+    def _data(self) -> Path:
+        """The data directory. Raises OSError if there are several."""
+        first, *others = self._setup.config.data_directories
+        if others:
+            raise OSError("a broker with several log.dirs has no snapshots")
+        return first
 
     async def serve(self, call: Call) -> object:
         """Do what the test asks for, and return the result. Raises ApiError, OSError."""
@@ -132,7 +161,7 @@ class Service:
         # Imported here, because most brokers play no cluster.
         from .cluster_service import ClusterService
 
-        cluster, broker = self._running.cluster, self._broker
+        cluster, broker = self._running.cluster, self.broker
         if cluster is None:
             raise ApiError(ErrorCode.INVALID_REQUEST, "the broker has one node: Broker(nodes=3)")
         topics = broker.metadata.topics
@@ -148,22 +177,22 @@ class Service:
         """Create a topic."""
         count = DEFAULT if call.partitions is None else call.partitions
         new = NewTopic(name=call.name, partition_count=count, configs=dict(call.configs))
-        for result in (await self._broker.admin.topics.create([new])).values():
+        for result in (await self.broker.admin.topics.create([new])).values():
             if isinstance(result, ApiError):
                 raise result
 
     def add_user(self, call: calls.AddUser) -> None:
         """Let a user log in."""
-        add_user(self._broker, call.name, call.password)
+        add_user(self.broker, call.name, call.password)
 
     def list_topics(self, _: calls.ListTopics) -> dict[str, int]:
         """Count the partitions of each topic that is not internal."""
-        topics = self._broker.metadata.topics
+        topics = self.broker.metadata.topics
         return {name: len(topics[name].partitions) for name in topics if not is_internal(name)}
 
     def read_records(self, call: calls.ReadRecords) -> list[calls.StoredRecord]:
         """Read the records of a topic, partition by partition."""
-        topic = self._broker.metadata.topics.get(call.topic)
+        topic = self.broker.metadata.topics.get(call.topic)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {call.topic}")
         partitions = topic.partitions if call.partition is None else [call.partition]
@@ -184,9 +213,9 @@ class Service:
 
     async def produce(self, call: calls.Produce) -> int:
         """Append a record to a partition, and return its offset."""
-        if call.topic not in self._broker.metadata.topics:
+        if call.topic not in self.broker.metadata.topics:
             await self.create_topic(calls.CreateTopic(call.topic, None, {}))
-        log = self._broker.log_manager.get(call.topic, call.partition)
+        log = self.broker.log_manager.get(call.topic, call.partition)
         now_ms = self._clock.wall_ms()
         record = Record(call.key, call.value, now_ms, tuple(call.headers))
         return log.append(build_batch([record]), now_ms=now_ms).base_offset
@@ -194,16 +223,16 @@ class Service:
     def _log(self, topic: str, partition: int) -> PartitionLog | None:
         """The log of a partition; None while it is being created."""
         try:
-            return self._broker.log_manager.get(topic, partition)
+            return self.broker.log_manager.get(topic, partition)
         except ApiError as error:
-            exists = partition in self._broker.metadata.topics[topic].partitions
+            exists = partition in self.broker.metadata.topics[topic].partitions
             if exists and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
             raise
 
     def committed_offsets(self, call: calls.CommittedOffsets) -> dict[int, int]:
         """Find the offsets that a group has committed in a topic."""
-        groups = self._broker.coordinators.groups
+        groups = self.broker.coordinators.groups
         if not groups.shards.is_open:
             return {}
         wanted = OffsetFetchRequestGroup(group_id=call.group_id, member_epoch=-1, topics=None)
@@ -217,7 +246,7 @@ class Service:
 
     async def expire_group(self, call: calls.ExpireGroup) -> None:
         """Remove all members of a group, as if their sessions had expired."""
-        groups = self._broker.coordinators.groups
+        groups = self.broker.coordinators.groups
         group = groups.shards.of(call.group_id).state.groups.get(call.group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup)):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {call.group_id}")
@@ -233,7 +262,7 @@ class Service:
             self._running.cluster.heal()
         self._clock.reset_wall()
         await self._fill_disk(is_full=False)
-        broker = self._broker
+        broker = self.broker
         removals = [
             QuotaAlteration(entity=dict(entity), changes=tuple((key, None) for key in of_entity))
             for entity, of_entity in broker.metadata.quotas.by_entity.items()
@@ -261,14 +290,14 @@ class Service:
 
     async def run_retention(self, _: calls.RunRetention) -> None:
         """Delete what retention may delete now."""
-        await self._broker.maintenance.cleaner.retention.run(lambda _: True)
+        await self.broker.maintenance.cleaner.retention.run(lambda _: True)
 
     async def run_compaction(self, _: calls.RunCompaction) -> None:
         """Clean all compacted topics up to their ends."""
-        for log in self._broker.log_manager.logs():
+        for log in self.broker.log_manager.logs():
             if log.config.compact and log.is_online:
                 log.roll(self._clock.wall_ms())
-        await self._broker.maintenance.cleaner.clean_now()
+        await self.broker.maintenance.cleaner.clean_now()
 
     async def set_clock(self, call: calls.SetClock) -> None:
         """Set the wall clock."""
@@ -281,7 +310,7 @@ class Service:
         await self._notice_time()
 
     async def _notice_time(self) -> None:
-        broker = self._broker
+        broker = self.broker
         for alarm in (
             broker.coordinators.groups.alarm,
             broker.coordinators.transactions.alarm,
@@ -294,17 +323,18 @@ class Service:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def fail_next(self, call: calls.FailNext) -> None:
-        """Answer the next requests of an API with an error."""
-        self._faults.fail_next(call.api_key, call.error_code, call.times)
+    def inject(self, call: calls.Inject) -> str:
+        """Begin a script of faults, and return its id."""
+        return self._faults.inject(call.faults)
 
-    def drop_connection(self, call: calls.DropConnection) -> None:
-        """Close the connections of the next requests of an API."""
-        self._faults.drop_connection(call.api_key, call.times, handled=call.handled)
+    def read_faults(self, call: calls.ReadFaults) -> calls.FaultsSoFar:
+        """Return what a script has done."""
+        script = self._faults.script(call.id)
+        return calls.FaultsSoFar(script.fired, list(script.events) if call.with_events else [])
 
-    def delay(self, call: calls.Delay) -> None:
-        """Send the responses of an API later."""
-        self._faults.delay(call.api_key, call.delay_ms)
+    def remove_faults(self, call: calls.RemoveFaults) -> None:
+        """End a script of faults."""
+        self._faults.remove(call.id)
 
     def pretend(self, call: calls.Pretend) -> None:
         """Serve older versions only."""
@@ -321,7 +351,7 @@ class Service:
     async def _fill_disk(self, *, is_full: bool) -> None:
         if self._files.is_full != is_full:
             self._files.is_full = is_full
-            await self._broker.disk_space.check_directories()
+            await self.broker.disk_space.check_directories()
 
     # -- snapshots --------------------------------------------------------------------------------
 
@@ -358,9 +388,9 @@ _SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,
     calls.AdvanceClock: Service.advance_clock,
-    calls.FailNext: Service.fail_next,
-    calls.DropConnection: Service.drop_connection,
-    calls.Delay: Service.delay,
+    calls.Inject: Service.inject,
+    calls.ReadFaults: Service.read_faults,
+    calls.RemoveFaults: Service.remove_faults,
     calls.Pretend: Service.pretend,
     calls.ClearFaults: Service.clear_faults,
     calls.FillDisk: Service.fill_disk,

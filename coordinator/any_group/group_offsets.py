@@ -48,15 +48,17 @@ class _Transaction(Struct):
 class GroupOffsets:
     """Committed offsets by topic and partition, and the pending ones of open transactions.
 
-    `changes` counts how often the partitions have changed that have any offset.
+    `changes` counts how often the partitions have changed that have any offset. `last_record` is
+    the offset of the last record that was committed. What is committed is the same as before if
+    both are.
     """
 
-    __slots__ = ("_last_record", "_pending", "_writers", "changes", "committed")
+    __slots__ = ("_pending", "_writers", "changes", "committed", "last_record")
 
     def __init__(self) -> None:
         self.committed: TopicOffsets = {}
         self.changes = 0
-        self._last_record = -1  # of those that are committed
+        self.last_record = -1
         self._pending: dict[int, _Transaction] = {}  # by producer
         # The producers whose open transactions have an offset for a partition: mostly one.
         self._writers: dict[Place, int | set[int]] = {}
@@ -86,7 +88,7 @@ class GroupOffsets:
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Commit an offset. Its record is newer than all others."""
-        self._last_record = committed.record_offset
+        self.last_record = committed.record_offset
         partitions = self.committed.get(topic)
         if partitions is None:
             partitions = self.committed[topic] = {}
@@ -95,7 +97,7 @@ class GroupOffsets:
 
     def put_all(self, topics: TopicOffsets, last_record: int) -> None:
         """Commit offsets. The caller gives the tables away."""
-        self._last_record = last_record
+        self.last_record = last_record
         self.changes += 1
         _merge(self.committed, topics)
 
@@ -146,7 +148,7 @@ class GroupOffsets:
                 self._remove_writer(place, producer_id)
         if not committed:
             return
-        if self._last_record > transaction.first_record:
+        if self.last_record > transaction.first_record:
             for topic, partitions in topics.items():
                 known = self.committed.get(topic, {})
                 topics[topic] = {
@@ -156,7 +158,7 @@ class GroupOffsets:
                     or known[partition].record_offset < pending.record_offset
                 }
         _merge(self.committed, topics)
-        self._last_record = max(self._last_record, transaction.last_record)
+        self.last_record = max(self.last_record, transaction.last_record)
 
     def _remove_writer(self, place: Place, producer_id: int) -> None:
         left = [writer_id for writer_id in self._writers_of(place) if writer_id != producer_id]

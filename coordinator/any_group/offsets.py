@@ -56,6 +56,10 @@ class Offsets:
         found = self._by_group.get(group_id)
         return {} if found is None else found.committed
 
+    def find(self, group_id: str) -> GroupOffsets | None:
+        """Return what the group has committed and pending; None if that is nothing."""
+        return self._by_group.get(group_id)
+
     def is_pending(self, key: GroupTopicPartition) -> bool:
         """Whether an open transaction has an offset for this partition."""
         found = self._by_group.get(key.group_id)

@@ -152,6 +152,11 @@ class Topic:
         return self._partitions
 
     @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        return len(self._partitions)
+
+    @property
     def is_internal(self) -> bool:
         """Whether it is one of Kafka's own topics."""
         return is_internal(self.name)
@@ -198,6 +203,7 @@ class Topics(Mapping[str, Topic]):
         self.on_change: list[Callable[[Topic, TopicEvent], object]] = []
         self.by_id: dict[bytes, Topic] = {}
         self._by_name: dict[str, Topic] = {}
+        self._partition_count = 0
         # Only names with dots or underscores, because others collide with none.
         self._by_collision_key: dict[str, dict[str, None]] = {}
 
@@ -217,7 +223,7 @@ class Topics(Mapping[str, Topic]):
 
     def partition_count(self) -> int:
         """The number of partitions of all topics."""
-        return sum(len(topic.partitions) for topic in self._by_name.values())
+        return self._partition_count
 
     # -- replay ---------------------------------------------------------------------------------
 
@@ -229,6 +235,7 @@ class Topics(Mapping[str, Topic]):
         """Add a topic with its first partitions."""
         self._by_name[topic.name] = topic
         self.by_id[topic.id] = topic
+        self._partition_count += topic.partition_count
         key = collision_key(topic.name)
         if key is not None:
             self._by_collision_key.setdefault(key, {})[topic.name] = None
@@ -237,13 +244,17 @@ class Topics(Mapping[str, Topic]):
     def replay_partition(self, record: PartitionRecord) -> None:
         """Add a partition."""
         topic = self.by_id[record.topic_id]
+        self._partition_count -= topic.partition_count
         topic.replay_put(Partition.from_record(record))
+        self._partition_count += topic.partition_count
         self._notify(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_added_partitions(self, topic_id: bytes, partitions: Mapping[int, Partition]) -> None:
         """Add partitions to a topic."""
         topic = self.by_id[topic_id]
+        self._partition_count -= topic.partition_count
         topic.replay_put_all(partitions)
+        self._partition_count += topic.partition_count
         self._notify(topic, TopicEvent.REPLICAS_CHANGED)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
@@ -257,6 +268,7 @@ class Topics(Mapping[str, Topic]):
         """Remove a topic with its partitions, and return it."""
         topic = self.by_id.pop(record.topic_id)
         del self._by_name[topic.name]
+        self._partition_count -= topic.partition_count
         key = collision_key(topic.name)
         if key is not None:
             self._by_collision_key[key].pop(topic.name, None)

@@ -39,7 +39,7 @@ func WriteInvoices(ctx context.Context, bootstrapServers string) error {
 				return err
 			}
 		}
-		if err := client.CommitUncommittedOffsets(ctx); err != nil {
+		if err := client.CommitUncommittedOffsets(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ def test_the_example_in_java_passes(tmp_path: Path) -> None:
     # Maven fetches what runs the tests only when one is to be run. There is none of this name.
     no_test = ("-Dtest=InvoicesTest#none", "-Dsurefire.failIfNoSpecifiedTests=false")
     fetch(directory, "mvn", "-q", "-B", "test", *no_test)
-    assert "Tests run: 1, Failures: 0, Errors: 0" in run(directory, "mvn", "-B", "-o", "test")
+    assert "Tests run: 2, Failures: 0, Errors: 0" in run(directory, "mvn", "-B", "-o", "test")
 
 
 @TAKES_LONG

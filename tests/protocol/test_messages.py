@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.declaration import fields_of
+from odradek.protocol.declaration import ListOf, fields_of
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.messages.create_topics import CreateTopicsRequest
 from odradek.protocol.messages.fetch import (
@@ -96,6 +96,26 @@ def test_every_field_that_a_version_lacks_has_a_default() -> None:
         and any(version not in field.versions for version in versions_of(message))
     ]
     assert missing == []
+
+
+def test_a_response_that_says_nothing_else_is_one_of_success_without_throttling() -> None:
+    """All defaults are compared with Kafka's where there is Java: test_declarations.py."""
+    zeros = ("throttle_time_ms", "error_code", "acknowledge_error_code")
+    wrong = []
+
+    def check(declared: type[Struct], path: str) -> None:
+        for field in fields_of(declared):
+            item = field.wire.item if isinstance(field.wire, ListOf) else field.wire
+            name = f"{path}.{field.name}"
+            if field.name in zeros and field.default not in (msgspec.NODEFAULT, 0):
+                wrong.append(name)
+            if isinstance(item, type):
+                check(item, name)
+
+    for message in all_messages():
+        if message.__name__.endswith("Response"):
+            check(message, message.__name__)
+    assert wrong == []
 
 
 def test_requests_and_responses_of_an_api_have_the_same_versions() -> None:

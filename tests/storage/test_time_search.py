@@ -146,6 +146,28 @@ def test_a_lookup_in_attempts_finds_the_same_as_one_at_once(tmp_path: Path) -> N
         assert found is None or found.offset >= 1234
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_index_is_rebuilt_only_if_it_does_not_match_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_damaged: bool
+) -> None:
+    log = LogBox(tmp_path, index_interval_bytes=0).open()
+    for number in range(10):
+        put(log, b"v", timestamps=[1 + number * 10])
+    index = log.segments.active.time_index
+    assert index.entries > 5
+    if is_damaged:
+        index.reset()
+        for number in range(5):
+            index.maybe_append(1 + number * 10, number + 5)
+    for timestamp_ms in range(100):
+        found = log.offset_for_timestamp(timestamp_ms)
+        offset = (timestamp_ms + 8) // 10
+        expected = None if offset > 9 else OffsetAtTime(1 + offset * 10, offset, 0)
+        assert found == expected
+    rebuilt = [record for record in caplog.records if "rebuilding" in record.message]
+    assert len(rebuilt) == is_damaged
+
+
 def test_the_log_may_change_between_two_attempts(tmp_path: Path) -> None:
     log = LogBox(tmp_path).open()
     put(log, *[b"v"] * 1000)

@@ -4,7 +4,8 @@ They land in the user's cache directory and stay there. `ODRADEK_KAFKA_LIBS` nam
 already holds the broker's jars, `ODRADEK_KAFKA_430_LIBS` one with those of the broker before it;
 `ODRADEK_KAFKA_CLIENTS_39` one that holds the clients' jar of 3.9, the last that knows the oldest
 formats, and `ODRADEK_KAFKA_STREAMS` one with the jars of Kafka Streams.
-Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has.
+Spark's Kafka connector comes the same way (`ODRADEK_SPARK_CONNECTOR`), without what Spark has, and
+so does its reader of Avro (`ODRADEK_SPARK_AVRO`).
 """
 
 import functools
@@ -57,6 +58,8 @@ _SPARK_CONNECTOR = (
     ("org.apache.kafka", "kafka-clients", "3.9.0"),
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
+# The newest that Maven Central has.
+_SPARK_AVRO = ("org.apache.spark", "spark-avro_2.13", "4.2.0")
 
 
 @functools.cache
@@ -110,6 +113,14 @@ def spark_connector_jars() -> list[Path] | None:
     """What `spark.jars` has to name for `format("kafka")`, or None: see `why_no_jars`."""
     name = f"spark-sql-kafka-{_SPARK_CONNECTOR[0][2]}"
     folder = _jars("ODRADEK_SPARK_CONNECTOR", name, _SPARK_CONNECTOR, alone=True)
+    return sorted(folder.glob("*.jar")) if folder else None
+
+
+@functools.cache
+def spark_avro_jars() -> list[Path] | None:
+    """What `spark.jars` has to name for `from_avro`, or None: see `why_no_jars`."""
+    name = f"spark-avro-{_SPARK_AVRO[2]}"
+    folder = _jars("ODRADEK_SPARK_AVRO", name, (_SPARK_AVRO,), alone=True)
     return sorted(folder.glob("*.jar")) if folder else None
 
 

@@ -7,7 +7,9 @@ Topics that the client may not describe are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from odradek.broker.console.calls import Call
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -28,7 +30,7 @@ PART = 200  # partitions that are looked at in one turn
 T = TypeVar("T")
 
 
-class Lag(NamedTuple):
+class Lag(Struct, frozen=True, gc=False):
     """The lag of a group: of all its partitions together; None if none of them has one.
 
     `held_back` counts the partitions where an open transaction stops consumers of committed records

@@ -22,6 +22,7 @@ from odradek.protocol.compression import NO_LIMIT, Buffer, CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.legacy import read_message_set
 from odradek.protocol.record import Record, RecordHeaders, payload, read_payload
+from odradek.protocol.record_json import headers_json
 from odradek.storage.record_walk import LONG, STEPS_OF_A_PART, WalkLimits
 
 from .filters import Filter, json_of
@@ -34,7 +35,9 @@ _HEADER_COST = 100  # what a short header holds in memory
 class Picked(NamedTuple):
     """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null.
 
-    `headers` may be the first ones of `header_count`, with `headers_bytes` together.
+    `headers` may be the first ones of `header_count`, with `headers_bytes` together. If all were
+    wanted and are many, `headers_json` has them instead: to make thousands of objects of them takes
+    long.
     """
 
     partition: int
@@ -48,6 +51,7 @@ class Picked(NamedTuple):
     key_bytes: int
     value_bytes: int
     header: BatchHeader
+    headers_json: bytes = b""
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +62,8 @@ class Picked(NamedTuple):
     def kept_bytes(self) -> int:
         """What it holds in memory."""
         headers = sum(len(name) + len(value or b"") + _HEADER_COST for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers + 200
+        data = len(self.key or b"") + len(self.value or b"") + len(self.headers_json)
+        return data + headers + 200
 
 
 class Want(Struct, frozen=True, kw_only=True):
@@ -184,7 +189,14 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
         raise
     except CorruptRecordError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    return Walked(list(picks.records), picks.is_full, picks.oldest_ms, picks.newest_ms)
+    records = [_with_headers_json(picked) for picked in picks.records]
+    return Walked(records, picks.is_full, picks.oldest_ms, picks.newest_ms)
+
+
+def _with_headers_json(picked: Picked) -> Picked:
+    if len(picked.headers) <= MOST_HEADERS:
+        return picked
+    return picked._replace(headers=(), headers_json=headers_json(picked.headers))
 
 
 def _records(batch: Buffer, header: BatchHeader, limits: WalkLimits) -> Iterable[Record]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint
+from odradek.broker.console.groups.all_lags import AllLags, Ranked
 from odradek.broker.console.groups.lags import Lag, Lags
 from odradek.broker.console.paging import PageRequest, page_of
 from odradek.broker.console.view import View
@@ -15,7 +18,6 @@ from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.groups.group_state import GroupState
-from odradek.coordinator.runtime.steps import free
 
 EVERY_S = 2.0
 PART = 500  # groups
@@ -68,36 +70,53 @@ class GroupList(View):
     groups: list[GroupSummary]
 
 
-class _Measured(NamedTuple):
-    lag: Lag
-    group: Group
-
-
 def groups(call: Call, request: GroupsRequest) -> GroupList:
     """Make a page. Has the groups that the client may describe."""
+    return _by_lag(call, request) if request.sort == "lag" else _by_name(call, request)
+
+
+def _by_name(call: Call, request: GroupsRequest) -> GroupList:
     shards = call.observed.broker.coordinators.groups.shards
-    lags = Lags(call)
     found: list[Group] = []
-    measured: list[_Measured] = []
-    for state, part in _found(call, request):
+    for _, part in _found(call, request):
         found += part
-        if request.sort == "lag":
-            measured += [_Measured(lags.of(group, state), group) for group in call.sliced(part)]
-    if request.sort == "lag":
-        key = _by_lag if request.descending is False else _by_lag_descending
-        page_by_lag = page_of(call, measured, key, request)
-        free(call.slices.step, measured)
-        measured = page_by_lag
-    else:
-        page = page_of(call, found, _BY_NAME, request, descending=bool(request.descending))
-        for group in call.sliced(page):
-            state = shards.of(group.group_id).state
-            measured.append(_Measured(lags.of(group, state), group))
+    page = page_of(call, found, _BY_NAME, request, descending=bool(request.descending))
+    lags = Lags(call)
+    measured = (
+        (lags.of(group, shards.of(group.group_id).state), group) for group in call.sliced(page)
+    )
+    summaries = [_summary(call, *each) for each in measured]
+    return _list_of(call, len(found), summaries, are_lags_complete=lags.are_complete)
+
+
+def _by_lag(call: Call, request: GroupsRequest) -> GroupList:
+    """The parts are sorted, and merged as far as the page needs."""
+    lags = AllLags(call)
+    sign = 1 if request.descending is False else -1
+    end = request.first + request.limit
+    parts: list[list[Ranked]] = []
+    total = 0
+    for state, part in _found(call, request):
+        ranked = lags.ranked(part, state, sign)
+        ranked.sort()
+        del ranked[end:]
+        parts.append(ranked)
+        total += len(part)
+    page = islice(call.sliced(merge(*parts)), request.first, end)
+    summaries = [_summary(call, lag, group) for *_, lag, group in page]
+    for ranked in call.sliced(parts):  # to free thousands of objects takes as long as to make them
+        ranked.clear()
+    return _list_of(call, total, summaries, are_lags_complete=lags.are_complete)
+
+
+def _list_of(
+    call: Call, total: int, summaries: list[GroupSummary], *, are_lags_complete: bool
+) -> GroupList:
     return GroupList(
-        total=len(found),
-        is_loading=shards.is_loading,
-        are_lags_complete=lags.are_complete,
-        groups=[_summary(call, *each) for each in call.sliced(measured)],
+        total=total,
+        is_loading=call.observed.broker.coordinators.groups.shards.is_loading,
+        are_lags_complete=are_lags_complete,
+        groups=summaries,
     )
 
 
@@ -125,16 +144,6 @@ def _found(call: Call, request: GroupsRequest) -> Iterator[tuple[GroupState, lis
                     if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
                 ]
             yield shard.state, part
-
-
-def _by_lag(measured: _Measured) -> tuple[bool, int, str]:
-    records = measured.lag.records
-    return records is None, records or 0, measured.group.group_id
-
-
-def _by_lag_descending(measured: _Measured) -> tuple[bool, int, str]:
-    is_unknown, records, group_id = _by_lag(measured)
-    return is_unknown, -records, group_id
 
 
 def _summary(call: Call, lag: Lag, group: Group) -> GroupSummary:

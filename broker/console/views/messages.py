@@ -48,7 +48,7 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.record import MAX_INT64, Record, RecordHeaders
 from odradek.protocol.record_batch import build_batch
-from odradek.protocol.record_json import line_of
+from odradek.protocol.record_json import headers_json, line_of
 
 EVERY_S = 0.5
 MAX_LIMIT = 1000
@@ -548,6 +548,8 @@ async def export(request: ExportRequest, run: Run) -> AsyncGenerator[bytes, None
     while left > 0:
         step = _ExportStep(request, cursor, min(left, EXPORT_STEP))
         lines, page = await run(step)
+        if not lines:
+            yield b""  # whether the client is still there is found out meanwhile
         for line in lines:
             for piece in _pieces(line):
                 yield piece
@@ -584,10 +586,10 @@ class _ExportStep:
             text = f"{request.topic}-{bad.partition}, offset {bad.first_offset}: {bad.reason}"
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, text)
         records = (each for each in page.records if not each.header.is_control)
-        return [_line(request.topic, each) for each in call.sliced(records)], page
+        return [_line(call, request.topic, each) for each in call.sliced(records)], page
 
 
-def _line(topic: str, picked: Picked) -> bytes:
+def _line(call: Call, topic: str, picked: Picked) -> bytes:
     return line_of(
         topic=topic,
         partition=picked.partition,
@@ -595,7 +597,7 @@ def _line(topic: str, picked: Picked) -> bytes:
         timestamp_ms=None if picked.timestamp_ms == NO_TIMESTAMP else picked.timestamp_ms,
         key=picked.key,
         value=picked.value,
-        headers=picked.headers,
+        headers=picked.headers_json or headers_json(picked.headers, call.slices.step),
     )
 
 
@@ -633,6 +635,7 @@ ENDPOINTS = (
         request=ExportRequest,
         stream=export,
         content_type="application/x-ndjson",
+        probe=b"\n",
     ),
     Endpoint(
         method="POST",

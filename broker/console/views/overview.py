@@ -9,7 +9,7 @@ from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.view import View
 from odradek.broker.http.own_version import OWN_VERSION
-from odradek.broker.metrics.log_metrics import offline_partition_count
+from odradek.broker.metrics.log_metrics import partition_count
 from odradek.broker.metrics.observed import ObservedBroker
 from odradek.broker.metrics.readiness import problems
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -26,6 +26,7 @@ EVERY_S = 2.0
 LITTLE_SPACE_BYTES = 1 << 30
 LONG_TRANSACTION_MS = 60_000
 SOME_TOPICS = 3
+PART = 500  # logs that are counted between two steps
 
 
 class OverviewListener(View):
@@ -144,7 +145,7 @@ async def overview(call: Call, _: Nothing) -> Overview:
         if transaction.state is TransactionState.ONGOING
     ]
     uptime_ms = broker.clock.timer_ms() - observed.started_ms
-    observed.traffic.count_appends(call.sliced(broker.log_manager.logs()))
+    served = _count_logs(call)
     return Overview(
         cluster_id=broker.metadata.cluster_id,
         node_id=broker.nodes.own_id,
@@ -158,14 +159,29 @@ async def overview(call: Call, _: Nothing) -> Overview:
             for name, level in sorted(broker.metadata.features.finalized.items())
         ],
         counts=_counts(observed, len(open_transactions)),
-        totals=_totals(observed),
+        totals=_totals(call),
         apis=sorted(_apis(observed), key=lambda each: -each.requests),
         loop_delay=_loop_delays(observed.loop_delay.durations),
         directories=directories,
         memory_bytes=surveyed.memory_bytes,
         open_files=surveyed.open_files,
-        findings=[*_findings(observed, directories), *_long_transactions(call, open_transactions)],
+        findings=[
+            *_findings(observed, directories, served),
+            *_long_transactions(call, open_transactions),
+        ],
     )
+
+
+def _count_logs(call: Call) -> int:
+    """Count what was appended to all logs. Returns how many logs are served."""
+    observed = call.observed
+    logs = observed.broker.log_manager.logs()
+    served = 0
+    for start in call.sliced(iter(range(0, len(logs), PART))):
+        part = logs[start : start + PART]
+        observed.traffic.count_appends(part)
+        served += sum([log.is_online for log in part])
+    return served
 
 
 def _listeners(observed: ObservedBroker) -> Iterator[OverviewListener]:
@@ -195,19 +211,20 @@ def _counts(observed: ObservedBroker, open_transactions: int) -> Counts:
     )
 
 
-def _totals(observed: ObservedBroker) -> Totals:
-    traffic = observed.traffic
+def _totals(call: Call) -> Totals:
+    traffic = call.observed.traffic
+    of_topics = traffic.totals(call.slices.step)
     return Totals(
-        messages_in=traffic.total("messages_in"),
-        bytes_in=traffic.total("bytes_in"),
-        bytes_out=traffic.total("bytes_out"),
+        messages_in=of_topics.messages_in,
+        bytes_in=of_topics.bytes_in,
+        bytes_out=of_topics.bytes_out,
         requests=sum(
             counts.count
             for by_version in traffic.requests.values()
             for counts in by_version.values()
         ),
-        failed_produce=traffic.total("failed_produce"),
-        failed_fetch=traffic.total("failed_fetch"),
+        failed_produce=of_topics.failed_produce,
+        failed_fetch=of_topics.failed_fetch,
     )
 
 
@@ -267,11 +284,13 @@ async def _directories(call: Call, log_bytes: Mapping[str, int]) -> list[Directo
     ]
 
 
-def _findings(observed: ObservedBroker, directories: list[Directory]) -> Iterator[OverviewFinding]:
+def _findings(
+    observed: ObservedBroker, directories: list[Directory], served: int
+) -> Iterator[OverviewFinding]:
     for text in problems(observed):
         yield _in_the_log(text)
-    offline = offline_partition_count(observed)
-    if offline:
+    offline = partition_count(observed) - served
+    if offline > 0:
         yield _in_the_log(f"{offline} partitions are not served")
     for reason in observed.broker.disk_space.low.values():
         yield OverviewFinding(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.lifecycle.running import start_broker
-from odradek.broker.testing.broker import Broker, BrokerError
+from odradek.broker.testing import Broker, BrokerError
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 

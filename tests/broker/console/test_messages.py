@@ -637,6 +637,9 @@ def test_of_many_headers_the_first_are_shown(broker: ConsoleBroker, console: Con
     large = console.get("/topics/headers/messages", limit=1000)["records"]
     assert len(large[0]["headers"]) < 50
     assert console.get("/topics/headers/messages", header="zzz")["records"] == []
+    exported = raw(console, "/topics/headers/messages/export").splitlines()
+    assert [len(parse_json(line).headers) for line in exported] == [3, 150_000]
+    assert parse_json(exported[1]).headers[-1] == ("h", b"")
 
 
 @pytest.mark.parametrize("position", ["oldest", "newest"])
@@ -662,6 +665,9 @@ def test_records_before_a_damaged_header_are_shown(
         for page in pages
         for each in page["unreadable"]
     )
+    assert console.get("/topics/damaged/partitions/0/messages/19")["record"]["offset"] == 19
+    refused = console.ask("GET", "/topics/damaged/partitions/0/messages/20")
+    assert refused.error[1] == "CORRUPT_MESSAGE"
 
 
 def test_a_path_may_lead_deep(broker: ConsoleBroker, console: ConsoleClient) -> None:

@@ -99,13 +99,17 @@ def test_a_transaction_is_found_and_aborted_by_its_coordinator(
     assert "its producer ends it, or the broker aborts it after" in transaction["ends"]
     producer = producers_of(console)
     assert (producer["transactionalId"], producer["isHanging"]) == ("shop", False)
+    assert transaction["startedMs"] == producer["transactionStartMs"]
+    assert 0 <= transaction["runningMs"] <= transaction["timeoutMs"]
     assert abort(console, producer, transactionStartOffset=1) == (409, "CONFLICT")
     assert abort(console, producer) == "coordinator"
     assert read_committed(broker, 1) == [b"of another producer"]
     with pytest.raises(KafkaException, match="fenced"):
         client.producer.commit_transaction(30)
     assert console.get("/transactions", openOnly="true")["total"] == 0
-    assert console.get("/transactions", search="SHO")["total"] == 1
+    (ended,) = console.get("/transactions", search="SHO")["transactions"]
+    assert ended["state"] == "Empty"
+    assert (ended["startedMs"], ended["runningMs"], ended["ends"]) == (None, None, None)
     assert console.get("/transactions", search="shoe")["total"] == 0
     assert abort(console, producer) == (409, "CONFLICT")
 
@@ -136,6 +140,8 @@ def test_a_hanging_transaction_is_found_and_ended_by_a_marker(
     assert "nobody will end it" in transaction["ends"]
     producer = producers_of(console)
     assert (producer["transactionalId"], producer["isHanging"]) == (None, True)
+    assert transaction["startedMs"] == producer["transactionStartMs"]
+    assert (transaction["runningMs"] >= 0, transaction["timeoutMs"]) == (True, None)
     assert abort(console, producer) == "marker"
     assert read_committed(broker, 1) == [b"of another producer"]
     assert console.get("/transactions")["total"] == 0

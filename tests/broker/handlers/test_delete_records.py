@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.topic_config import with_overrides
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
@@ -126,6 +127,21 @@ async def test_all_may_be_deleted_and_offsets_go_on(rig: Rig) -> None:
 async def test_a_log_that_is_offline_keeps_its_records(rig: Rig) -> None:
     rig.log.take_offline("test")
     assert await rig.delete_before(3) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "error_code", "low_watermark"),
+    [
+        ("delete", ErrorCode.NONE, 3),
+        ("compact", ErrorCode.POLICY_VIOLATION, -1),
+        ("compact,delete", ErrorCode.NONE, 3),
+    ],
+)
+async def test_a_topic_that_is_only_compacted_keeps_its_records(
+    rig: Rig, policy: str, error_code: ErrorCode, low_watermark: int
+) -> None:
+    rig.log.config = with_overrides(rig.log.config, {"cleanup.policy": policy})
+    assert await rig.delete_before(3) == (error_code, low_watermark)
 
 
 async def test_log_directories_tell_of_a_log_on_its_way(rig: Rig) -> None:

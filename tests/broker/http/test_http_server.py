@@ -63,7 +63,7 @@ CLOSE = b"Connection: close\r\n\r\n"
 class Server:
     """An HTTP server with a few pages."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, kept_s: float = 60.0) -> None:
         (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
         self.port = bound.port
         self.ended = asyncio.Event()
@@ -77,8 +77,23 @@ class Server:
             Route("GET", "/large", large),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
+            Route("GET", "/searched", self.searched),
         )
-        self.http = HttpServer(asyncio.get_running_loop(), bound, routes, timeout_s)
+        loop = asyncio.get_running_loop()
+        self.http = HttpServer(loop, bound, routes, timeout_s, kept_s=kept_s)
+
+    async def searched(self, _: HttpRequest) -> HttpResponse:
+        """A response that finds nothing to send. `ended` is set when it is not asked for."""
+
+        async def nothing() -> AsyncGenerator[bytes, None]:
+            try:
+                while True:
+                    yield b""
+                    await asyncio.sleep(0.01)
+            finally:
+                self.ended.set()
+
+        return HttpResponse(HTTPStatus.OK, nothing(), probe=b"?")
 
     async def endless(self, _: HttpRequest) -> HttpResponse:
         """A response without an end. `ended` is set when it is not asked for any more."""
@@ -254,6 +269,42 @@ async def test_connections_are_limited(server: Server) -> None:
     while server.http.connections:  # noqa: ASYNC110  nothing tells of it
         await asyncio.sleep(0.001)
     assert (await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)).split(b" ")[1] == b"200"
+
+
+async def test_a_connection_without_a_request_makes_room_for_another() -> None:
+    server = Server(60.0, kept_s=0.0)
+    first = await asyncio.open_connection("127.0.0.1", server.port)
+    first[1].write(b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert (await first[0].readline()).split(b" ")[1] == b"200"
+    watching = await asyncio.open_connection("127.0.0.1", server.port)
+    watching[1].write(b"GET /watched HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert (await watching[0].readline()).split(b" ")[1] == b"200"
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(MAX_CONNECTIONS)]
+    for _ in range(3):
+        answer = await server.ask(b"GET /hello HTTP/1.1\r\n" + HOST + CLOSE)
+        assert answer.split(b" ")[1] == b"200"
+    assert (await first[0].read()).endswith(b"\r\n\r\nhello\n")  # and then it was closed
+    assert b"408" in await idle[0][0].read()
+    assert b"now" in await watching[0].readuntil(b"now")
+    for _, writer in (first, watching, *idle):
+        writer.close()
+    server.http.close()
+
+
+async def test_a_client_that_is_gone_is_noticed_by_a_probe(server: Server) -> None:
+    request = b"GET /searched HTTP/1.1\r\n" + HOST + b"\r\n"
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    writer.close()
+    await asyncio.wait_for(server.ended.wait(), 60)
+    server.ended.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    writer.write_eof()  # it has not gone
+    await reader.readuntil(b"\r\n?\r\n")
+    assert not server.ended.is_set()
+    writer.close()
+    await asyncio.wait_for(server.ended.wait(), 60)
 
 
 async def test_clients_that_do_not_close_after_a_refusal_are_limited_too(server: Server) -> None:

@@ -69,6 +69,9 @@ class Output:
     def fileno(self) -> int:
         return self.number
 
+    def wire_bytes(self) -> tuple[int, int]:
+        return 10, self.number
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -175,3 +178,11 @@ def test_an_answer_to_a_client_that_has_gone_meanwhile_is_dropped(machine: Machi
     large_answer(sender)
     sender.flush()
     assert (machine.sent, machine.soon) == ([], [])
+
+
+def test_the_bytes_on_the_wire_are_those_of_the_output_while_it_is_open(machine: Machine) -> None:
+    sender, _ = senders(machine)[3]
+    assert sender.wire_bytes == (10, 3)
+    sender.close()
+    assert sender.wire_bytes is None
+    assert AnswerSender(SimpleNamespace()).wire_bytes is None  # type: ignore[arg-type] # as above

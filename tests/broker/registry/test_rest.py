@@ -134,6 +134,24 @@ def test_references_are_kept_and_block_deletion(registry: RegistryClient) -> Non
     assert json.loads(text)["fields"][0]["type"] == base
 
 
+def test_the_subject_of_a_reference_is_shown_with_its_context_where_that_is_asked(
+    registry: RegistryClient,
+) -> None:
+    base = {"type": "record", "name": "B", "fields": []}
+    record = {"type": "record", "name": "R", "fields": [{"name": "b", "type": "B"}]}
+    reference = {"name": "B", "subject": "base", "version": 1}
+    for context, qualified in (("", "base"), (":.prod:", ":.prod:base")):
+        registry.register(f"{context}base", json.dumps(base))
+        registry.register(f"{context}s", json.dumps(record), references=[reference])
+        version = f"/subjects/{context}s/versions/1"
+        for form, subject in (("", "base"), ("default", "base"), ("qualified", qualified)):
+            found = registry.get(f"{version}?referenceFormat={form}")
+            assert found["references"] == [{**reference, "subject": subject}]
+        assert registry.get(version)["references"] == [reference]
+    unreferring = registry.get("/subjects/base/versions/1?referenceFormat=qualified")
+    assert "references" not in unreferring
+
+
 def test_metadata_and_rules_are_kept(registry: RegistryClient) -> None:
     metadata = {"properties": {"owner": "me", "v": "1"}}
     rules = {"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}

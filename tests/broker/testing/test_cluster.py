@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from odradek.broker.testing import Broker
-from odradek.broker.testing.broker import BrokerError
+from odradek.broker.testing import Broker, BrokerError, Fault
 
 TOPIC = "orders"
 # Long enough on any machine; a client that waits for something waits until then.
@@ -259,6 +258,26 @@ def test_without_any_replica_there_is_no_leader(cluster: Broker) -> None:
     assert roles.leader_epoch == before + 2
 
 
+def test_a_fault_is_about_one_node(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=3)
+    leaders = [cluster.partition(TOPIC, partition).leader for partition in range(3)]
+    assert sorted(leaders) == [1, 2, 3]
+    fault = cluster.inject(Fault(api="PRODUCE", node=2, error="NOT_ENOUGH_REPLICAS", times=2))
+    fetch = cluster.inject(
+        Fault(api="FETCH", node=3, topic=TOPIC, error="NOT_LEADER_OR_FOLLOWER", times=1)
+    )
+    sender = producer(cluster)
+    for partition in range(3):
+        sender.produce(TOPIC, b"v", partition=partition)
+    assert sender.flush(PATIENCE_S) == 0
+    assert [event.node for event in fault.events()] == [2, 2]
+    reader = consumer(cluster)
+    reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(3)])
+    assert read(reader, 3) == [b"v"] * 3
+    reader.close()
+    assert [event.node for event in fetch.events()] == [3]
+
+
 def test_the_same_ports_after_a_restart(cluster: Broker) -> None:
     cluster.create_topic(TOPIC, partitions=1)
     cluster.produce(TOPIC, b"kept")
@@ -266,6 +285,10 @@ def test_the_same_ports_after_a_restart(cluster: Broker) -> None:
     cluster.kill_and_restart()
     assert cluster.bootstrap_servers == before
     assert [record.value for record in cluster.records(TOPIC)] == [b"kept"]
+    nodes = AdminClient({"bootstrap.servers": before}).list_topics(timeout=PATIENCE_S).brokers
+    assert sorted(f"{node.host}:{node.port}" for node in nodes.values()) == sorted(
+        before.split(",")
+    )
 
 
 def test_a_node_that_is_not_there(cluster: Broker) -> None:

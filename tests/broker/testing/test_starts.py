@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.testing.broker import (
+    MODULES_OF_CLUSTER,
     MODULES_OF_CONSOLE,
     MODULES_OF_REGISTRY,
     MODULES_OF_TLS,
@@ -27,6 +28,7 @@ from odradek.broker.testing.faults import Faults
 from odradek.broker.testing.process import import_modules
 from odradek.broker.testing.service import Setup
 from odradek.broker.testing.strangers import Strangers
+from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.compiler import Codec
 
 settings, modules, is_prepared = json.loads(sys.argv[1])
@@ -48,7 +50,8 @@ for name in ("compile_decode", "compile_write", "_compile_reader", "_compile_sma
     noted(name)
 
 async def start():
-    running = await Setup(settings, Faults(HANDLERS), Strangers(HANDLERS)).open()
+    config = BrokerConfig.from_texts(settings)
+    running = await Setup(config, Faults(HANDLERS), Strangers(HANDLERS)).open()
     imported = [name for name in sys.modules if name not in before]
     found = {"compiled": compiled[:], "imported": imported}
     await running.stop()
@@ -78,7 +81,7 @@ def test_the_template_compiles_what_a_start_uses_and_nothing_else(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "secure", "registry", "console"])
+@pytest.mark.parametrize("kind", ["plain", "secure", "registry", "console", "cluster"])
 def test_a_broker_in_a_fork_compiles_and_imports_nothing(tmp_path: Path, kind: str) -> None:
     settings = {"log.dirs": str(tmp_path / "data")}
     modules: tuple[str, ...] = ()
@@ -92,6 +95,9 @@ def test_a_broker_in_a_fork_compiles_and_imports_nothing(tmp_path: Path, kind: s
         case "console":
             settings |= {"odradek.http.listener": "127.0.0.1:0", "odradek.console": "true"}
             modules = MODULES_OF_CONSOLE
+        case "cluster":
+            settings["odradek.nodes"] = "3"
+            modules = MODULES_OF_CLUSTER
     found = start(settings, modules, is_prepared=True)
     assert found["compiled"] == []
     assert [name for name in found["imported"] if name != "google"] == []  # a namespace, no file

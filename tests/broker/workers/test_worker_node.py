@@ -82,6 +82,14 @@ async def test_a_followed_record_that_contradicts_the_metadata_is_named_with_log
     await node.close_logs()
 
 
+async def test_a_worker_that_has_closed_its_logs_has_ended_its_disk_threads(tmp_path: Path) -> None:
+    node = await worker_node(config_in(tmp_path), FaultyFiles())
+    await node.disk.run(int)
+    assert await node.close_logs() == [tmp_path / "a", tmp_path / "b"]
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        node.disk.run(int)
+
+
 def config_in(path: Path) -> BrokerConfig:
     return BrokerConfig.from_texts(
         {

@@ -125,6 +125,8 @@ class MetadataMachine(RuleBasedStateMachine):
             for name, topic in metadata.topics.items()
         }
         assert found == self.model
+        counts = [len(topic.partitions) for topic in metadata.topics.values()]
+        assert metadata.topics.partition_count() == sum(counts)
         assert {topic.id: topic.name for topic in metadata.topics.by_id.values()} == {
             topic_id: name for name, (topic_id, _, _) in self.model.items()
         }

@@ -118,6 +118,37 @@ def test_types_of_references_have_full_names() -> None:
     assert descriptor.message_type[0].field[0].type_name == ".base.B"
 
 
+def test_options_that_protobuf_defines_are_kept_wherever_they_are() -> None:
+    deprecated = "option deprecated = true;"
+    descriptor = descriptor_of(
+        f"""
+        syntax = "proto2";
+        {deprecated}
+        message M {{
+          {deprecated}
+          optional int32 a = 1 [deprecated = true, jstype = JS_STRING];
+          oneof o {{ int32 b = 2 [deprecated = true]; }}
+        }}
+        enum E {{ {deprecated} X = 0 [deprecated = true]; }}
+        service S {{
+          {deprecated}
+          rpc Get (M) returns (M) {{ {deprecated} option idempotency_level = IDEMPOTENT; }}
+        }}
+        """
+    )
+    (message,), (enum,), (service,) = (
+        descriptor.message_type,
+        descriptor.enum_type,
+        descriptor.service,
+    )
+    places = [descriptor, message, *message.field, enum, *enum.value, service, *service.method]
+    assert len(places) == 8
+    assert all(place.options.deprecated for place in places)
+    assert message.field[0].options.jstype == descriptor_pb2.FieldOptions.JS_STRING
+    method = service.method[0]
+    assert method.options.idempotency_level == descriptor_pb2.MethodOptions.IDEMPOTENT
+
+
 def test_an_unknown_type_is_refused() -> None:
     schema = parse(PROTOBUF, 'syntax = "proto3"; message M { Gone g = 1; }', {}, is_new=False)
     with pytest.raises(InvalidSchemaError, match="unknown type Gone"):

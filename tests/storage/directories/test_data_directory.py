@@ -111,14 +111,15 @@ def test_garbage_in_meta_properties_is_refused(tmp_path: Path) -> None:
     assert "meta.properties" in refusal(tmp_path)
 
 
-def test_logs_without_meta_properties_are_not_taken_over(tmp_path: Path) -> None:
-    (tmp_path / "orders-0").mkdir()
-    assert "orders-0" in refusal(tmp_path)
+@pytest.mark.parametrize("name", ["orders-0", f"orders-0.{'a' * 32}-delete"])
+def test_logs_without_meta_properties_are_not_taken_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    assert name in refusal(tmp_path)
     assert not (tmp_path / "meta.properties").exists()
 
 
 def test_what_is_no_log_does_not_hinder(tmp_path: Path) -> None:
-    for name in ("lost+found", ".snapshots"):
+    for name in ("lost+found", ".snapshots", "notes", "notes-", "orders-x", "orders-0-delete"):
         (tmp_path / name).mkdir()
     (tmp_path / "README-1").write_text("a file")
     close(open_all(tmp_path))

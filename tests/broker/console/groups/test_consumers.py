@@ -233,6 +233,9 @@ def test_an_open_transaction_that_holds_a_group_back_is_named(
     assert "(payments), open since 20" in held["waitsFor"]
     assert free["holding"] is None
     assert free["waitsFor"] is None
+    for sort in ("name", "lag"):
+        listed = console.get("/groups", sort=sort)["groups"]
+        assert {each["groupId"]: each["heldBack"] for each in listed} == {"slow": 0, "waiting": 1}
     [slow] = console.get("/groups/slow")["offsets"]
     assert "will wait at offset 10" in slow["waitsFor"]
 

@@ -69,3 +69,38 @@ def test_groups_are_filtered_by_type_and_state(
     assert console.get("/groups", type="share")["total"] == 0
     assert console.get("/groups", state="Stable")["total"] == 0
     assert console.ask("GET", "/groups?type=unknown").status == 400
+
+
+def by_lag(console: ConsoleClient) -> list[tuple[str, int | None]]:
+    listed = console.get("/groups", sort="lag")["groups"]
+    assert {group["groupId"]: group for group in listed} == {
+        group["groupId"]: group for group in console.get("/groups")["groups"]
+    }
+    return [(group["groupId"], group["lag"]) for group in listed]
+
+
+def test_a_list_by_lag_follows_commits_and_appends(
+    broker: BrokerProcess, console: ConsoleClient
+) -> None:
+    some_groups(broker)
+    assert by_lag(console)[:2] == [("g5", 5), ("g4", 4)]
+    commit(broker, "g5", "orders", {0: 9})
+    assert by_lag(console)[:2] == [("g4", 4), ("g3", 3)]
+    produce(broker, "orders", 3, partition=1)
+    assert by_lag(console)[:2] == [("g4", 7), ("g3", 6)]
+    console.delete("/groups/g3/offsets", {"topic": "orders", "partitions": [1]})
+    assert dict(by_lag(console))["g3"] == 3
+
+
+def test_a_list_by_lag_follows_topics_that_are_deleted_and_created(
+    broker: BrokerProcess, console: ConsoleClient
+) -> None:
+    some_groups(broker)
+    assert by_lag(console)[0] == ("g5", 5)
+    console.delete("/topics/orders", {"confirm": "orders"})
+    assert {lag for _, lag in by_lag(console)} == {None}
+    create_topic(broker.bootstrap, "orders", 2)
+    produce(broker, "orders", 2)
+    assert {lag for _, lag in by_lag(console)} == {None}
+    commit(broker, "g0", "orders", {0: 1})
+    assert by_lag(console)[0] == ("g0", 1)

@@ -62,7 +62,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 
 def test_a_client_sees_the_groups_that_it_may_describe(secured: SecuredBroker) -> None:
     viewer = ConsoleClient(http_port(secured.process), "alice", "alice-secret")
+    admin = ConsoleClient(http_port(secured.process), "admin", PASSWORD)
     for sort in ("name", "lag"):
+        assert [each["partitions"] for each in admin.get("/groups", sort=sort)["groups"]] == [2, 2]
         [group] = viewer.get("/groups", sort=sort)["groups"]
         assert group["groupId"] == "seen"
         assert group["partitions"] == 1  # not that in the hidden topic

@@ -38,4 +38,19 @@ class InvoicesTest {
             assertEquals("3", invoice.value());
         }
     }
+
+    @Test
+    void aLostAnswerDoublesNoOrder() throws Exception {
+        Odradek.call("""
+            {"type": "Inject", "faults": [
+                {"api": "PRODUCE", "topic": "refunds", "cut": "before_answer"},
+                {"api": "PRODUCE", "topic": "refunds", "partition": 0, "error": "NOT_LEADER_OR_FOLLOWER"}]}
+            """);
+        Map<String, Object> settings = Map.of("bootstrap.servers", Odradek.bootstrapServers());
+        var strings = new StringSerializer();
+        try (var producer = new KafkaProducer<>(settings, strings, strings)) {
+            assertEquals(0, producer.send(new ProducerRecord<>("refunds", "coffee")).get().offset());
+            assertEquals(1, producer.send(new ProducerRecord<>("refunds", "tea")).get().offset());
+        }
+    }
 }

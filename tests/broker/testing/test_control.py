@@ -1,0 +1,149 @@
+"""The calls of tests in other languages: JSON over HTTP to `odradek serve --control`."""
+
+import base64
+import json
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from odradek.broker.testing import ApiKey, ErrorCode
+from tests.support.broker_process import SERVE
+
+LIMIT_S = 60.0
+
+
+class Controlled:
+    """A broker as a program in another language has it: the line that it has printed."""
+
+    def __init__(self, address: dict[str, str]) -> None:
+        self.bootstrap_servers = address["bootstrap_servers"]
+        self.url = address["control_url"]
+        self.token = address["control_token"]
+
+    def call(self, call_type: str, **fields: object) -> Any:
+        status, answer = self.post(json.dumps({"type": call_type, **fields}).encode())
+        assert status == 200, answer
+        return answer["result"]
+
+    def post(self, body: bytes, token: str | None = None) -> tuple[int, Any]:
+        """Returns the status and the answer."""
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        request = urllib.request.Request(self.url, body, headers)  # it is http
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
+                return response.status, json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controlled]:
+    data = tmp_path_factory.mktemp("control") / "data"
+    words = [*SERVE, "--port=0", "--print-address", "--control", f"--override=log.dirs={data}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        yield Controlled(json.loads(process.stdout.readline()))
+        process.terminate()
+        assert process.wait(LIMIT_S) == 0
+    assert (data / ".kafka_cleanshutdown").exists()
+
+
+@pytest.fixture
+def broker(shared: Controlled) -> Controlled:
+    shared.call("Reset")
+    return shared
+
+
+def produce(broker: Controlled, topic: str, value: bytes) -> list[object]:
+    """Send a record to partition 1. Returns the error, if it was not acknowledged."""
+    errors: list[object] = []
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "retries": 3}
+    producer = Producer({**settings, "retry.backoff.ms": 10})
+    producer.produce(topic, value, partition=1, on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(LIMIT_S) == 0
+    return [error for error in errors if error is not None]
+
+
+def test_a_program_injects_a_script_of_faults(broker: Controlled) -> None:
+    broker.call("CreateTopic", name="orders", partitions=2)
+    script = [
+        {"api": "PRODUCE", "topic": "orders", "partition": 1, "error": "NOT_LEADER_OR_FOLLOWER"},
+        {"api": ApiKey.PRODUCE, "error": ErrorCode.NOT_ENOUGH_REPLICAS, "delay_before_ms": 1},
+        {"api": "PRODUCE", "probability": 0.0, "times": None},
+    ]
+    faults = broker.call("Inject", faults=script)
+    assert produce(broker, "orders", b"one coffee") == []
+    so_far = broker.call("ReadFaults", id=faults)
+    assert so_far["fired"] == 2
+    assert [(event["fault"], event["match"], event["api"]) for event in so_far["events"]] == [
+        (0, 1, 0),
+        (1, 1, 0),
+    ]
+    assert broker.call("RemoveFaults", id=faults) is None
+    (record,) = broker.call("ReadRecords", topic="orders")
+    assert base64.b64decode(record["value"]) == b"one coffee"
+
+
+def test_a_call_that_is_wrong_says_why(broker: Controlled) -> None:
+    wrong = [
+        ({"type": "Inject", "faults": [{"api": "PRODUCES"}]}, "there is no ApiKey PRODUCES"),
+        ({"type": "Inject", "faults": [{"cut": "off"}]}, "Invalid enum value 'off'"),
+        ({"type": "Stop"}, "Invalid value 'Stop'"),
+        ({"type": "ReadFaults", "id": "0"}, "does not have these faults"),
+        ({"type": "ExpireGroup", "group_id": "readers"}, "__consumer_offsets"),
+    ]
+    for call, text in wrong:
+        status, answer = broker.post(json.dumps(call).encode())
+        assert status == 400
+        assert text in answer["error"]
+    assert broker.post(b"{")[0] == 400
+    assert broker.call("ListTopics") == {}
+
+
+def test_a_call_without_the_token_is_refused(broker: Controlled) -> None:
+    body = json.dumps({"type": "ListTopics"}).encode()
+    for token in ("", broker.token[:-1], "täxt"):
+        assert broker.post(body, token)[0] == 401
+    assert broker.url.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.slow
+def test_a_program_sets_the_clock_and_returns_to_a_snapshot(broker: Controlled) -> None:
+    broker.call("CreateTopic", name="orders", partitions=2)
+    snapshot = broker.call("TakeSnapshot")
+    broker.call("SetClock", wall_ms=1_000_000)
+    value = base64.b64encode(b"v").decode()
+    assert broker.call("Produce", topic="orders", value=value) == 0
+    (record,) = broker.call("ReadRecords", topic="orders")
+    assert 1_000_000 <= record["timestamp_ms"] < 1_100_000
+    broker.call("RestoreSnapshot", directory=snapshot)
+    assert broker.call("ReadRecords", topic="orders") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--control"], "--control needs --print-address"),
+        (
+            ["--control", "--print-address", "--override=odradek.workers=2"],
+            "odradek.workers must be 0 with --control",
+        ),
+    ],
+)
+def test_what_it_cannot_be_combined_with(tmp_path: Path, words: list[str], text: str) -> None:
+    done = subprocess.run(
+        [*SERVE, "--port=0", f"--override=log.dirs={tmp_path / 'data'}", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 2
+    assert text in done.stderr

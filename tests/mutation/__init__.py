@@ -1,0 +1,1 @@
+"""Mutates places of the product: `places` chooses them, `__main__` runs the tests of each."""
