@@ -141,7 +141,7 @@ class NodeHandlers:
         table |= LeaderAnswers(of_node, self._topics).around(table)
         table |= OwnViews(of_node).around(table)
         table |= Elections(self._cluster).handlers()
-        return naming_leaders(table)
+        return naming_leaders(table, leaders_move=True)
 
     def _producing(self, handle: Handler) -> Handler:
         @wraps(handle)

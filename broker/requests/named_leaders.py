@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from odradek.broker.requests.context import Context, NodeContext
@@ -40,25 +40,35 @@ OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def naming_leaders(handlers: Mapping[ApiKey, HandlerOf[N]]) -> Mapping[ApiKey, HandlerOf[N]]:
-    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch."""
+def naming_leaders(
+    handlers: Mapping[ApiKey, HandlerOf[N]], *, leaders_move: bool = False
+) -> Mapping[ApiKey, HandlerOf[N]]:
+    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch.
+
+    `leaders_move`: also while a Fetch waits, whose answer may then be such an error.
+    """
     produce, fetch = handlers[ApiKey.PRODUCE], handlers[ApiKey.FETCH]
     share = handlers.get(ApiKey.SHARE_FETCH)  # none with workers
+    naming = partial(_with_leaders, leaders_move=leaders_move)
     shared = (
-        {ApiKey.SHARE_FETCH: _with_leaders(share, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch)}
+        {ApiKey.SHARE_FETCH: naming(share, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch)}
         if share
         else {}
     )
     return {
         **handlers,
-        ApiKey.PRODUCE: _with_leaders(produce, FIRST_PRODUCE_VERSION, _name_in_produce),
-        ApiKey.FETCH: _with_leaders(fetch, FIRST_FETCH_VERSION, _name_in_fetch),
+        ApiKey.PRODUCE: naming(produce, FIRST_PRODUCE_VERSION, _name_in_produce),
+        ApiKey.FETCH: naming(fetch, FIRST_FETCH_VERSION, _name_in_fetch),
         **shared,
     }
 
 
 def _with_leaders(
-    handle: HandlerOf[N], first_version: int, name: Callable[[NodeContext, Any], Any]
+    handle: HandlerOf[N],
+    first_version: int,
+    name: Callable[[NodeContext, Any], Any],
+    *,
+    leaders_move: bool,
 ) -> HandlerOf[N]:
     @wraps(handle)
     def serve(context: Context[N], request: Any) -> Any:
@@ -67,9 +77,9 @@ def _with_leaders(
             return response
         if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
             return name(context, response)
-        if asyncio.iscoroutine(response):
+        if asyncio.iscoroutine(response) or (leaders_move and isinstance(response, Awaitable)):
             return name_later(context, response)
-        return response  # none, or a Fetch that waits: an error of this kind does not wait
+        return response  # none, or a Fetch that waits
 
     async def name_later(context: NodeContext, pending: Awaitable[Any]) -> Any:
         response = await pending

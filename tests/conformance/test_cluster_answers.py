@@ -76,6 +76,10 @@ def test_nodes_in_racks_answer_as_those_of_apache_kafka(
 EXPLAINED = {
     "quorum_of_a_controller_apart": "a played cluster has its controller in the first node",
 }
+# What is to be mended. A script that is here and passes fails its test.
+OPEN = {
+    "transactions_need_enough_replicas": "a coordinator writes below min.insync.replicas, too",
+}
 # The nodes share their log directories.
 EXPLAINED_FIELD = ".log_dir: "
 
@@ -95,13 +99,17 @@ def _compare(name: str, script: Script, kafka: Given[Cluster], odradek: Given[Cl
     if name in EXPLAINED:
         pytest.skip(EXPLAINED[name])
     lines = _without_explained(report(expected, _lines_of(script, odradek())))
+    if lines and name in OPEN:
+        pytest.xfail(OPEN[name])
     if lines:
         pytest.fail("\n".join([name, *lines]), pytrace=False)
+    assert name not in OPEN, "it answers as Kafka now"
 
 
 def _lines_of(script: Script, cluster: Cluster) -> Lines:
     talk = ClusterTalk(cluster)
     try:
+        talk.producer_id()  # takes 0, which is also what some refusals say
         script(talk)
         return kept_lines(talk.transcript)
     finally:

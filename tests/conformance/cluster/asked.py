@@ -75,6 +75,7 @@ def fetch(
     rack: str = "",
     isolation_level: int = 0,
     empty: bool = False,
+    max_wait_ms: int = 0,
 ) -> Asked:
     """Records of partition 0; `empty`: names no topic, as a session goes on."""
     wanted: dict[str, Any] = {
@@ -93,7 +94,7 @@ def fetch(
     request = build(
         FetchRequest,
         version,
-        max_wait_ms=0,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=1 << 25,
         isolation_level=isolation_level,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from odradek.protocol.errors import ErrorCode
 from tests.conformance.cluster.asked import (
     UNCLEAN,
     create_topic,
@@ -14,7 +15,13 @@ from tests.conformance.cluster.asked import (
     list_offsets,
     produce,
 )
-from tests.conformance.cluster.talk import ClusterTalk, metadata
+from tests.conformance.cluster.asked_coordinators import end, find, start, write
+from tests.conformance.cluster.talk import (
+    TRANSACTION,
+    TRANSACTIONS_TOPIC,
+    ClusterTalk,
+    metadata,
+)
 from tests.support.waiting import wait_until
 
 LATEST = -1
@@ -292,3 +299,25 @@ def topics_are_made_while_a_node_is_dead(talk: ClusterTalk) -> None:
 
 def _made(answer: Any) -> Any:
     return [(one.error_code, one.num_partitions, one.replication_factor) for one in answer.topics]
+
+
+def transactions_need_enough_replicas(talk: ClusterTalk) -> None:
+    """__transaction_state has min.insync.replicas=2, and one replica is left."""
+    name = "tx-enough"
+    talk.create_topic("transacted-1", [1, 2])
+    talk.place_coordinator(name, [1, 2, 3], TRANSACTION)
+    wait_until(lambda: talk.silently(1, start(name)).error_code == ErrorCode.NONE)
+    answer = talk.ask(1, start(name), "three replicas")
+    producer = (answer.producer_id, answer.producer_epoch)
+    talk.ask(1, write(name, producer, "transacted-1", 0), "three replicas")
+    talk.kill(2)
+    talk.kill(3)
+    talk.wait_for_state("transacted-1", leader=1, isr=[1])
+    partition = talk.partition_of(name, TRANSACTIONS_TOPIC)
+    talk.wait_for_state(TRANSACTIONS_TOPIC, partition, leader=1, isr=[1])
+    talk.ask(1, end(name, producer), "one replica")
+    talk.ask(1, start(name), "one replica")
+    talk.ask(1, find(name, kind=TRANSACTION), "one replica")
+    talk.start(2)
+    talk.start(3)
+    talk.wait_for_state(TRANSACTIONS_TOPIC, partition, leader=1, isr=[1, 2, 3])

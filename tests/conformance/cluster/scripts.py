@@ -13,6 +13,7 @@ from tests.conformance.cluster import (
     records,
     shares,
     transactions,
+    waiting,
 )
 from tests.conformance.cluster.talk import ClusterTalk
 from tests.support.clusters import NODE_IDS
@@ -37,6 +38,6 @@ def _scripts_of(*modules: ModuleType) -> dict[str, Script]:
 
 
 SCRIPTS = _scripts_of(
-    described, placed, records, coordinators, transactions, shares, failures, reassigned
+    described, placed, records, coordinators, transactions, shares, failures, reassigned, waiting
 )
 SCRIPTS_WITH_RACKS = _scripts_of(racks)
