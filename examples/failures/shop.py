@@ -30,6 +30,34 @@ class Orders:
             raise TimeoutError("some orders were not written")
 
 
+class Packing:
+    """Reads orders, and commits what it has packed."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.packed: list[int] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "packing",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._consumer.subscribe(["orders"])
+
+    def pack(self, count: int) -> None:
+        """Pack the next orders."""
+        orders = self._consumer.consume(count, LIMIT_S)
+        self.packed += [int(order.value() or b"-1") for order in orders]
+        self._consumer.commit(asynchronous=False)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
 class Shipping:
     """Reads orders, and writes a shipment for each, in one transaction with its position."""
 

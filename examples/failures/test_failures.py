@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 
 from odradek.broker.testing import Broker
-from shop import LIMIT_S, Orders, Shipping
+from shop import LIMIT_S, Orders, Packing, Shipping
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,13 @@ def test_each_node_is_restarted_while_orders_are_written(cluster: Broker) -> Non
 
 def test_the_coordinator_of_the_group_is_killed(cluster: Broker) -> None:
     Orders(cluster.bootstrap_servers).write(range(20))
-    shipping = Shipping(cluster.bootstrap_servers)
-    shipping.ship(10)
-    cluster.node(cluster.coordinator("shipping")).kill()
-    shipping.ship(10)
-    shipping.close()
-    assert values(cluster, "shipments") == list(range(20))
-    assert cluster.committed("shipping", "orders") == {0: 20}
+    packing = Packing(cluster.bootstrap_servers)
+    packing.pack(10)
+    cluster.node(cluster.coordinator("packing")).kill()
+    packing.pack(10)
+    packing.close()
+    assert packing.packed == list(range(20))
+    assert cluster.committed("packing", "orders") == {0: 20}
 
 
 def test_the_coordinator_of_the_transaction_is_killed(cluster: Broker) -> None:
