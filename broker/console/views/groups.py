@@ -103,7 +103,12 @@ def _by_lag(call: Call, request: GroupsRequest) -> GroupList:
         parts.append(ranked)
         total += len(part)
     page = islice(call.sliced(merge(*parts)), request.first, end)
-    summaries = [_summary(call, lag, group) for *_, lag, group in page]
+    shards = call.observed.broker.coordinators.groups.shards
+    summaries = []
+    for *_, lag, group in page:
+        summary = _summary(call, lag, group)
+        summary.held_back = lags.held_back(group, shards.of(group.group_id).state)
+        summaries.append(summary)
     for ranked in call.sliced(parts):  # to free thousands of objects takes as long as to make them
         ranked.clear()
     return _list_of(call, total, summaries, are_lags_complete=lags.are_complete)
