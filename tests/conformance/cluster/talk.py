@@ -342,8 +342,13 @@ class ClusterTalk:
 
     def partition_of(self, key: str, topic: str) -> int:
         """The partition of an internal topic that belongs to a group or transactional id."""
-        (found,) = self.silently(min(self.running), metadata(topic)).topics
-        return abs(java_hash(key)) % len(found.partitions)
+
+        def count() -> int:
+            (found,) = self.silently(min(self.running), metadata(topic)).topics
+            return len(found.partitions)
+
+        wait_until(count)  # another node may have known it first
+        return abs(java_hash(key)) % count()
 
 
 def metadata(*topics: str, version: int = 13) -> Asked:
