@@ -65,7 +65,10 @@ def installed_packages() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", by_length(["kafka-python"], ["kafka-python", "aiokafka", "confluent-kafka"])
+    "name",
+    by_length(
+        ["kafka-python", "failures"], ["kafka-python", "failures", "aiokafka", "confluent-kafka"]
+    ),
 )
 def test_an_example_with_a_client_for_python_passes(name: str, tmp_path: Path) -> None:
     assert " passed" in run(copy_of(name, tmp_path), sys.executable, *PYTEST)
