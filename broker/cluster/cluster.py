@@ -131,6 +131,9 @@ class Cluster:
             for index, replicas in enumerate(request.assignments or (), first):
                 of_topic[index] = new_roles(replicas, self.live)
             return
+        for of_partitions in (self._lagging, self._ends, self.held_back):
+            for key in [key for key in of_partitions if key.topic == topic.name]:
+                del of_partitions[key]  # of a topic of this name that was deleted
         for index, replicas in request.assignments:
             of_topic[index] = new_roles(replicas, self.live)
         if request.replication_factor != DEFAULT and not topic.is_internal:

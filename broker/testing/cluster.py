@@ -31,6 +31,8 @@ def cluster_settings(nodes: int) -> dict[str, str]:
     return {
         "node.id": "1",
         "odradek.nodes": str(nodes),
+        # As in Kafka: clients that lose a node stay members of their groups.
+        "odradek.group.expire.on.disconnect": "false",
         "offsets.topic.num.partitions": str(2 * nodes),
         "transaction.state.log.num.partitions": str(2 * nodes),
     }

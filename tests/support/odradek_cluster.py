@@ -9,7 +9,6 @@ from tests.support.clusters import NODE_IDS
 
 # As in Apache Kafka's cluster: several partitions, so that groups have different coordinators.
 SETTINGS = {
-    "odradek.group.expire.on.disconnect": "false",
     "default.replication.factor": "1",
     "offsets.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",

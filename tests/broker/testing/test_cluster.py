@@ -162,6 +162,15 @@ def test_records_that_followers_lack_are_not_seen(cluster: Broker) -> None:
     reader.close()
 
 
+def test_followers_lag_again_when_their_topic_is_made_again(cluster: Broker) -> None:
+    for _ in range(2):
+        cluster.create_topic(TOPIC, partitions=1)
+        cluster.lag(TOPIC, 0, records=1)
+        cluster.produce(TOPIC, b"lacking")
+        assert cluster.records(TOPIC) == []
+        cluster.reset()
+
+
 def test_a_stopped_node_hands_over_first_and_leads_again_when_elected(cluster: Broker) -> None:
     cluster.create_topic(TOPIC, partitions=3)
     before = [cluster.partition(TOPIC, index) for index in range(3)]
