@@ -9,6 +9,8 @@ from tests.support.clusters import NODE_IDS
 
 # As in Apache Kafka's cluster: several partitions, so that groups have different coordinators.
 SETTINGS = {
+    # The records of the scripts are old: retention would delete them when it happens to run.
+    "log.retention.ms": "-1",
     "default.replication.factor": "1",
     "offsets.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",

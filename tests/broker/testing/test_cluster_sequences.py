@@ -45,7 +45,8 @@ def sequence(broker: Broker, seed: int) -> Lines:
     random = Random(seed)
     talk = ClusterTalk(OdradekCluster(broker))
     try:
-        talk.create_topic(TOPIC, [1, 2, 3])
+        # The records are old: retention would delete them when it happens to run.
+        talk.create_topic(TOPIC, [1, 2, 3], retention_ms="-1")
         broker.inject(
             Fault(
                 api=ApiKey.PRODUCE,
