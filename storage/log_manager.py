@@ -668,7 +668,8 @@ class LogManager:
         The next read of a segment opens its files again. Many rolls call this, too.
         """
         self._rolls = 0
-        logs = list(self._table.open.values())
+        # Most logs have one segment: with 10,000 of them, no more is done for each than this.
+        logs = [log for log in self._table.open.values() if len(log.segments) > 1]
         inactive = (segment for log in logs for segment in list(log.segments)[:-1])
         opened = [segment for segment in inactive if segment.has_open_file]
         if len(opened) > MAX_CLOSED_SEGMENTS_OPEN:
