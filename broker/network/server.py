@@ -194,24 +194,25 @@ class Server:
 
     def finish(self) -> None:
         """Stop accepting. Each connection closes once its current request is answered."""
-        self.on_disconnect.clear()
-        self._is_finishing = True
-        for acceptor in self._acceptors:
-            acceptor.close()
-        self._sweeper.cancel()
+        self._stop_accepting()
         for connection in list(self.connections):
             connection.finish()
 
     def abort(self) -> None:
         """Stop as a process that is killed: close all connections, and answer nothing."""
+        self._stop_accepting()
+        for connection in list(self.connections):
+            connection.abort()
+        self._handshakes.close()
+
+    def _stop_accepting(self) -> None:
         self.on_disconnect.clear()
         self._is_finishing = True
         for acceptor in self._acceptors:
             acceptor.close()
         self._sweeper.cancel()
-        for connection in list(self.connections):
-            connection.abort()
-        self._handshakes.close()
+        with suppress(ValueError):  # it has stopped before
+            self._broker.effective_config.on_change.remove(self._update_limits)
 
     async def drain(self) -> None:
         """Wait until every connection is closed. After DRAIN_S, close those that are left."""
