@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
@@ -133,8 +133,7 @@ class TopicAdmin:
             if validate_only or not created:
                 return results
             topics = [self._metadata.topics[result.name] for result in slices.of(created)]
-            names = {result.name for result in slices.of(created)}
-            self._note_placed([item for item in slices.of(new_topics) if item.name in names])
+            self._note_placed(new_topics, results)
             wanted = [(topic, list(topic.partitions)) for topic in slices.of(topics)]
             await self._topic_logs.create(wanted, now_ms, slices.step)
             for topic in slices.of(topics):
@@ -225,7 +224,7 @@ class TopicAdmin:
             if validate_only:
                 return results
             enlarged = [topics[name] for name, error in slices.of(results.items()) if error is None]
-            self._note_placed([item for item in additions if results[item.name] is None])
+            self._note_placed(additions, results)
             added = [
                 (topic, range(before[topic.name], len(topic.partitions)))
                 for topic in slices.of(enlarged)
@@ -236,9 +235,13 @@ class TopicAdmin:
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 
-    def _note_placed(self, requests: Iterable[NewTopic | MorePartitions]) -> None:
-        if self.on_placed is not None:
-            for request in requests:
+    def _note_placed(
+        self, requests: Iterable[NewTopic | MorePartitions], results: Mapping[str, object]
+    ) -> None:
+        if self.on_placed is None:
+            return
+        for request in requests:
+            if not isinstance(results[request.name], ApiError):
                 self.on_placed(self._metadata.topics[request.name], request)
 
     async def delete(
