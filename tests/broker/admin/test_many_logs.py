@@ -1,7 +1,8 @@
 """A request about all logs of a broker that has many of them keeps nobody waiting.
 
 Each request is sent once, in an order in which each finds what it needs, because creating that many
-logs takes seconds; a few times more if the machine was too busy. The CPU time of the longest turn of the event loop is measured.
+logs takes seconds; a few times more if the machine was too busy. The longest turn of the event loop
+is measured, in CPU time.
 """
 
 from collections.abc import Iterator

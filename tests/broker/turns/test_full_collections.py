@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from odradek.broker.turns.full_collections import FullCollections
+from odradek.broker.turns.full_collections import FullCollections, memory
 
 MAKES_MANY_OBJECTS = """
 import gc
@@ -22,6 +22,14 @@ print(len(full), gc.get_freeze_count() > 1000)
 def test_objects_that_stay_start_no_full_collection() -> None:
     command = [sys.executable, "-c", MAKES_MANY_OBJECTS]
     assert subprocess.check_output(command, text=True) == "0 True\n"
+
+
+def test_memory_grows_with_what_is_kept() -> None:
+    before = memory()
+    kept = [bytes(1000) for _ in range(100_000)]
+    grown = memory()
+    assert len(kept) == 100_000
+    assert grown > before
 
 
 class Process:
