@@ -13,7 +13,7 @@ from copy import deepcopy
 from pathlib import Path
 
 from odradek.broker.startup.preflight import RefusedToStartError
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.data_directory import DirectoryError
 from tests.support.broker_in_loop import until
 
@@ -89,7 +89,9 @@ class LifeOverErrors(Life):
             self.end = fatal.result()
 
     def _is_offline(self, error: Exception) -> bool:
-        """Whether a partition that a step needs is offline, or not there."""
+        """Whether a partition that a step needs is offline, or not there; or is still there."""
+        if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            return True  # the step before was to delete it, and was refused
         if not isinstance(error, RefusedError) or not error.needs:
             return bool(self.broker.log_manager.offline)
         for topic, partition in error.needs:
