@@ -45,23 +45,25 @@ INTERNAL_REPLICAS = 3
 REASSIGNMENT_S = 0.2
 ALL_RECORDS = 1 << 62  # more than any follower lacks
 
-Change = Callable[[Roles], Roles]
-
 
 class Cluster:
-    """Which nodes live, and the roles of each partition.
-
-    `on_leader_moved` is called for each partition whose leader has changed, after the change.
-    """
+    """Which nodes live, and the roles of each partition."""
 
     def __init__(
-        self, broker: Broker, racks: Mapping[int, str | None], default_replication_factor: int
+        self,
+        broker: Broker,
+        racks: Mapping[int, str | None],
+        default_replication_factor: int,
+        on_leaders_moved: Callable[[], object],
     ) -> None:
-        """`racks` has the rack of each node, and so all nodes."""
+        """`racks` has the rack of each node, and so all nodes.
+
+        `on_leaders_moved` is called after a change that has given partitions other leaders.
+        """
         self.racks = racks
         self.live = set(racks)
         self.default_replication_factor = default_replication_factor
-        self.on_leader_moved: list[Callable[[TopicPartition], object]] = []
+        self._on_leaders_moved = on_leaders_moved
         self._broker = broker
         self._topics = broker.metadata.topics
         # Nodes that replicate nothing, and partitions whose followers lag by so many records.
@@ -366,9 +368,9 @@ class Cluster:
             log = broker.log_manager.find(*key)
             if log is not None and log.is_online:
                 self._led_again(log, old[key], changed[key])
-            for call in self.on_leader_moved:
-                call(key)
         self._hold_back()
+        if led_again:
+            self._on_leaders_moved()
 
     def _note_ends(self, key: TopicPartition, old: Roles, new: Roles) -> None:
         """Note what the replicas have that are not in sync any more."""

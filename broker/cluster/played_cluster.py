@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.nodes import Ports
@@ -12,10 +13,8 @@ from odradek.broker.network.listeners import BoundListener, ListenError, bind_li
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
-from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .cluster_node import ClusterNode
@@ -81,8 +80,8 @@ class PlayedCluster:
             broker,
             {first + number: rack for number, rack in enumerate(racks)},
             config.default_replication_factor,
+            self._leaders_moved,
         )
-        self.state.on_leader_moved.append(self._leader_moved)
         self._broker = broker
         ports = [ports_of(each) for each in reserved]
         broker.nodes = ClusterNodes(config, ports, self.state, first)
@@ -204,12 +203,10 @@ class PlayedCluster:
         """Let the preferred leaders lead, where they are in sync."""
         for topic in list(self._broker.metadata.topics.values()):
             for index in topic.partitions:
-                roles = self.state.roles(topic.name, index)
-                may_lead = roles.preferred in self.state.live and roles.preferred in roles.isr
-                if roles.leader != NO_LEADER and roles.leader != roles.preferred and may_lead:
+                with suppress(ApiError):  # it leads already, or may not
                     self.state.elect_preferred(topic.name, index)
 
-    def _leader_moved(self, key: TopicPartition) -> None:  # noqa: ARG002 # all are the same
+    def _leaders_moved(self) -> None:
         for node in self.nodes.values():
             node.leader_moved()
         for waiting in tuple(self._broker.coordinators.waiting_share_fetches):
