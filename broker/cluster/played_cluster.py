@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from odradek.broker.broker import Broker
-from odradek.broker.common.nodes import Ports
-from odradek.broker.network.listeners import BoundListener, ListenError, bind_listeners
+from odradek.broker.network.listeners import (
+    BoundListener,
+    ListenError,
+    bind_listeners,
+    ports_of,
+)
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
@@ -51,11 +55,6 @@ def reserve_ports(config: BrokerConfig, first_ports: Sequence[int] = ()) -> list
                 item.close()
         raise
     return reserved
-
-
-def ports_of(bound: Sequence[BoundListener]) -> Ports:
-    """The ports of a node, by listener name."""
-    return {item.listener.name: item.port for item in bound}
 
 
 class PlayedCluster:

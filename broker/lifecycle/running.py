@@ -24,6 +24,7 @@ from odradek.broker.network.listeners import (
     bind_process,
     bind_registry,
     listen,
+    ports_of,
 )
 from odradek.broker.network.server import Server
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
@@ -94,7 +95,7 @@ async def open_broker(  # noqa: PLR0913 # all that a broker is given at its star
     DirectoryError, RefusedToStartError, ConfigError.
     """
     loop = asyncio.get_running_loop()
-    ports = {item.listener.name: item.port for item in (nodes[0] if nodes else bound)}
+    ports = ports_of(nodes[0] if nodes else bound)
     with _closed_on_error(*bound, *chain.from_iterable(nodes), http, registry):
         if config.odradek_console and http is not None:
             check_console(config, http)
@@ -115,7 +116,7 @@ async def _open_with_workers(
 
     with _closed_on_error(*bound, http):
         sockets = bind_workers(config)
-    ports = {item.listener.name: item.port for item in bound}
+    ports = ports_of(bound)
     with _closed_on_error(*bound, http, *sockets):
         loop = asyncio.get_running_loop()
         worker_ports = [each.ports for each in sockets]

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from odradek.broker.common.nodes import Ports
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 
@@ -36,6 +37,11 @@ class BoundListener(Struct, frozen=True):
         """Release the port."""
         for sock in self.sockets:
             sock.close()
+
+
+def ports_of(bound: Iterable[BoundListener]) -> Ports:
+    """The port of each listener, by its name."""
+    return {item.listener.name: item.port for item in bound}
 
 
 def bind_process(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from odradek.broker.network.listeners import BoundListener
+from odradek.broker.common.nodes import Ports
+from odradek.broker.network.listeners import BoundListener, ports_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +17,9 @@ class WorkerSockets:
     http: BoundListener | None
 
     @property
-    def ports(self) -> Mapping[str, int]:
+    def ports(self) -> Ports:
         """The port of each listener, by its name."""
-        return {item.listener.name: item.port for item in self.bound}
+        return ports_of(self.bound)
 
     @property
     def descriptors(self) -> Mapping[str, list[int]]:
