@@ -11,12 +11,14 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.processor.StandbyUpdateListener;
 import org.apache.kafka.streams.processor.StateRestoreListener;
+import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * One instance of Kafka Streams that counts words: "lines" to "counts". Arguments: memory or rocksdb, then
- * settings as key=value. States, restored stores and failed threads go out by lines; it closes when its
+ * settings as key=value. States, restored records and failed threads go out by lines; it closes when its
  * input ends.
  */
 public class WordCount {
@@ -29,6 +31,7 @@ public class WordCount {
         KafkaStreams streams = new KafkaStreams(topology(args[0]), settings);
         streams.setStateListener((now, before) -> System.out.println("state " + now));
         streams.setGlobalStateRestoreListener(new PrintedRestores());
+        streams.setStandbyUpdateListener(new PrintedUpdates());
         streams.setUncaughtExceptionHandler(error -> {
             System.out.println("failed " + rootOf(error).getClass().getSimpleName());
             return StreamThreadExceptionResponse.REPLACE_THREAD;
@@ -68,5 +71,21 @@ public class WordCount {
         public void onRestoreEnd(TopicPartition partition, String store, long total) {
             System.out.println("restored " + partition + " " + total);
         }
+    }
+
+    /** Prints what a standby reads: when its task becomes active, no more than the rest is restored. */
+    private static class PrintedUpdates implements StandbyUpdateListener {
+        @Override
+        public void onUpdateStart(TopicPartition partition, String store, long start) {}
+
+        @Override
+        public void onBatchLoaded(
+            TopicPartition partition, String store, TaskId task, long last, long count, long end) {
+            System.out.println("restored " + partition + " " + count);
+        }
+
+        @Override
+        public void onUpdateSuspended(
+            TopicPartition partition, String store, long offset, long end, SuspendReason reason) {}
     }
 }
