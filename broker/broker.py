@@ -39,7 +39,7 @@ from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
 from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
 from odradek.broker.transactions.partition_transactions import PartitionTransactions
-from odradek.broker.transactions.verification import CoordinatorVerifier
+from odradek.broker.transactions.verification import TransactionVerifier
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
@@ -52,7 +52,6 @@ from odradek.coordinator.metadata.features import (
 from odradek.coordinator.metadata.kraft_log import KraftLog
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_settings import topic_rules
-from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.errors import ApiError
 from odradek.storage.directories.data_directory import DataDirectory
@@ -80,14 +79,13 @@ class Broker(BrokerNode):
         loop: asyncio.AbstractEventLoop,
         ports: Ports,
         *,
-        worker_ports: Sequence[Ports] = (),
         now_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = timer_clock_ms,
         files: Files | None = None,
     ) -> None:
         """Open the data directories; nothing listens yet.
 
-        `ports` are those of this process, `worker_ports` those of its workers.
+        `ports` are those of its listeners.
         `now_ms` is the wall clock. `timer_ms` is the clock of the coordinators' deadlines.
         Raises DirectoryError, RefusedToStartError, ConfigError.
         """
@@ -103,9 +101,8 @@ class Broker(BrokerNode):
             files=files,
             timer_ms=timer_ms,
             inspect=preflight.check,
-            workers=config.odradek_workers,
         )
-        super().__init__(config, loop, clock, log_manager, [ports, *worker_ports])
+        super().__init__(config, loop, clock, log_manager, ports)
         kraft_log = open_metadata(config, log_manager, files, now_ms(), preflight.reading)
         with metadata_on_disk(config.metadata_directory.absolute()):
             self._create_controller(kraft_log)
@@ -167,7 +164,6 @@ class Broker(BrokerNode):
             log_syncs=self.log_syncs,
             disk=self.disk,
             cold_reads=self.fetching.cold_reads,
-            workers=self.config.odradek_workers,
             clock=self.clock.now,
         )
 
@@ -239,7 +235,7 @@ class Broker(BrokerNode):
             operations=operations,
             controller=self.controller,
             metadata_sync=self.metadata_log.log_sync,
-            other_ids=self.nodes.other_ids,
+            node_ids=self.nodes.replica_ids,
             now_ms=self.clock.now_ms,
         )
         self.admin = Admin(
@@ -267,7 +263,7 @@ class Broker(BrokerNode):
             ),
             create_queues=self._dead_letter_queues,
         )
-        verifier = CoordinatorVerifier(
+        verifier = TransactionVerifier(
             lambda: self.config,
             self.clock.timer_ms,
             self.coordinators.transactions,
@@ -355,15 +351,7 @@ class Broker(BrokerNode):
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether the partition has a leader. It has none if its log or log directory failed."""
         log = self.log_manager.find(topic, partition)
-        if log is None and self.log_manager.is_elsewhere(topic, partition):
-            return self._is_served_by_worker(topic, partition)
         return log is not None and log.is_online
-
-    def _is_served_by_worker(self, topic: str, partition: int) -> bool:
-        process = self.log_manager.share.owner(topic, partition)
-        known = self.metadata.topics.get(topic)
-        has_leader = known is not None and known.partitions[partition].leader != NO_LEADER
-        return has_leader and self.metadata_log.worker_progress.is_serving(process)
 
     def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
@@ -378,7 +366,7 @@ class Broker(BrokerNode):
         """Record in the metadata that a replica is in a directory. Raises ApiError."""
         self.controller.assign_directory(*partition, directory_id, self.clock.now_ms())
 
-    async def _directory_assigned(self, partition: TopicPartition) -> None:  # noqa: ARG002 # as LogMover calls it
+    async def _directory_assigned(self) -> None:
         """Return when that is on the disk. Raises ApiError."""
         await self.log_syncs.flush(self.controller.log)
 
@@ -397,5 +385,5 @@ class Broker(BrokerNode):
         return log
 
     def _endpoint(self, listener: Listener) -> Endpoint:
-        host, port = self.advertised(listener, "localhost")
+        host, port = self.nodes.own_address(listener, "localhost")
         return Endpoint(listener.name, host, port, listener.security_protocol.number)

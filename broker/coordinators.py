@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.common.clock import Clock
@@ -35,11 +34,6 @@ from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import SHARE_GROUP_STATE_TOPIC
-
-if TYPE_CHECKING:
-    from odradek.broker.processes.remote_markers import (
-        RemoteMarkers,  # imported only if there are workers
-    )
 
 logger = logging.getLogger("odradek")
 
@@ -86,8 +80,7 @@ class Coordinators:
                 self._when_share_states_exist,
             ),
         )
-        self.remote_markers = _remote_markers(config, log_manager)
-        self.markers = create_marker_writer(metadata, log_manager, self.groups, self.remote_markers)
+        self.markers = create_marker_writer(metadata, log_manager, self.groups)
         self.transactions = create_transaction_coordinator(
             config,
             loop,
@@ -97,8 +90,6 @@ class Coordinators:
             metadata_sync=metadata_sync,
             markers=self.markers,
         )
-        if self.remote_markers is not None:
-            self.remote_markers.on_written = self.transactions.marker_written
         self.queues = create_queues(self.group_configs.share)
         self._create_shares = partial(
             Shares,
@@ -118,7 +109,6 @@ class Coordinators:
             [self.groups, self.transactions, self.share_states], log_manager, metadata.topics
         )
         self._features = metadata.features
-        self._has_workers = bool(config.odradek_workers)
         self._background = background
         self._ensure_topic = ensure_topic
 
@@ -136,8 +126,8 @@ class Coordinators:
 
     @property
     def serves_share_groups(self) -> bool:
-        """Whether the metadata enables share groups (KIP-932). Workers do not serve them."""
-        return self._features.level(SHARE_VERSION) > 0 and not self._has_workers
+        """Whether the metadata enables share groups (KIP-932)."""
+        return self._features.level(SHARE_VERSION) > 0
 
     def topics_deleted(self, topics: Sequence[Topic]) -> None:
         """Forget deleted topics, all of a request at once: each step looks through all groups."""
@@ -188,12 +178,3 @@ class Coordinators:
             then()
         else:
             self._background.start(create_and_call())
-
-
-def _remote_markers(config: BrokerConfig, log_manager: LogManager) -> RemoteMarkers | None:
-    if not config.odradek_workers:
-        return None
-    # Imported here, because most brokers have no workers.
-    from odradek.broker.processes.remote_markers import RemoteMarkers
-
-    return RemoteMarkers(log_manager)

@@ -1,19 +1,15 @@
-"""What every process of a broker has: its configuration, logs, metadata, disk and clients' limits.
+"""What a broker serves partitions with: configuration, logs, metadata, disk, limits of clients.
 
-The process of the broker has more (broker.py): it is the controller, and has the coordinators. A
-worker has no more than this, and what follows the metadata (workers/worker_node.py).
-
-A subclass's constructor is a list of steps. It opens the data directories, `__init__` creates what
-reads and syncs them, the subclass finds the metadata, `_load` opens the logs, the subclass leads
-its partitions, and `_complete` creates the rest.
+broker.py has the rest, the controller and the coordinators. Its constructor is a list of steps. It
+opens the data directories, `__init__` creates what reads and syncs them, it finds the metadata,
+`_load` opens the logs, it leads the partitions, and `_complete` creates what this part lacks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from odradek.broker.common.background_tasks import BackgroundTasks
 from odradek.broker.common.clock import Clock
@@ -38,11 +34,9 @@ from odradek.broker.security.sasl.login_listeners import LoginListeners
 from odradek.broker.security.sasl.scram_credentials import credential_of
 from odradek.broker.security.security import Security
 from odradek.broker.startup.startup import lead_log, load_logs, open_tls, settle_moves
-from odradek.broker.transactions.partition_transactions import PartitionTransactions
 from odradek.broker.turns.slices import Surroundings
 from odradek.broker.turns.turns import Turns
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -56,10 +50,8 @@ from odradek.storage.moving.log_moves import LogMoves
 from odradek.storage.topic_partition import TopicPartition
 
 
-class BrokerNode(ABC):
-    """A process that serves partitions. Subclasses set `partition_transactions`."""
-
-    partition_transactions: PartitionTransactions
+class BrokerNode:
+    """The base of Broker, without what decides."""
 
     def __init__(
         self,
@@ -67,9 +59,9 @@ class BrokerNode(ABC):
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         log_manager: LogManager,
-        ports: Sequence[Ports],
+        ports: Ports,
     ) -> None:
-        """`ports` are those of the broker's own process, and of each worker."""
+        """`ports` are those of its listeners."""
         self.config = config
         self.loop = loop
         self.clock = clock
@@ -103,9 +95,9 @@ class BrokerNode(ABC):
         log_manager.on_full = lambda directory: loop.call_soon_threadsafe(
             self.disk_space.note_full, directory
         )
-        self.nodes = Nodes(config, log_manager.share, ports)
+        self.nodes = Nodes(config, ports)
 
-    # -- the steps of the constructors ------------------------------------------------------------
+    # -- the steps of the constructor -------------------------------------------------------------
 
     def _create_logins(self, config: BrokerConfig, clock: Clock) -> LoginListeners:
         """Create what authenticates clients; it may refuse the configuration."""
@@ -149,7 +141,7 @@ class BrokerNode(ABC):
     def _complete(
         self,
         assign: Callable[[TopicPartition, bytes], object],
-        assigned: Callable[[TopicPartition], Awaitable[None]],
+        assigned: Callable[[], Awaitable[None]],
     ) -> None:
         """Create what requests share, and what works on the logs beside them.
 
@@ -171,7 +163,7 @@ class BrokerNode(ABC):
     def _create_maintenance(
         self,
         assign: Callable[[TopicPartition, bytes], object],
-        assigned: Callable[[TopicPartition], Awaitable[None]],
+        assigned: Callable[[], Awaitable[None]],
     ) -> None:
         """Create the recovery, cleaning and moves of logs; whatever serves clients starts them."""
         manager, disk, cold_reads = self.log_manager, self.disk, self.fetching.cold_reads
@@ -220,20 +212,6 @@ class BrokerNode(ABC):
         await self.background.close()
 
     # -- what handlers ask ------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def metadata_end_offset(self) -> int:
-        """The end of the metadata log, as far as this process knows it."""
-
-    @property
-    @abstractmethod
-    def kraft_version(self) -> int:
-        """The kraft.version of the metadata quorum."""
-
-    def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
-        """Host and port at which clients of the listener are to connect. See Nodes.address."""
-        return self.nodes.address(listener, local_host, self.log_manager.share.process)
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of the topic with an id. Raises UNKNOWN_TOPIC_ID."""

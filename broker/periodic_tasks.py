@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
-from odradek.broker.node import BrokerNode
 from odradek.storage.deletions import remove_paths
 
 logger = logging.getLogger("odradek.periodic_tasks")
@@ -84,18 +83,9 @@ async def _run(task: PeriodicTask) -> None:
 
 def periodic_tasks_of(broker: Broker) -> list[PeriodicTask]:
     """List every periodic task of the broker, except those whose interval means "never"."""
-    return _periodic([*_tasks_of_logs(broker), *_tasks_of_metadata(broker)])
-
-
-def periodic_tasks_of_worker(broker: BrokerNode) -> list[PeriodicTask]:
-    """As `periodic_tasks_of`, for a worker: only the tasks of logs and connections."""
-    return _periodic(_tasks_of_logs(broker))
-
-
-def _periodic(tasks: list[_Task]) -> list[PeriodicTask]:
     return [
         PeriodicTask(name=name, every_ms=every_ms, first_after_ms=first_ms or every_ms, run=run)
-        for name, every_ms, first_ms, run in tasks
+        for name, every_ms, first_ms, run in (*_tasks_of_logs(broker), *_tasks_of_metadata(broker))
         if every_ms < NEVER_MS
     ]
 
@@ -115,7 +105,7 @@ def _tasks_of_metadata(broker: Broker) -> list[_Task]:
     ]  # fmt: skip
 
 
-def _tasks_of_logs(broker: BrokerNode) -> list[_Task]:
+def _tasks_of_logs(broker: Broker) -> list[_Task]:
     config = broker.config
     initial_ms = config.log_initial_task_delay_ms
     manager = broker.log_manager

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from odradek.config import topic_config
 
 from .errors import invalid_value
-from .key import INT_MAX, Bool, ConfigType, Csv, Int, Long, OptionalText, field_name, key, parse_all
+from .key import Bool, ConfigType, Csv, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
@@ -50,7 +50,6 @@ from .listeners import (
 )
 from .topic_config import TopicConfig
 
-MAX_PORT = 65_535
 LAST_CODEC = 4  # zstd
 # The default of default.replication.factor with odradek.nodes, if there are so many.
 REPLICAS_OF_NODES = 3
@@ -105,12 +104,6 @@ class BrokerConfig(
     odradek_registry_listener: OptionalText = key(
         None, "host:port of the schema registry, which needs odradek[registry]; unset: none."
     )
-    odradek_workers: Int = key(
-        0, "Experimental: this many more processes serve the partitions; 0: none.", ge=0, le=64
-    )
-    odradek_workers_port_step: Int = key(
-        1, "Worker k listens at each listener's port + k * this; at any port if that is 0.", ge=1
-    )
     odradek_nodes: Int = key(
         1,
         "For tests of clients: play a cluster of so many nodes, with one log behind them.",
@@ -161,7 +154,6 @@ class BrokerConfig(
             _check_authorizer,
             _check_modern_groups,
             _check_streams_groups,
-            _check_workers,
             _check_nodes,
         ):
             check(self)
@@ -230,9 +222,9 @@ class BrokerConfig(
         """The listeners for clients: all except the controller's."""
         return tuple(item for item in self.all_listeners if not self._is_of_controller(item))
 
-    def port_of_process(self, port: int, process: int) -> int:
-        """The port of a worker, from that of the broker (process 0); port 0 stays 0."""
-        return port + process * self.odradek_workers_port_step if port else 0
+    def port_of_node(self, port: int, number: int) -> int:
+        """The port of a node of odradek.nodes, from that of the first (0); port 0 stays 0."""
+        return port + number if port else 0
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
@@ -386,43 +378,6 @@ def _check_nodes(config: BrokerConfig) -> None:
     if racks and len(racks) != nodes:
         text = f"must have a rack for each of the {nodes} nodes of odradek.nodes"
         raise invalid_value("odradek.nodes.racks", ",".join(racks), text)
-    if nodes > 1 and config.odradek_workers:
-        raise invalid_value(
-            "odradek.workers", config.odradek_workers, "must be 0 with odradek.nodes"
-        )
-
-
-def _check_workers(config: BrokerConfig) -> None:
-    workers = config.odradek_workers
-    if not workers:
-        return
-    if config.node_id + workers > INT_MAX:
-        raise invalid_value("odradek.workers", workers, f"node.id + this must be at most {INT_MAX}")
-    if config.odradek_telemetry_topic is not None:
-        text = "must be unset with odradek.workers"
-        raise invalid_value("odradek.telemetry.topic", config.odradek_telemetry_topic, text)
-    if config.odradek_console:
-        raise invalid_value("odradek.console", True, "must be false with odradek.workers")
-    if config.odradek_registry_listener:
-        text = "must be unset with odradek.workers"
-        raise invalid_value("odradek.registry.listener", config.odradek_registry_listener, text)
-    interval_ms, timeout_ms = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
-    if not 0 < interval_ms < timeout_ms:
-        text = f"must be more than broker.heartbeat.interval.ms ({interval_ms}), which is positive"
-        raise invalid_value("broker.session.timeout.ms", timeout_ms, text)
-    http = config.http_listener
-    listeners = (*config.all_listeners, *([http] if http else []))
-    used: dict[int, str] = {}
-    for process in range(workers + 1):
-        for port in {item.port for item in listeners if item.port}:
-            own = config.port_of_process(port, process)
-            if own > MAX_PORT:
-                raise invalid_value("odradek.workers", workers, f"worker {process} has no port")
-            if own in used:
-                text = f"both {used[own]} and worker {process} would listen at port {own}"
-                step = config.odradek_workers_port_step
-                raise invalid_value("odradek.workers.port.step", step, text)
-            used[own] = f"worker {process}" if process else "the broker"
 
 
 def _check_authorizer(config: BrokerConfig) -> None:

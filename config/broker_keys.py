@@ -16,7 +16,13 @@ from .key_table import read_table
 from .keys_authorizer import ALLOW_EVERYONE, SUPER_USERS
 from .listener_settings import listener_keys
 
-# Keys that Kafka 4 no longer has: a name or a prefix (ends in "."), and why it was removed.
+WITHOUT_WORKERS = (
+    "removed, one process serves all partitions; for more than one core run several brokers,"
+    " with the topics divided between them, or Apache Kafka"
+)
+
+# Keys that Kafka 4 no longer has, or odradek: a name or a prefix (ends in "."), and why it was
+# removed.
 REMOVED = {
     "zookeeper.": "removed with ZooKeeper",
     "inter.broker.protocol.version": "removed with ZooKeeper",
@@ -37,6 +43,8 @@ REMOVED = {
     "advertised.port": "replaced by advertised.listeners",
     "host.name": "replaced by listeners",
     "port": "replaced by listeners",
+    "odradek.workers": WITHOUT_WORKERS,
+    "odradek.workers.": WITHOUT_WORKERS,
 }
 
 # Read by the authorizer only, so they are missing in Kafka's own list of keys.
@@ -67,7 +75,7 @@ def broker_value(config: BrokerConfig, name: str) -> Value:
 
 
 def removal(name: str) -> str | None:
-    """Return why Kafka removed a key, or None if it was never removed."""
+    """Return why a key was removed, or None if it was not."""
     for removed, note in REMOVED.items():
         if name == removed or (removed.endswith(".") and name.startswith(removed)):
             return note

@@ -44,11 +44,8 @@ class NodeKeys(KeyModel):
     max_request_partition_size_limit: Int = key(
         2_000, "Maximum number of partitions in one DescribeTopicPartitions response.", ge=1
     )
-    broker_heartbeat_interval_ms: Int = key(
-        2_000, "Time between the heartbeats of a worker process (odradek.workers)."
-    )
     broker_session_timeout_ms: Int = key(
-        9_000, "A worker process without heartbeats for this long is killed and started again."
+        9_000, "A node of odradek.nodes that falls silent is lost to the others after this time."
     )
     producer_id_expiration_ms: Int = key(
         86_400_000, "A partition forgets a producer id this long after its last write.", ge=1

@@ -36,6 +36,8 @@ unstable.api.versions.enable BOOLEAN false internal
     Whether unfinished API versions are served.
 unstable.feature.versions.enable BOOLEAN false internal
     Whether unfinished feature levels may be chosen.
+broker.heartbeat.interval.ms INT 2000
+    Time between the broker's heartbeats to the controller.
 initial.broker.registration.timeout.ms INT 60000
     How long a broker tries to register with the controllers.
 server.max.startup.time.ms LONG 9223372036854775807 0.. internal

@@ -148,15 +148,6 @@ class FileLock:
         self._file: OpenFile | None = file
         self._existed = existed
 
-    @property
-    def descriptor(self) -> int:
-        """The file descriptor. The lock is held until all processes that have it close it.
-
-        On systems without locks of open file descriptions (not Linux), only this process holds it.
-        """
-        assert self._file is not None
-        return self._file.fd
-
     def release(self, *, as_found: bool = False) -> None:
         """Delete the lock file, as Kafka does at shutdown, and unlock. May be called twice.
 

@@ -24,14 +24,12 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from msgspec.structs import replace
-
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
-from odradek.storage.directories.checkpoint_files import CheckpointFiles, Offsets
+from odradek.storage.directories.checkpoint_files import CheckpointFiles
 from odradek.storage.directories.data_directory import (
     DataDirectory,
     DirectoryError,
@@ -45,17 +43,14 @@ from odradek.storage.directories.log_creation import CreatedLog, LogCreation, Ne
 from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.directories.log_removal import LogRemoval, LogRemover
 from odradek.storage.directories.log_search import search
-from odradek.storage.directories.log_share import ALL_LOGS, LogShare
 from odradek.storage.directories.log_table import LogTable
-from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints, read_checkpoint
+from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.recovering.producer_recovery import RecentBatches
 from odradek.storage.recovering.task import RecoveryTask
 from odradek.storage.recovering.unflushed import should_report
 
-from .checkpoints import write_offsets
 from .deletions import Deletions
 from .filenames import (
-    CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
@@ -80,20 +75,9 @@ MAX_CLOSED_SEGMENTS_OPEN = 1_000
 CLOSING_THREADS = 8
 ROLLS_PER_RELEASE = 100  # a client can force many rolls in a moment, by timestamps
 
-# The checkpoint files in a log directory that have an entry per log.
-CHECKPOINTS_OF_LOGS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
-
 
 class LogManager:
-    """The logs by topic and partition; `directories` online, and `offline` ones with the reason.
-
-    `share` says which of them this process serves.
-    """
+    """The logs by topic and partition; `directories` online, and `offline` ones with the reason."""
 
     def __init__(
         self,
@@ -102,25 +86,13 @@ class LogManager:
         opened: OpenedDirectories,
         timer_ms: Callable[[], int],
         report: Callable[[str], None] = _logger.info,
-        *,
-        share: LogShare = ALL_LOGS,
-        save_checkpoint: Callable[[Path, Offsets], None] | None = None,
-        is_restarted: bool = False,
     ) -> None:
-        """`open` makes the manager of the process that has locked the directories.
-
-        `timer_ms` is a clock that never jumps. A worker uses the constructor. Its
-        `save_checkpoint` sends its part of a checkpoint file to that process. `is_restarted`: it
-        was started again. At its first start, that process has taken care of the deleted logs and
-        the strays. Those that are found later were its own.
-        """
+        """`open` makes the manager. `timer_ms` is a clock that never jumps."""
         self.files = files
         self.directories = opened.online
         self.offline = opened.offline
         self.cluster_id = opened.online[0].cluster_id
-        self.share = share
-        self.is_restarted = is_restarted
-        self.checkpoint_files = CheckpointFiles(save_checkpoint or partial(write_offsets, files))
+        self.checkpoint_files = CheckpointFiles(files)
         self.deletions = Deletions(timer_ms)
         self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
         # Callbacks, which the broker sets. Those with a directory are called on any thread. The
@@ -157,13 +129,11 @@ class LogManager:
         timer_ms: Callable[[], int],
         inspect: Inspection = lambda _: None,
         report: Callable[[str], None] = _logger.info,
-        workers: int = 0,
     ) -> "LogManager":
         """Lock and check the log directories, and format the empty ones; no log is read yet.
 
         `inspect` is called before anything is changed. `report` is called for progress of recovery.
-        `workers` is the number of processes that share the logs. Raises DirectoryError, and what
-        `inspect` raises.
+        Raises DirectoryError, and what `inspect` raises.
         """
         paths = [*config.data_directories, config.metadata_directory]
         opened = open_directories(
@@ -175,7 +145,7 @@ class LogManager:
         )
         for path, reason in opened.offline.items():
             _logger.error("log directory %s is offline: %s", path, reason)
-        return cls(config, files, opened, timer_ms, report, share=LogShare(0, workers))
+        return cls(config, files, opened, timer_ms, report)
 
     # --- lookups
 
@@ -203,20 +173,6 @@ class LogManager:
     def of_topic(self, topic: str) -> Mapping[int, PartitionLog]:
         """The open logs of a topic, by partition."""
         return self._table.by_topic.get(topic, {})
-
-    def elsewhere(self) -> list[FoundLog]:
-        """The logs in the directories that other processes serve."""
-        return list(self._table.elsewhere.values())
-
-    def moved_elsewhere(self, key: TopicPartition, directory_id: bytes) -> None:
-        """Note that another process moves a log to a directory."""
-        for home in self.directories:
-            if home.directory_id == directory_id and key in self._table.elsewhere:
-                self._table.elsewhere[key] = replace(self._table.elsewhere[key], directory=home)
-
-    def is_elsewhere(self, topic: str, partition: int) -> bool:
-        """Whether another process serves the log of a partition."""
-        return (topic, partition) in self._table.elsewhere
 
     @property
     def data_directories(self) -> list[DataDirectory]:
@@ -293,8 +249,6 @@ class LogManager:
         """
         found = self._without_strays(self._find_logs(), is_known)
         found = self._without_copies(found, assigned)
-        if self.share.workers:
-            found = self._divide_by_process(found)
         at_once, waiting = divide(found, may_wait)
         self._table.not_open.update({log.key: log for log in waiting})
         unflushed = sum(1 for log in at_once if log.unflushed_bytes)
@@ -325,11 +279,7 @@ class LogManager:
         kept = []
         for log in found:
             try:
-                if (
-                    count[log.key] == 1
-                    or self.share.process
-                    or is_known(log.key, self.topic_id_in(log.path))
-                ):
+                if count[log.key] == 1 or is_known(log.key, self.topic_id_in(log.path)):
                     kept.append(log)
                 else:
                     self._remover.put_aside(log)
@@ -346,7 +296,6 @@ class LogManager:
 
         A power cut at the end of a move may keep the new name of the copy, which is in the
         directory of the metadata, and lose that of the old directory, which was to be deleted.
-        Not with workers: the log may be served by a process that has moved it just now.
         """
         logs: dict[TopicPartition, FoundLog] = {}
         for log in found:
@@ -355,7 +304,7 @@ class LogManager:
                 continue
             by_directory = {each.directory.directory_id: each for each in (other, log)}
             copy = by_directory.pop(assigned(log.key) or b"", None)
-            if copy is None or copy.directory.had_clean_shutdown or self.share.workers:
+            if copy is None or copy.directory.had_clean_shutdown:
                 raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
             [original] = by_directory.values()
             name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
@@ -376,27 +325,6 @@ class LogManager:
                 f"{unflushed} have {size_bytes} bytes to check"
             )
 
-    def _divide_by_process(self, found: list[FoundLog]) -> list[FoundLog]:
-        """Return the logs of this process; note the others.
-
-        The process that writes the checkpoints also notes the entries of the others.
-        """
-        owners = {log.key: self.share.owner(*log.key) for log in found}
-        others = [log for log in found if owners[log.key] != self.share.process]
-        self._table.elsewhere.update({log.key: log for log in others})
-        if not self.share.process:
-            self._divide_checkpoints(owners)
-        return [log for log in found if owners[log.key] == self.share.process]
-
-    def _divide_checkpoints(self, owners: Mapping[TopicPartition, int]) -> None:
-        for directory in self.directories:
-            for name in CHECKPOINTS_OF_LOGS:
-                parts: dict[int, dict[TopicPartition, int]] = {}
-                for key, offset in read_checkpoint(self.files, directory, name).items():
-                    parts.setdefault(owners.get(key, 0), {})[key] = offset
-                for process, part in parts.items():
-                    self.checkpoint_files.found(directory.path / name, process, part)
-
     def _find_logs(self) -> list[FoundLog]:
         """Find the logs to load. Deleted ones are scheduled for removal, strays are kept."""
         found: list[FoundLog] = []
@@ -407,19 +335,10 @@ class LogManager:
                 self.take_offline(directory, f"searching its logs failed: {error}")
                 continue
             found += contents.logs
-            futures = (path for path in contents.futures if self._serves(path))
-            self.found_futures += [(directory, path) for path in futures]
-            if not self.share.process:
-                self.deletions.add(contents.deleted, self._delete_delay_ms)
-                self.strays += contents.strays
-            elif self.is_restarted:
-                deleted = [path for path in contents.deleted if self._serves(path)]
-                self.deletions.add(deleted, self._delete_delay_ms)
+            self.found_futures += [(directory, path) for path in contents.futures]
+            self.deletions.add(contents.deleted, self._delete_delay_ms)
+            self.strays += contents.strays
         return found
-
-    def _serves(self, path: Path) -> bool:
-        """Whether the directory of a partition is this process's."""
-        return self.share.has(*parse_partition_directory(path.name).key)
 
     def open_found(
         self,
@@ -537,10 +456,7 @@ class LogManager:
     def begin_creation(
         self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
     ) -> LogCreation:
-        """As `create`, for several partitions and in steps. Those that have a log are skipped.
-
-        Logs of other processes are noted, and not created.
-        """
+        """As `create`, for several partitions and in steps. Those that have a log are skipped."""
         placed = []
         for new in wanted:
             if new.key in self._table:
@@ -550,11 +466,7 @@ class LogManager:
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
                 continue
-            if self.share.has(*new.key):
-                placed.append((new, home))
-            else:
-                log = FoundLog(directory=home, topic=new.topic, partition=new.partition)
-                self._table.elsewhere[new.key] = log
+            placed.append((new, home))
         return LogCreation(self.files, self._opening, placed, now_ms, self._finish_creation)
 
     def _finish_creation(self, created: CreatedLog) -> None:
@@ -606,12 +518,7 @@ class LogManager:
         self._remove(partitions, DirectoryState.DELETE)
 
     def move_aside(self, partitions: Iterable[TopicPartition]) -> None:
-        """Rename directories of logs that are not in the metadata to `-stray`, and keep them.
-
-        Only at start: the logs that belong to other processes are not open yet.
-        """
-        partitions = list(partitions)
-        self._table.take_over(partitions)
+        """Rename directories of logs that are not in the metadata to `-stray`, and keep them."""
         self._remove(partitions, DirectoryState.STRAY)
 
     def _remove(self, partitions: Iterable[TopicPartition], state: DirectoryState) -> None:
@@ -742,26 +649,7 @@ class LogManager:
         directory.unlock()
         self.on_offline(directory)
 
-    def take_offline_at(self, path: Path, reason: str) -> None:
-        """As `take_offline`, for a directory that has failed in another process."""
-        directory = self.directory_at(path)
-        if directory is not None:
-            self.take_offline(directory, reason)
-
     # --- closing
-
-    def close_logs(self, *, now_ms: int) -> list[DataDirectory]:
-        """In a worker: sync and close every log, and report the checkpoints.
-
-        Returns the directories in which all of them were closed cleanly.
-        """
-        clean = []
-        for directory in list(self.directories):
-            if self._close_logs(directory, now_ms):
-                clean.append(directory)
-                self._checkpoints.write_all(directory)
-        self._table.close()
-        return clean
 
     def close(self, *, now_ms: int, broker_epoch: int = -1) -> None:
         """Sync and close every log, write the checkpoints, mark the stop as clean, and unlock."""

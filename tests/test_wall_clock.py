@@ -59,10 +59,6 @@ REASONS = {
         broker/registry/schema_log.py: _append
         broker/shares/shares.py: _store _store_and_apply open
         broker/telemetry/pushed_records.py: _record write
-        broker/workers/metadata_follower.py: _change_logs
-        broker/workers/worker_node.py: __init__
-        broker/workers/worker_link.py: _assign
-        broker/workers/worker_process.py: _write_marker
         coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance
         coordinator/groups/regex_resolution.py: _start
@@ -112,8 +108,6 @@ REASONS = {
         broker/security/sasl/issuer_keys.py: note_missing
         broker/telemetry/client_series.py: push_of remove_expired
         broker/telemetry/instances.py: heard_of may_get may_push remove_expired
-        broker/workers/heartbeats.py: is_silent
-        broker/workers/starting_files.py: note_progress
         coordinator/consumer_groups/classic_joins.py: _schedule_sync_deadline
         coordinator/metadata/snapshot_keeping.py: due_reason
         coordinator/share_partitions/changes.py: expire

@@ -21,7 +21,6 @@ from odradek.config.java_text import parse_integer
 from odradek.coordinator.metadata.config_changes import (
     Alteration,
     AlterOperation,
-    ConfigChange,
     ConfigResource,
     overrides_after,
 )
@@ -53,13 +52,11 @@ class ConfigAdmin:
         operations: Operations,
         controller: Controller,
         metadata_sync: LogSync,
-        other_ids: range,
+        node_ids: Sequence[int],
         now_ms: Callable[[], int],
     ) -> None:
-        """`other_ids`: the other nodes that clients see, which share this one's settings."""
-        # Sends changed levels to the worker with a node id; set if there are workers.
-        self.change_worker_levels: Callable[[int, Sequence[ConfigChange]], object] = _no_workers
-        self._other_ids = other_ids
+        """`node_ids`: this node, and the others of a played cluster, which have its settings."""
+        self._node_ids = node_ids
         self._applied_config = applied_config
         self._effective_config = effective_config
         self._operations = operations
@@ -132,14 +129,10 @@ class ConfigAdmin:
 
     def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
         """Check and set the levels of loggers, which are not stored. Raises ApiError."""
-        node_id = node_id_of(alteration.resource.name)
-        is_worker = node_id in self._other_ids
-        if not is_worker:
+        if node_id_of(alteration.resource.name) not in self._node_ids:
             self._check_node(alteration.resource.name, "node")
         log_levels.check_levels(alteration.changes)
-        if not validate_only and is_worker:
-            self.change_worker_levels(node_id, alteration.changes)
-        elif not validate_only:
+        if not validate_only:
             log_levels.change_levels(alteration.changes)
 
     def _check_stored(self, alteration: Alteration) -> None:
@@ -163,16 +156,13 @@ class ConfigAdmin:
             raise _invalid(str(error)) from None
 
     def _check_node(self, name: str, what: str) -> None:
-        ours = self._controller.node_id
-        if node_id_of(name) in self._other_ids:
-            text = f"node {name} is a worker of broker {ours} and has the settings of broker {ours}"
+        ours, node_id = self._controller.node_id, node_id_of(name)
+        if node_id == ours:
+            return
+        if node_id in self._node_ids:
+            text = f"node {name} is played by broker {ours} and has its settings"
             raise _invalid(f"{text}: they are changed there")
-        if node_id_of(name) != ours:
-            raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
-
-
-def _no_workers(_node_id: int, _changes: Sequence[ConfigChange]) -> None:
-    """There are no workers whose levels could be changed."""
+        raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
 
 
 def node_id_of(name: str) -> int:

@@ -25,7 +25,7 @@ logger = logging.getLogger("odradek.topics")
 
 
 class TopicLogs:
-    """Creates and deletes the logs of topics that this process serves.
+    """Creates and deletes the logs of topics.
 
     `on_deleted` is called with deleted topics when their logs are no longer served.
     """
@@ -78,8 +78,6 @@ class TopicLogs:
         counts: Counter[str] = Counter()
         for new_log in new:
             topic, partition = new_log.key
-            if self._log_manager.is_elsewhere(topic, partition):
-                continue
             try:
                 self._log_manager.get(topic, partition)
             except ApiError as error:

@@ -14,7 +14,6 @@ from odradek.broker.network.listeners import BoundListener, bind_listeners, list
 from odradek.broker.network.server import Server
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.dispatch import Dispatcher
-from odradek.broker.requests.lost_writes import LostWrites
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
@@ -67,12 +66,7 @@ class ClusterNode:
         listen(bound, broker.config.socket_listen_backlog_size)
         nodes = ClusterNodes(broker.config, self._ports, self._cluster, self.id)
         handlers = self._handlers = NodeHandlers(broker, self._cluster, nodes, self._base)
-        dispatcher = Dispatcher(
-            handlers.broker,
-            self.gate.around(handlers.table),
-            SingleBatches(),
-            lost_writes=LostWrites(broker.coordinators),
-        )
+        dispatcher = Dispatcher(handlers.broker, self.gate.around(handlers.table), SingleBatches())
         self._server = Server(handlers.broker, bound, dispatcher)
         self._server.on_disconnect += [*self._on_disconnect, handlers.disconnected]
 

@@ -8,7 +8,6 @@ from odradek.broker.common.nodes import Node, Nodes, Ports
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
-from odradek.storage.directories.log_share import ALL_LOGS
 
 from .cluster import Cluster
 
@@ -19,8 +18,10 @@ class ClusterNodes(Nodes):
     def __init__(
         self, config: BrokerConfig, ports: Sequence[Ports], cluster: Cluster, own_id: int
     ) -> None:
-        super().__init__(config, ALL_LOGS, ports)
+        """`ports` are those of each node, in the order of their ids."""
+        super().__init__(config, ports[own_id - config.node_id])
         self.own_id = own_id
+        self._ports_of_all = ports
         self._cluster = cluster
 
     @property
@@ -44,13 +45,18 @@ class ClusterNodes(Nodes):
     def _registered(self, listener: Listener, local_host: str) -> list[Node]:
         live, racks = self._cluster.live, self._cluster.racks
         return [
-            node._replace(rack=racks[node.id], is_fenced=node.id not in live)
-            for node in super().all(listener, local_host)
+            Node(node_id, *self._address(number, listener, local_host), rack, node_id not in live)
+            for number, (node_id, rack) in enumerate(racks.items())
         ]
 
     def own_address(self, listener: Listener, local_host: str) -> tuple[str, int]:
         """Host and port at which clients of the listener connect to this node."""
-        return self.address(listener, local_host, self.own_id - self._config.node_id)
+        return self._address(self.own_id - self._config.node_id, listener, local_host)
+
+    def _address(self, number: int, listener: Listener, local_host: str) -> tuple[str, int]:
+        advertised = self._config.advertised[listener.name]
+        port = self._config.port_of_node(advertised.port, number)
+        return advertised.host or local_host, port or self._ports_of_all[number][listener.name]
 
     def leader(self, node_id: int, topic: str, partition: int) -> int:
         """The node that leads a partition, unless its log is offline (-1)."""

@@ -16,7 +16,6 @@ from odradek.broker.fetching.fetch_sessions import FetchSessions
 from odradek.broker.fetching.fetch_waiters import FetchWaiters
 from odradek.broker.fetching.fetching import Fetching
 from odradek.broker.shares.shares import Shares
-from odradek.config.listeners import Listener
 from odradek.coordinator.metadata.topics import NO_LEADER
 from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
@@ -103,14 +102,9 @@ class _NodeBroker(_StandIn):
         nodes, fetching, shares = parts
         self._broker = broker
         self.coordinators = cast("Coordinators", _NodeCoordinators(broker.coordinators, shares))
-        self._cluster_nodes = nodes
         self.nodes: Nodes = nodes
         self.fetching = fetching
         self.log_manager = cast("LogManager", _CheckedLogs(broker.log_manager, check))
-
-    def advertised(self, listener: Listener, local_host: str) -> tuple[str, int]:
-        """Host and port of this node."""
-        return self._cluster_nodes.own_address(listener, local_host)
 
     def is_served(self, topic: str, partition: int) -> bool:
         """Whether a node leads the partition, and its log is online."""

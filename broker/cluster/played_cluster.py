@@ -43,7 +43,7 @@ def reserve_ports(config: BrokerConfig, first_ports: Sequence[int] = ()) -> list
     try:
         for number in range(config.odradek_nodes):
             listeners = [
-                each._replace(port=config.port_of_process(each.port, number))
+                each._replace(port=config.port_of_node(each.port, number))
                 for each in config.open_listeners
             ]
             if first_ports:

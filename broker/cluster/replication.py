@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
@@ -21,7 +21,7 @@ from odradek.storage.log import PartitionLog
 
 
 async def when_replicated(
-    context: NodeContext,
+    context: RequestContext,
     request: ProduceRequest,
     pending: ProduceResponse | Awaitable[Any],
     find_log: Callable[[str, int], PartitionLog | None],
@@ -50,7 +50,7 @@ async def when_replicated(
 
 
 async def _is_visible(
-    context: NodeContext, log: PartitionLog, answer: ProducePartitionResponse, deadline_s: float
+    context: RequestContext, log: PartitionLog, answer: ProducePartitionResponse, deadline_s: float
 ) -> bool:
     """Wait until the batch that was just appended is below the high watermark."""
     end_offset = log.log_end_offset

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 
 class JsonFormatter(logging.Formatter):
@@ -112,30 +111,13 @@ def _client_and_reason(record: logging.LogRecord) -> tuple[str, str]:
     return str(getattr(first, "peer_host", first)), " ".join([str(record.msg), *texts])
 
 
-def log_format_in_use() -> str:
-    """The format of the log lines, `text` or `json`."""
-    handlers = logging.getLogger("odradek").handlers
-    is_json = any(isinstance(each.formatter, JsonFormatter) for each in handlers)
-    return "json" if is_json else "text"
-
-
-def _add_prefix(prefix: str, record: logging.LogRecord) -> bool:
-    record.msg = f"{prefix}{record.msg}"
-    return True
-
-
-def configure_logging(log_format: str, prefix: str = "") -> None:
-    """Send the broker's log lines to standard error, in `text` or `json`.
-
-    Each message begins with `prefix`: one without a percent sign.
-    """
+def configure_logging(log_format: str) -> None:
+    """Send the broker's log lines to standard error, in `text` or `json`."""
     # No format shows these, so logging need not look them up for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     handler.addFilter(ClientLineLimit())
-    if prefix:
-        handler.addFilter(partial(_add_prefix, prefix))
     root = logging.getLogger("odradek")
     root.handlers = [handler]
     root.setLevel(logging.INFO)

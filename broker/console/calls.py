@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.broker.metrics.observed import ObservedBroker
+from odradek.broker.metrics.observed import Observed
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.authorizer import CLUSTER_NAME, Authorizer, refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -44,7 +44,7 @@ class Call:
 
     session: Session
     slices: Slices
-    observed: ObservedBroker
+    observed: Observed
     dispatcher: Dispatcher
     authorizer: Authorizer
     topics: SortedTopics

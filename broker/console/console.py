@@ -15,7 +15,7 @@ from odradek.broker.http.logins import HttpLogins, host_of
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse, text_error
 from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.routes import Route
-from odradek.broker.metrics.observed import ObservedBroker
+from odradek.broker.metrics.observed import Observed
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.principal import Principal
 from odradek.broker.security.session import Session
@@ -71,7 +71,7 @@ class Console:
     page of another site can make a browser send requests, but not with a header of its own.
     """
 
-    def __init__(self, observed: ObservedBroker, dispatcher: Dispatcher) -> None:
+    def __init__(self, observed: Observed, dispatcher: Dispatcher) -> None:
         self._observed = observed
         self._broker = observed.broker
         self._dispatcher = dispatcher

@@ -4,8 +4,6 @@ Every replica is on this broker. A reassignment to this broker is accepted and c
 others are refused. A cancellation is refused, because no reassignment is ever in progress.
 v1 can forbid a change of the replication factor (KIP-860)."""
 
-from collections.abc import Sequence
-
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.reassignments import check_reassignment
@@ -69,15 +67,12 @@ def reassign(
     wanted: AlterPartitionReassignmentsPartition,
 ) -> AlterPartitionReassignmentsPartitionResponse:
     index = wanted.partition_index
-    replicas: Sequence[int] | None = wanted.replicas
     try:
-        if replicas is not None:
-            replicas = context.broker.nodes.stored(replicas, topic, index)
         check_reassignment(
             context.broker.metadata,
             topic,
             index,
-            replicas,
+            wanted.replicas,
             allow_replication_factor_change=request.allow_replication_factor_change,
         )
     except ApiError as error:

@@ -7,7 +7,7 @@ the partition is in cancels the move."""
 
 import asyncio
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_replica_log_dirs import (
@@ -19,7 +19,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 
 
 async def handle(
-    context: NodeContext, request: AlterReplicaLogDirsRequest
+    context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     is_allowed = context.authorize_cluster(AclOperation.ALTER)
     wanted: dict[str, dict[int, str]] = {}
@@ -47,7 +47,7 @@ async def handle(
     )
 
 
-async def move(context: NodeContext, topic: str, index: int, path: str) -> ErrorCode:
+async def move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
     try:
         prepared = context.broker.maintenance.mover.alter(topic, index, path)
     except ApiError as error:

@@ -9,7 +9,7 @@ expects, which it gives both or neither (KIP-1242)."""
 
 import re
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.metadata.features import KRAFT_VERSION
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ OF_TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(context: NodeContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     if request is None:
         return unsupported_version(context)
     if context.api_version >= 3 and not is_valid(request):
@@ -58,7 +58,7 @@ def handle(context: NodeContext, request: ApiVersionsRequest | None) -> ApiVersi
     )
 
 
-def finalized_levels(context: NodeContext) -> dict[str, int]:
+def finalized_levels(context: RequestContext) -> dict[str, int]:
     """The finalized levels. The quorum keeps kraft.version, which is added if it is above 0."""
     levels = dict(context.broker.metadata.features.finalized)
     kraft_version = context.broker.kraft_version
@@ -74,14 +74,14 @@ def is_valid(request: ApiVersionsRequest) -> bool:
     )
 
 
-def is_for_another_broker(context: NodeContext, request: ApiVersionsRequest) -> bool:
+def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) -> bool:
     """Whether the client expects another cluster or node, and so must bootstrap again."""
     broker = context.broker
     expected = (request.cluster_id, request.node_id)
     return expected not in ((None, NO_NODE), (broker.log_manager.cluster_id, broker.nodes.own_id))
 
 
-def served_keys(context: NodeContext) -> list[ApiVersionsKey]:
+def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
     """The versions that Kafka advertises, or, in a v0 response, all versions that are served.
 
     Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
@@ -96,7 +96,7 @@ def served_keys(context: NodeContext) -> list[ApiVersionsKey]:
     ]
 
 
-def unsupported_version(context: NodeContext) -> ApiVersionsResponse:
+def unsupported_version(context: RequestContext) -> ApiVersionsResponse:
     lowest, highest = context.served.advertised[ApiKey.API_VERSIONS]
     key = ApiVersionsKey(api_key=ApiKey.API_VERSIONS, min_version=lowest, max_version=highest)
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[key])

@@ -31,13 +31,11 @@ async def handle(
         for name in context.sliced(times)
         if times[name] == 1 and not context.authorize(AclOperation.ALTER, ResourceType.TOPIC, name)
     }
-    additions: list[MorePartitions] = []
-    for topic in context.sliced(request.topics):
-        if topic.name not in results:
-            try:
-                additions.append(to_more_partitions(context, topic))
-            except ApiError as error:
-                results[topic.name] = error.with_traceback(None)
+    additions = [
+        to_more_partitions(context, topic)
+        for topic in context.sliced(request.topics)
+        if topic.name not in results
+    ]
     of_additions: dict[str, ApiError | None]
     try:
         of_additions = await context.broker.admin.topics.create_partitions(
@@ -57,15 +55,10 @@ async def handle(
 
 
 def to_more_partitions(context: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
-    """The topic's addition for the controller. Raises ApiError INVALID_REPLICA_ASSIGNMENT."""
+    """The topic's addition for the controller."""
     assignments = None
     if topic.assignments is not None:
-        existing = context.broker.metadata.topics.get(topic.name)
-        first = len(existing.partitions) if existing is not None else 0
-        assignments = [
-            context.broker.nodes.stored(item.broker_ids, topic.name, index)
-            for index, item in context.sliced(enumerate(topic.assignments, first))
-        ]
+        assignments = [item.broker_ids for item in context.sliced(topic.assignments)]
     return MorePartitions(name=topic.name, count=topic.count, assignments=assignments)
 
 

@@ -48,13 +48,11 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, is_logged=False
         )
     }
-    wanted: list[NewTopic] = []
-    for topic in context.sliced(request.topics):
-        if topic.name not in errors:
-            try:
-                wanted.append(to_new_topic(context, topic))
-            except ApiError as error:
-                errors[topic.name] = error.with_traceback(None)
+    wanted = [
+        to_new_topic(context, topic)
+        for topic in context.sliced(request.topics)
+        if topic.name not in errors
+    ]
     results: dict[str, CreatedTopic | ApiError]
     try:
         results = await context.broker.admin.topics.create(
@@ -73,15 +71,13 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 
 
 def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
-    """The topic for the controller. Raises ApiError INVALID_REPLICA_ASSIGNMENT."""
-    stored = context.broker.nodes.stored
+    """The topic for the controller."""
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments=[
-            (item.partition_index, stored(item.broker_ids, topic.name, item.partition_index))
-            for item in context.sliced(topic.assignments)
+            (item.partition_index, item.broker_ids) for item in context.sliced(topic.assignments)
         ],
         configs={config.name: config.value for config in context.sliced(topic.configs)},
     )

@@ -9,7 +9,7 @@ not used, because there are no followers to wait for."""
 
 from collections.abc import Mapping
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_records import (
@@ -24,7 +24,7 @@ HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 
-def handle(context: NodeContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     wanted: dict[str, dict[int, int]] = {}
     for topic in context.sliced(request.topics):
         for partition in context.sliced(topic.partitions):
@@ -39,7 +39,7 @@ def handle(context: NodeContext, request: DeleteRecordsRequest) -> DeleteRecords
 
 
 def delete_in_topic(
-    context: NodeContext, topic: str, offsets: Mapping[int, int]
+    context: RequestContext, topic: str, offsets: Mapping[int, int]
 ) -> list[DeleteRecordsPartitionResult]:
     try:
         context.check_topic(AclOperation.DELETE, topic)
@@ -58,7 +58,7 @@ def partition_with_error(index: int, error: ApiError) -> DeleteRecordsPartitionR
 
 
 def delete_before(
-    context: NodeContext, topic: str, index: int, offset: int
+    context: RequestContext, topic: str, index: int, offset: int
 ) -> DeleteRecordsPartitionResult:
     try:
         low_watermark = raise_log_start(context, topic, index, offset)
@@ -67,7 +67,7 @@ def delete_before(
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
-def raise_log_start(context: NodeContext, topic: str, index: int, offset: int) -> int:
+def raise_log_start(context: RequestContext, topic: str, index: int, offset: int) -> int:
     """Raise the log start offset, never lower it. Returns the new one. Raises ApiError."""
     log = context.broker.log_manager.get(topic, index)
     if is_internal(topic):

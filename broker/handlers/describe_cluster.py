@@ -1,7 +1,7 @@
 """DescribeCluster (key 60, v0-2).
 
-The cluster is this one broker, which is also its controller, and its workers, or the nodes that it
-plays (odradek.nodes).
+The cluster is this one broker, which is also its controller, or the nodes that it plays
+(odradek.nodes).
 v1 can ask for controllers instead of brokers, which is refused · v2 can ask for fenced brokers,
 which only a played cluster has."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from odradek.broker.admin.config_admin import node_id_of
 from odradek.broker.admin.log_levels import levels
 from odradek.broker.requests.config_access import check_config_access
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.config.describe import (
     ConfigEntry,
@@ -36,7 +36,7 @@ from odradek.storage.topic_names import why_illegal
 KNOWN_TYPES = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 
 
-def handle(context: NodeContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     # As in Kafka, one resource of an unknown type makes the whole request fail.
     unknown = sorted(
         {resource.resource_type for resource in context.sliced(request.resources)} - KNOWN_TYPES
@@ -57,7 +57,7 @@ def handle(context: NodeContext, request: DescribeConfigsRequest) -> DescribeCon
 
 
 def describe(
-    context: NodeContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     wanted = frozenset(resource.configuration_keys or ())
     try:
@@ -91,7 +91,7 @@ def resource_with_error(
 
 
 def configs_of(
-    context: NodeContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> Iterator[DescribeConfigsResourceResult]:
     name = resource.resource_name
     match resource.resource_type:
@@ -107,7 +107,7 @@ def configs_of(
     )
 
 
-def topic_entries(context: NodeContext, name: str) -> Iterable[ConfigEntry]:
+def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     problem = why_illegal(name)
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -119,7 +119,7 @@ def topic_entries(context: NodeContext, name: str) -> Iterable[ConfigEntry]:
 
 
 def named_entries(
-    context: NodeContext, kind: ConfigResourceType, name: str
+    context: RequestContext, kind: ConfigResourceType, name: str
 ) -> Iterable[ConfigEntry]:
     """The configs of a group or client metrics subscription, which need not exist."""
     if not name:
@@ -131,7 +131,7 @@ def named_entries(
     return describe_client_metrics(stored)
 
 
-def broker_entries(context: NodeContext, name: str) -> Iterable[ConfigEntry]:
+def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     if name:
         check_broker_id(context, name)
     effective = context.broker.effective_config
@@ -152,7 +152,7 @@ def overrides_of_all_brokers(
             yield entry._replace(value=value, source=source, synonyms=synonyms)
 
 
-def check_broker_id(context: NodeContext, name: str) -> None:
+def check_broker_id(context: RequestContext, name: str) -> None:
     node_id = context.broker.nodes.own_id
     if node_id_of(name) != node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}, not {name}")

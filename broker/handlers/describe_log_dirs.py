@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.features import FIRST_VERSION_WITH_CORDONED
 from odradek.protocol.errors import ErrorCode
@@ -27,7 +27,9 @@ from odradek.storage.topic_partition import TopicPartition
 UNKNOWN_LAG = -1
 
 
-async def handle(context: NodeContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+async def handle(
+    context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
     if not context.authorize_cluster(AclOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
@@ -51,7 +53,7 @@ class Sizes(NamedTuple):
     not_open: Mapping[TopicPartition, int]
 
 
-def sizes_in(context: NodeContext, path: Path) -> Sizes:
+def sizes_in(context: RequestContext, path: Path) -> Sizes:
     """Measure a directory. Can run on any thread. Raises OSError."""
     manager = context.broker.log_manager
     files = manager.files
@@ -64,7 +66,7 @@ def sizes_in(context: NodeContext, path: Path) -> Sizes:
 
 
 async def describe(
-    context: NodeContext, path: Path, wanted: Collection[TopicPartition] | None
+    context: RequestContext, path: Path, wanted: Collection[TopicPartition] | None
 ) -> DescribeLogDirsResult:
     manager = context.broker.log_manager
     sizes: Sizes | None = None
@@ -111,7 +113,7 @@ class LogInDirectory(NamedTuple):
 
 
 def logs_in(
-    context: NodeContext, path: Path, sizes: Sizes, wanted: Collection[TopicPartition] | None
+    context: RequestContext, path: Path, sizes: Sizes, wanted: Collection[TopicPartition] | None
 ) -> Iterator[LogInDirectory]:
     """The logs of a directory. Of the open ones, only those that are wanted."""
     manager = context.broker.log_manager

@@ -6,7 +6,7 @@ again is described once, because all its producers are listed."""
 
 from collections.abc import Iterable
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_producers import (
@@ -20,7 +20,7 @@ from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.topic_names import why_illegal
 
 
-def handle(context: NodeContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     wanted: dict[str, dict[int, None]] = {}
     for topic in context.sliced(request.topics):
         indexes = wanted.setdefault(topic.name, {})
@@ -37,7 +37,7 @@ def handle(context: NodeContext, request: DescribeProducersRequest) -> DescribeP
 
 
 def describe_topic(
-    context: NodeContext, topic: str, indexes: Iterable[int]
+    context: RequestContext, topic: str, indexes: Iterable[int]
 ) -> list[DescribeProducersPartitionResponse]:
     try:
         reason = why_illegal(topic)
@@ -58,7 +58,7 @@ def partition_with_error(index: int, error: ApiError) -> DescribeProducersPartit
     )
 
 
-def describe(context: NodeContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
+def describe(context: RequestContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
     try:
         log = context.broker.log_manager.get(topic, index)
     except ApiError as error:

@@ -30,7 +30,7 @@ from odradek.broker.fetching.fetch_sessions import FetchPlan, PartitionKey, spli
 from odradek.broker.fetching.fetch_waiters import LogWatch
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.quotas.request_meter import RequestMeter
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -68,7 +68,9 @@ FIRST_VERSION_WITH_LEADER = 16
 Answers = dict[PartitionKey, FetchPartitionData]
 
 
-def handle(context: NodeContext, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+def handle(
+    context: RequestContext, request: FetchRequest
+) -> FetchResponse | Awaitable[FetchResponse]:
     broker = context.broker
     sessions = broker.fetching.sessions
     if (
@@ -106,7 +108,7 @@ def handle(context: NodeContext, request: FetchRequest) -> FetchResponse | Await
     return respond_or_wait(context, request, plan, answers, readable_bytes)
 
 
-def unknown_isolation_level(context: NodeContext, request: FetchRequest) -> FetchResponse:
+def unknown_isolation_level(context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Kafka's answer: an unexpected error, for each partition that is named."""
     error = ApiError(
         ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level} is not known"
@@ -128,7 +130,7 @@ def unknown_isolation_level(context: NodeContext, request: FetchRequest) -> Fetc
     )
 
 
-def refused_topics(context: NodeContext, plan: FetchPlan) -> Collection[str | bytes]:
+def refused_topics(context: RequestContext, plan: FetchPlan) -> Collection[str | bytes]:
     """The topics that the client may not read, as the request names them.
 
     A consumer needs READ on each topic, a follower CLUSTER_ACTION on the cluster. An unknown topic
@@ -146,7 +148,7 @@ def is_follower(request: FetchRequest) -> bool:
     return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
-def may_read(context: NodeContext, topic: str | bytes) -> bool:
+def may_read(context: RequestContext, topic: str | bytes) -> bool:
     if isinstance(topic, bytes):
         known = context.broker.metadata.topics.by_id.get(topic)
         if known is None:
@@ -156,7 +158,7 @@ def may_read(context: NodeContext, topic: str | bytes) -> bool:
 
 
 async def read_cold_and_respond(
-    context: NodeContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, missing: WouldWaitError
 ) -> FetchResponse:
     read = partial(read_all, context, request, plan, plan.wanted)
     answers, readable_bytes = await context.broker.fetching.cold_reads.look_up(read, missing)
@@ -165,7 +167,7 @@ async def read_cold_and_respond(
 
 
 def respond_or_wait(
-    context: NodeContext,
+    context: RequestContext,
     request: FetchRequest,
     plan: FetchPlan,
     answers: Answers,
@@ -181,7 +183,7 @@ def respond_or_wait(
     return respond(context, plan, answers)
 
 
-def logs_at_end(context: NodeContext, plan: FetchPlan) -> list[PartitionLog] | None:
+def logs_at_end(context: RequestContext, plan: FetchPlan) -> list[PartitionLog] | None:
     """The logs to wait for if all are to be read from their ends; None if `read_all` must decide.
 
     This is what consumers ask that keep up. Nothing is read then, and nothing else is answered.
@@ -203,7 +205,7 @@ def logs_at_end(context: NodeContext, plan: FetchPlan) -> list[PartitionLog] | N
     return logs
 
 
-def find_logs(context: NodeContext, plan: FetchPlan) -> list[PartitionLog]:
+def find_logs(context: RequestContext, plan: FetchPlan) -> list[PartitionLog]:
     return [find_log(context, key) for key in plan.wanted]
 
 
@@ -216,7 +218,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
     def __init__(
         self,
-        context: NodeContext,
+        context: RequestContext,
         request: FetchRequest,
         plan: FetchPlan,
         missing_bytes: int,
@@ -299,7 +301,7 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
 
 async def fetch_in_slices(
-    context: NodeContext, request: FetchRequest, plan: FetchPlan
+    context: RequestContext, request: FetchRequest, plan: FetchPlan
 ) -> FetchResponse:
     """Read and wait as the small requests do. Between two slices records may be appended.
 
@@ -358,7 +360,7 @@ def reads_committed(request: FetchRequest) -> bool:
 
 
 async def convert_and_respond(
-    context: NodeContext, plan: FetchPlan, answers: Answers
+    context: RequestContext, plan: FetchPlan, answers: Answers
 ) -> FetchResponse:
     convert = context.broker.fetching.down_converter.convert
     for key in context.sliced(list(answers)):
@@ -376,7 +378,7 @@ async def convert_and_respond(
     return respond(context, plan, answers)
 
 
-def respond(context: NodeContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
+def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
     if context.meter is not None:
         throttle_ms = context.meter.throttle_fetch(response_bytes(context, answers))
         if throttle_ms:
@@ -411,7 +413,7 @@ def by_topic(
     return list(topics.values())
 
 
-def response_bytes(context: NodeContext, answers: Answers) -> int:
+def response_bytes(context: RequestContext, answers: Answers) -> int:
     """The size of a response with these answers, as quotas count it."""
     head = bytearray()
     slices: Splices = []
@@ -426,7 +428,9 @@ def response_bytes(context: NodeContext, answers: Answers) -> int:
     return len(head) + sum(records.size_bytes for _, records in context.sliced(slices))
 
 
-def within_quota(context: NodeContext, meter: RequestMeter, request: FetchRequest) -> FetchRequest:
+def within_quota(
+    context: RequestContext, meter: RequestMeter, request: FetchRequest
+) -> FetchRequest:
     """The request, asking for no more bytes than the client's quota can ever allow.
 
     There is no quota for followers.
@@ -441,7 +445,7 @@ def within_quota(context: NodeContext, meter: RequestMeter, request: FetchReques
     )
 
 
-def has_urgent(context: NodeContext, answers: Answers) -> bool:
+def has_urgent(context: RequestContext, answers: Answers) -> bool:
     """Whether an answer must be sent without waiting for records: an error or a divergence."""
     for answer in context.sliced(iter(answers.values())):  # a generator would take longer
         if (
@@ -455,7 +459,7 @@ def has_urgent(context: NodeContext, answers: Answers) -> bool:
 
 
 def read_all(
-    context: NodeContext,
+    context: RequestContext,
     request: FetchRequest,
     plan: FetchPlan,
     keys: Iterable[PartitionKey],
@@ -513,7 +517,7 @@ def read_all(
 
 
 def read_partition(
-    context: NodeContext,
+    context: RequestContext,
     plan: FetchPlan,
     key: PartitionKey,
     log: PartitionLog,
@@ -547,7 +551,7 @@ def read_partition(
 
 
 def unreadable_partition(
-    context: NodeContext,
+    context: RequestContext,
     plan: FetchPlan,
     key: PartitionKey,
     error: ApiError,
@@ -563,7 +567,7 @@ def unreadable_partition(
 
 
 def read_elsewhere(
-    context: NodeContext, wanted: FetchPartition, error: PreferredReplicaError
+    context: RequestContext, wanted: FetchPartition, error: PreferredReplicaError
 ) -> FetchPartitionData:
     """The answer that sends a consumer to another replica, if that has what it asks for."""
     log = error.log
@@ -573,7 +577,7 @@ def read_elsewhere(
     return partition_with_error(context, wanted, ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text))
 
 
-def deleted_since(context: NodeContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
+def deleted_since(context: RequestContext, plan: FetchPlan, key: PartitionKey) -> ApiError:
     """The error of a topic id that was known when the session or the wait began."""
     assert isinstance(key[0], bytes)
     name = plan.names.get(key[0])
@@ -583,7 +587,7 @@ def deleted_since(context: NodeContext, plan: FetchPlan, key: PartitionKey) -> A
 
 
 def refuse_replica(
-    context: NodeContext, wanted: FetchPartition, log: PartitionLog
+    context: RequestContext, wanted: FetchPartition, log: PartitionLog
 ) -> FetchPartitionData:
     """The answer to a follower. Kafka: Partition.followerReplicaOrThrow.
 
@@ -603,7 +607,7 @@ def refuse_replica(
 
 
 def partition_with_error(
-    context: NodeContext,
+    context: RequestContext,
     wanted: FetchPartition,
     error: ApiError,
     *,
@@ -622,7 +626,7 @@ def partition_with_error(
 
 
 def read_for_old_client(
-    context: NodeContext,
+    context: RequestContext,
     log: PartitionLog,
     wanted: FetchPartition,
     max_bytes: int,
@@ -637,7 +641,7 @@ def read_for_old_client(
     return TOO_LARGE if is_limit_hard and max_bytes > 0 else b""
 
 
-def known_code(context: NodeContext, code: ErrorCode) -> ErrorCode:
+def known_code(context: RequestContext, code: ErrorCode) -> ErrorCode:
     """The code, or a retriable one for a client that does not know KAFKA_STORAGE_ERROR."""
     if (
         code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -647,7 +651,7 @@ def known_code(context: NodeContext, code: ErrorCode) -> ErrorCode:
     return code
 
 
-def find_log(context: NodeContext, key: PartitionKey) -> PartitionLog:
+def find_log(context: RequestContext, key: PartitionKey) -> PartitionLog:
     topic, partition = key
     if isinstance(topic, bytes):
         topic = context.broker.topic_name(topic)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 
 from odradek.broker.disk.cold_reads import combine
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.turns.seen import Seen, repetitions
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -50,7 +50,7 @@ NOWHERE = OffsetAtTime(NO_TIMESTAMP, -1, -1)
 
 
 def handle(
-    context: NodeContext, request: ListOffsetsRequest
+    context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         return unknown_isolation_level(context, request)
@@ -64,7 +64,7 @@ def handle(
 
 
 def unknown_isolation_level(
-    context: NodeContext, request: ListOffsetsRequest
+    context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse:
     """Kafka's answer: an unexpected error for each partition."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -84,7 +84,7 @@ def unknown_isolation_level(
     )
 
 
-def look_up_all(context: NodeContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def look_up_all(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Look up all offsets. Raises WouldWaitError with all that must be read from disk first.
 
     WouldWaitError is raised only inside an attempt (cold_reads.py).
@@ -105,7 +105,7 @@ def look_up_all(context: NodeContext, request: ListOffsetsRequest) -> ListOffset
 
 
 def offsets_of(
-    context: NodeContext,
+    context: RequestContext,
     request: ListOffsetsRequest,
     topic: ListOffsetsTopic,
     missing: list[WouldWaitError],
@@ -134,7 +134,7 @@ def offsets_of(
 
 
 def each_once(
-    context: NodeContext, partitions: list[ListOffsetsPartition]
+    context: RequestContext, partitions: list[ListOffsetsPartition]
 ) -> Iterable[tuple[int, ListOffsetsPartition | None]]:
     """Each index and its partition, or None if it occurs twice. v0 allows that."""
     if context.api_version == 0:
@@ -150,7 +150,7 @@ def each_once(
 
 
 def offset_of(
-    context: NodeContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
         check_timestamp(context, wanted.timestamp)
@@ -172,7 +172,7 @@ def offset_of(
 
 
 def list_starts(
-    context: NodeContext, log: PartitionLog, wanted: ListOffsetsPartition
+    context: RequestContext, log: PartitionLog, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     """Up to `max_num_offsets` offsets at which segments begin."""
     offsets = log.offsets_written_before(wanted.timestamp, context.now_ms)
@@ -182,7 +182,7 @@ def list_starts(
     )
 
 
-def check_timestamp(context: NodeContext, timestamp: int) -> None:
+def check_timestamp(context: RequestContext, timestamp: int) -> None:
     """Raise UNSUPPORTED_VERSION for a special timestamp that this version does not have."""
     first = FIRST_VERSION.get(timestamp, 0 if timestamp >= EARLIEST else NEVER)
     if context.api_version < first:

@@ -4,7 +4,7 @@ Returns the end offset of a leader epoch in the log. A consumer whose position i
 that the log was truncated (KIP-320). For an epoch that the log does not know, the epoch and the end
 offset in the response are -1."""
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.offset_for_leader_epoch import (
@@ -18,7 +18,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 
 
 def handle(
-    context: NodeContext, request: OffsetForLeaderEpochRequest
+    context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     is_follower = context.authorize_cluster(AclOperation.CLUSTER_ACTION, is_logged=False)
     return OffsetForLeaderEpochResponse(
@@ -33,7 +33,7 @@ def handle(
 
 
 def ends_of_epochs(
-    context: NodeContext, topic: OffsetForLeaderTopic, *, is_authorized: bool
+    context: RequestContext, topic: OffsetForLeaderTopic, *, is_authorized: bool
 ) -> list[OffsetForLeaderPartitionResult]:
     try:
         if not is_authorized:
@@ -55,7 +55,7 @@ def partition_with_error(
 
 
 def end_of_epoch(
-    context: NodeContext, topic: str, wanted: OffsetForLeaderPartition
+    context: RequestContext, topic: str, wanted: OffsetForLeaderPartition
 ) -> OffsetForLeaderPartitionResult:
     try:
         log = context.broker.log_manager.get(topic, wanted.partition)

@@ -44,7 +44,7 @@ from odradek.broker.producing.produced_transactions import (
 )
 from odradek.broker.producing.quick_produce import append_partition, append_quickly
 from odradek.broker.producing.single_batch import SingleBatch
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.verification import UnsyncedTransactionError, Verified
@@ -124,7 +124,7 @@ class LateBatch(NamedTuple):
 
 
 def handle(
-    context: NodeContext, request: ProduceRequest | SingleBatch
+    context: RequestContext, request: ProduceRequest | SingleBatch
 ) -> bytearray | ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if context.slices is None:  # else it could be interrupted between its checks and its appends
         answer = append_quickly(context, request)
@@ -144,7 +144,7 @@ def handle(
 
 
 async def append_when_ended(
-    context: NodeContext, request: ProduceRequest
+    context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | None:
     """Append the batches when the producer's last transaction has ended, or refuse them."""
     answer = append(context, request, await verify_when_ended(context, request))
@@ -152,7 +152,7 @@ async def append_when_ended(
 
 
 def append(
-    context: NodeContext, request: ProduceRequest, verified: Verified | ApiError
+    context: RequestContext, request: ProduceRequest, verified: Verified | ApiError
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Append the batches; `verified`: the answers of the transaction coordinator.
 
@@ -182,7 +182,7 @@ def append(
 
 
 async def answer_late(
-    context: NodeContext,
+    context: RequestContext,
     request: ProduceRequest,
     topics: list[ProduceTopicResponse],
     late: list[LateBatch],
@@ -211,7 +211,7 @@ async def answer_late(
 
 
 async def append_late(
-    context: NodeContext, transactional_id: str | None, late: LateBatch
+    context: RequestContext, transactional_id: str | None, late: LateBatch
 ) -> ProducePartitionResponse:
     """Append a batch as soon as it does not have to wait. There may be several reasons to wait.
 
@@ -241,7 +241,7 @@ async def append_late(
 
 
 async def make_ready(
-    context: NodeContext,
+    context: RequestContext,
     topic: ProduceTopicData,
     index: int,
     reason: Reason,
@@ -267,7 +267,7 @@ async def make_ready(
 
 
 async def answer_when_synced(
-    context: NodeContext,
+    context: RequestContext,
     topics: list[ProduceTopicResponse],
     due: Mapping[PartitionLog, asyncio.Future[None]],
 ) -> ProduceResponse:
@@ -313,7 +313,7 @@ def not_synced(
 
 
 def append_to_topic(
-    context: NodeContext,
+    context: RequestContext,
     request: ProduceRequest,
     topic: ProduceTopicData,
     late: list[LateBatch],
@@ -352,7 +352,7 @@ def append_to_topic(
 
 
 def verified_again(
-    context: NodeContext,
+    context: RequestContext,
     request: ProduceRequest,
     topic: ProduceTopicData,
     partition: ProducePartitionData,
@@ -370,13 +370,13 @@ def verified_again(
         return {TopicPartition(topic_name(context, topic), partition.index): error}
 
 
-def topics_of(context: NodeContext, request: ProduceRequest) -> Iterable[ProduceTopicData]:
+def topics_of(context: RequestContext, request: ProduceRequest) -> Iterable[ProduceTopicData]:
     """The topics to answer. As in Kafka, one without partitions is left out."""
     return (topic for topic in context.sliced(request.topic_data) if topic.partition_data)
 
 
 def refused_topic(
-    context: NodeContext, topic: ProduceTopicData, error: ApiError
+    context: RequestContext, topic: ProduceTopicData, error: ApiError
 ) -> ProduceTopicResponse:
     return ProduceTopicResponse(
         name=topic.name,
@@ -389,7 +389,7 @@ def refused_topic(
 
 
 def check_verified(
-    context: NodeContext,
+    context: RequestContext,
     verified: Verified,
     where: TopicPartition,
     batch: memoryview | bytes,
@@ -410,7 +410,9 @@ def check_verified(
     raise error
 
 
-def why_not_written(context: NodeContext, request: ProduceRequest, topic: str) -> ApiError | None:
+def why_not_written(
+    context: RequestContext, request: ProduceRequest, topic: str
+) -> ApiError | None:
     """Return why the request may write to no partition of the topic, or None if it may write."""
     if request.acks not in (-1, 0, 1):
         text = f"acks is {request.acks}, not -1, 0 or 1"
@@ -422,7 +424,7 @@ def why_not_written(context: NodeContext, request: ProduceRequest, topic: str) -
 
 
 def earlier_refusal(
-    context: NodeContext, topic: str, partition: ProducePartitionData, verified: Verified
+    context: RequestContext, topic: str, partition: ProducePartitionData, verified: Verified
 ) -> ApiError | None:
     """An error that Kafka reports before those of `why_not_written`.
 
@@ -444,7 +446,7 @@ def earlier_refusal(
 
 
 def append_to_partition(
-    context: NodeContext,
+    context: RequestContext,
     topic: str,
     partition: ProducePartitionData,
     verified: Verified,
@@ -504,7 +506,7 @@ def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryv
         raise WalkTooLongError(str(error), bytes(records), convert) from None
 
 
-def check_first_batch(context: NodeContext, records: memoryview | bytes) -> int:
+def check_first_batch(context: RequestContext, records: memoryview | bytes) -> int:
     """Refuse zstd from a client that could not read it back (KIP-110). Returns the attributes."""
     if len(records) < HEADER_BYTES:
         return 0

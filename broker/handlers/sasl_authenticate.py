@@ -7,7 +7,7 @@ Kafka: SaslServerAuthenticator.handleSaslToken, KafkaApis.handleSaslAuthenticate
 
 from collections.abc import Awaitable
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.sasl.authenticator import IllegalSaslStateError, LoginFailedError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import (
@@ -17,7 +17,7 @@ from odradek.protocol.messages.sasl_authenticate import (
 
 
 def handle(
-    context: NodeContext, request: SaslAuthenticateRequest
+    context: RequestContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
     session = context.session
     if session.guard is None:

@@ -7,7 +7,7 @@ Kafka: SaslServerAuthenticator.handleHandshakeRequest, KafkaApis.handleSaslHands
 
 from collections.abc import Awaitable
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.sasl.authenticator import (
     IllegalSaslStateError,
     UnsupportedMechanismError,
@@ -19,7 +19,7 @@ RAW_TOKENS_VERSION = 0
 
 
 def handle(
-    context: NodeContext, request: SaslHandshakeRequest
+    context: RequestContext, request: SaslHandshakeRequest
 ) -> SaslHandshakeResponse | Awaitable[SaslHandshakeResponse]:
     session = context.session
     if session.guard is None:

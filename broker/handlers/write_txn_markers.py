@@ -4,7 +4,7 @@ Writes markers that end transactions. Brokers of a cluster send it to each other
 send it to end a transaction that its coordinator has forgotten (`kafka-transactions --abort`).
 v2 adds the transaction version, which decides whether the marker has a newer epoch (KIP-1228)."""
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.write_txn_markers import (
@@ -26,7 +26,7 @@ NOT_READY = (
 )
 
 
-def handle(context: NodeContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     if not context.authorize_cluster(
         AclOperation.ALTER, is_logged=False
     ) and not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
@@ -37,7 +37,7 @@ def handle(context: NodeContext, request: WriteTxnMarkersRequest) -> WriteTxnMar
 
 
 def refuse_all(
-    context: NodeContext, request: WriteTxnMarkersRequest, code: ErrorCode
+    context: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode
 ) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=[
@@ -60,7 +60,7 @@ def refuse_all(
 
 
 def write_marker(
-    context: NodeContext, marker: WriteTxnMarkersMarker
+    context: RequestContext, marker: WriteTxnMarkersMarker
 ) -> WriteTxnMarkersMarkerResult:
     return WriteTxnMarkersMarkerResult(
         producer_id=marker.producer_id,
@@ -81,7 +81,7 @@ def write_marker(
 
 
 def write_to_partition(
-    context: NodeContext, marker: WriteTxnMarkersMarker, topic: str, index: int
+    context: RequestContext, marker: WriteTxnMarkersMarker, topic: str, index: int
 ) -> ErrorCode:
     end = EndMarker(
         producer_id=marker.producer_id,

@@ -21,7 +21,7 @@ from odradek.broker.network.listeners import (
     BoundListener,
     ListenError,
     bind_listeners,
-    bind_process,
+    bind_ports,
     bind_registry,
     listen,
     ports_of,
@@ -31,10 +31,8 @@ from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.producing.single_batch import SingleBatches
 from odradek.broker.requests.connected_members import ConnectedMembers
 from odradek.broker.requests.dispatch import Dispatcher
-from odradek.broker.requests.lost_writes import LostWrites
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
-from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from odradek.broker.console.console import Console  # imported only if it is used
     from odradek.broker.metrics.monitoring import Monitoring  # likewise
     from odradek.broker.registry.rest_server import RestServer  # likewise
-    from odradek.broker.workers.worker_pool import WorkerPool  # likewise
-    from odradek.broker.workers.worker_sockets import WorkerSockets
 
 logger = logging.getLogger("odradek")
 
@@ -56,12 +52,10 @@ async def start_broker(config: BrokerConfig, *, files: Files | None = None) -> R
     """Start a broker. Raises ListenError, DirectoryError, RefusedToStartError, ConfigError."""
     if config.odradek_nodes > 1:
         return await _start_cluster(config, files)
-    bound, http = bind_process(config)
-    if not config.odradek_workers:
-        with _closed_on_error(*bound, http):
-            registry = bind_registry(config)
-        return await open_broker(config, bound, http=http, registry=registry, files=files)
-    return await _open_with_workers(config, bound, http)
+    bound, http = bind_ports(config)
+    with _closed_on_error(*bound, http):
+        registry = bind_registry(config)
+    return await open_broker(config, bound, http=http, registry=registry, files=files)
 
 
 async def _start_cluster(config: BrokerConfig, files: Files | None) -> RunningBroker:
@@ -106,50 +100,23 @@ async def open_broker(  # noqa: PLR0913 # all that a broker is given at its star
     return RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
 
 
-async def _open_with_workers(
-    config: BrokerConfig, bound: Sequence[BoundListener], http: BoundListener | None
-) -> RunningBroker:
-    """As `open_broker`, with worker processes, which serve before this process does."""
-    # Imported here, because most brokers have no workers.
-    from odradek.broker.requests.named_leaders import naming_leaders
-    from odradek.broker.workers.worker_pool import WorkerPool, bind_workers
-
-    with _closed_on_error(*bound, http):
-        sockets = bind_workers(config)
-    ports = ports_of(bound)
-    with _closed_on_error(*bound, http, *sockets):
-        loop = asyncio.get_running_loop()
-        worker_ports = [each.ports for each in sockets]
-        broker = Broker(config, loop, ports, worker_ports=worker_ports)
-        workers = WorkerPool(broker, sockets, dispatcher_of(broker, HANDLERS))
-        if not await workers.start():
-            await broker.close()
-            raise RefusedToStartError("a worker did not start; its log lines say why")
-        await _listen(broker, bound, http, workers=workers)
-    return RunningBroker(broker, bound, naming_leaders(HANDLERS), http, workers=workers)
-
-
 async def _listen(
     broker: Broker,
     bound: Sequence[BoundListener],
     http: BoundListener | None,
-    registry: BoundListener | None = None,
-    *,
-    workers: WorkerPool | None = None,
+    registry: BoundListener | None,
 ) -> None:
-    """Listen on the ports of this process. If that fails, close the broker. Raises ListenError."""
+    """Listen on the ports. If that fails, close the broker. Raises ListenError."""
     others = [each for each in (http, registry) if each is not None]
     try:
         listen([*bound, *others], broker.config.socket_listen_backlog_size)
     except ListenError:
-        if workers is not None:
-            await workers.stop()
         await broker.close()
         raise
 
 
 @contextmanager
-def _closed_on_error(*opened: BoundListener | WorkerSockets | None) -> Iterator[None]:
+def _closed_on_error(*opened: BoundListener | None) -> Iterator[None]:
     """Close the listeners if the broker cannot start."""
     try:
         yield
@@ -173,7 +140,6 @@ class RunningBroker:
         http: BoundListener | None,
         registry: BoundListener | None = None,
         *,
-        workers: WorkerPool | None = None,
         nodes: Sequence[Sequence[BoundListener]] = (),
     ) -> None:
         """Listen on the bound ports, and start cleaning, recovery and the periodic tasks.
@@ -181,7 +147,6 @@ class RunningBroker:
         `nodes` as for `open_broker`. Raises ListenError if one of them has lost a port.
         """
         self.broker = broker
-        self._workers = workers
         members = None
         if broker.config.odradek_group_expire_on_disconnect:
             members = ConnectedMembers(broker.coordinators.groups.members.remove_members)
@@ -198,7 +163,7 @@ class RunningBroker:
             self._server.on_disconnect.append(members.disconnected)
         self.cluster = _play_cluster(broker, nodes, handlers, self._server) if nodes else None
         for item in bound:
-            host, port = broker.advertised(item.listener, "")
+            host, port = broker.nodes.own_address(item.listener, "")
             logger.info(
                 "%s listens on %s:%d; clients get the address %s",
                 item.listener.name,
@@ -231,8 +196,6 @@ class RunningBroker:
         if self._monitoring is not None:
             self._monitoring.note_stopping()
         await self.periodic_tasks.close()
-        if self._workers is not None:
-            await self._workers.stop()
         if self._registry is not None:
             self._registry.close()
         self._server.finish()
@@ -263,13 +226,6 @@ def _play_cluster(
     return PlayedCluster(broker, nodes, handlers, server.on_disconnect)
 
 
-def dispatcher_of(broker: Broker, handlers: Mapping[ApiKey, Handler]) -> Dispatcher:
-    """Create what serves the requests of a broker."""
-    return Dispatcher(
-        broker, handlers, SingleBatches(), lost_writes=LostWrites(broker.coordinators)
-    )
-
-
 def _start_servers(
     broker: Broker,
     bound: Iterable[BoundListener],
@@ -277,16 +233,16 @@ def _start_servers(
     http: BoundListener | None,
 ) -> tuple[Server, Monitoring | None, Console | None]:
     """Listen on the bound ports."""
-    dispatcher = dispatcher_of(broker, handlers)
+    dispatcher = Dispatcher(broker, handlers, SingleBatches())
     server = Server(broker, bound, dispatcher)
     if http is None or broker.traffic is None:
         return server, None, None
     # Imported here, because it takes tens of milliseconds, and most brokers do not need it.
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.monitoring import Monitoring
-    from odradek.broker.metrics.observed import ObservedBroker
+    from odradek.broker.metrics.observed import Observed
 
-    observed = ObservedBroker(
+    observed = Observed(
         broker=broker,
         server=server,
         traffic=broker.traffic,

@@ -53,7 +53,7 @@ class LogMover:
         in_force: EffectiveConfig,
         topics: Topics,
         assign: Callable[[TopicPartition, bytes], object],
-        assigned: Callable[[TopicPartition], Awaitable[None]],
+        assigned: Callable[[], Awaitable[None]],
         log_syncs: LogSyncs,
         log_cleaner: LogCleaner,
         disk: DiskExecutor,
@@ -181,7 +181,7 @@ class LogMover:
         await self._run_plan(future, await self._cold_reads.look_up(future.name_active))
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
-        await self._assigned(future.key)
+        await self._assigned()
         while True:
             await self._cold_reads.look_up(future.read_rest)
             await self._catch_up(future)

@@ -1,4 +1,4 @@
-"""The metadata log of a broker: its fsyncs, its snapshots, and who has applied it."""
+"""The metadata log of a broker: its fsyncs and its snapshots."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.disk.log_sync import LogSyncs
-from odradek.broker.disk.progress import SyncWithWorkers, WorkerProgress
+from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper
 from odradek.coordinator.runtime.timers import Now
@@ -16,7 +15,7 @@ from .metadata_snapshots import MetadataSnapshots
 
 
 class MetadataLog:
-    """The log to which the controller writes, `controller.log`. Workers follow it."""
+    """The log to which the controller writes, `controller.log`."""
 
     def __init__(
         self,
@@ -26,16 +25,13 @@ class MetadataLog:
         log_syncs: LogSyncs,
         disk: DiskExecutor,
         cold_reads: ColdReads,
-        workers: int,
         clock: Callable[[], Now],
     ) -> None:
-        """`workers`: how many there are (odradek.workers)."""
-        self.worker_progress = WorkerProgress(workers)
-        self.log_sync = SyncWithWorkers(controller.log, log_syncs, self.worker_progress)
+        self.log_sync = LogSync(controller.log, log_syncs.flush)
         self.snapshots = MetadataSnapshots(
             controller, keeper, self.log_sync, disk, cold_reads, clock
         )
 
     async def sync(self) -> None:
-        """Return when all of the log is on the disk and applied. Raises KAFKA_STORAGE_ERROR."""
+        """Return when all of the log is on the disk. Raises KAFKA_STORAGE_ERROR."""
         await self.log_sync.sync()

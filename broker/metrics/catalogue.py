@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .group_metrics import GROUP_METRICS
 from .log_metrics import LOG_METRICS, offline_partition_count, partition_count
 from .metric import Metric, gauge
-from .observed import Observed, ObservedBroker
+from .observed import Observed
 from .quota_metrics import QUOTA_METRICS
 from .readiness import problems
 from .telemetry_metrics import TELEMETRY_METRICS
@@ -21,7 +21,7 @@ def _broker_state(observed: Observed) -> float:
     return PENDING_CONTROLLED_SHUTDOWN if observed.is_stopping else RUNNING
 
 
-BROKER_METRICS: list[Metric[Observed]] = [
+BROKER_METRICS: list[Metric] = [
     gauge(
         "odradek_ready",
         "1 if /readyz answers 200.",
@@ -33,7 +33,7 @@ BROKER_METRICS: list[Metric[Observed]] = [
         _broker_state,
     ),
 ]
-CONTROLLER_METRICS: list[Metric[Observed]] = [
+CONTROLLER_METRICS: list[Metric] = [
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "Always 1: this node is the controller.",
@@ -57,7 +57,7 @@ CONTROLLER_METRICS: list[Metric[Observed]] = [
 ]
 
 # By heading in docs/metrics.md.
-CATALOGUE: dict[str, Sequence[Metric[ObservedBroker]]] = {
+CATALOGUE: dict[str, Sequence[Metric]] = {
     "The broker": [*BROKER_METRICS, *CONTROLLER_METRICS],
     "Requests, topics and connections": TRAFFIC_METRICS,
     "Quotas": QUOTA_METRICS,
@@ -65,11 +65,3 @@ CATALOGUE: dict[str, Sequence[Metric[ObservedBroker]]] = {
     "Groups and transactions": GROUP_METRICS,
     "Telemetry of clients": TELEMETRY_METRICS,
 }
-
-# A worker (odradek.workers) has no controller, no coordinators and no telemetry of clients.
-WORKER_METRICS: Sequence[Metric[Observed]] = (
-    *BROKER_METRICS,
-    *TRAFFIC_METRICS,
-    *QUOTA_METRICS,
-    *LOG_METRICS,
-)

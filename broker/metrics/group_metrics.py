@@ -13,7 +13,7 @@ from odradek.coordinator.transactions.states import IDLE, TransactionState
 from odradek.protocol.errors import ApiError
 
 from .metric import Kind, Metric, Sample, gauge
-from .observed import ObservedBroker
+from .observed import Observed
 
 # By type of group: its states, as the label has them.
 STATES = {
@@ -23,7 +23,7 @@ STATES = {
 }
 
 
-def _groups(observed: ObservedBroker) -> list[Group]:
+def _groups(observed: Observed) -> list[Group]:
     """All groups that are loaded."""
     return [
         group
@@ -32,10 +32,10 @@ def _groups(observed: ObservedBroker) -> list[Group]:
     ]
 
 
-def _classic_in_state(state: str | None) -> Callable[[ObservedBroker], float]:
+def _classic_in_state(state: str | None) -> Callable[[Observed], float]:
     """Count the classic groups, or those in one state."""
 
-    def count(observed: ObservedBroker) -> float:
+    def count(observed: Observed) -> float:
         return sum(
             group.group_type is GroupType.CLASSIC and state in (None, group.state_name)
             for group in _groups(observed)
@@ -44,16 +44,16 @@ def _classic_in_state(state: str | None) -> Callable[[ObservedBroker], float]:
     return count
 
 
-def _by_type(observed: ObservedBroker) -> Iterator[Sample]:
+def _by_type(observed: Observed) -> Iterator[Sample]:
     counts = Counter(group.group_type for group in _groups(observed))
     for group_type in GroupType:
         yield (group_type.value,), counts[group_type]
 
 
-def _by_state(group_type: GroupType) -> Callable[[ObservedBroker], Iterator[Sample]]:
+def _by_state(group_type: GroupType) -> Callable[[Observed], Iterator[Sample]]:
     """Count the groups of a type by their states."""
 
-    def count(observed: ObservedBroker) -> Iterator[Sample]:
+    def count(observed: Observed) -> Iterator[Sample]:
         counts = Counter(
             group.state_name.lower()
             for group in _groups(observed)
@@ -65,13 +65,13 @@ def _by_state(group_type: GroupType) -> Callable[[ObservedBroker], Iterator[Samp
     return count
 
 
-def _offset_count(observed: ObservedBroker) -> float:
+def _offset_count(observed: Observed) -> float:
     return sum(
         len(shard.state.offsets) for shard in observed.broker.coordinators.groups.shards.serving()
     )
 
 
-def _committed(observed: ObservedBroker) -> Iterator[tuple[str, str, int, int]]:
+def _committed(observed: Observed) -> Iterator[tuple[str, str, int, int]]:
     """Group, topic, partition and offset of everything that is committed."""
     for shard in list(observed.broker.coordinators.groups.shards.serving()):
         for group_id in list(shard.state.groups):
@@ -84,19 +84,19 @@ def _committed(observed: ObservedBroker) -> Iterator[tuple[str, str, int, int]]:
             yield from found
 
 
-def _offsets(observed: ObservedBroker) -> Iterator[Sample]:
+def _offsets(observed: Observed) -> Iterator[Sample]:
     for group_id, topic, partition, offset in _committed(observed):
         yield (group_id, topic, str(partition)), offset
 
 
-def _lags(observed: ObservedBroker) -> Iterator[Sample]:
+def _lags(observed: Observed) -> Iterator[Sample]:
     for group_id, topic, partition, offset in _committed(observed):
         log = observed.broker.log_manager.find(topic, partition)
         if log is not None:
             yield (group_id, topic, str(partition)), max(0, log.high_watermark - offset)
 
 
-def _share_lags(observed: ObservedBroker) -> Iterator[Sample]:
+def _share_lags(observed: Observed) -> Iterator[Sample]:
     broker = observed.broker
     for group in _groups(observed):
         if not isinstance(group, ShareGroup):
@@ -118,7 +118,7 @@ def _share_lag(broker: Broker, key: SharePartitionKey, topic: str) -> int | None
     return None if log is None or done_count is None else log.high_watermark - done_count
 
 
-def _transactions(observed: ObservedBroker) -> Iterator[Sample]:
+def _transactions(observed: Observed) -> Iterator[Sample]:
     counts = Counter(
         transaction.state
         for shard in observed.broker.coordinators.transactions.shards.serving()
@@ -129,7 +129,7 @@ def _transactions(observed: ObservedBroker) -> Iterator[Sample]:
             yield (state.client_name,), counts[state]
 
 
-def _oldest_transaction_seconds(observed: ObservedBroker) -> float:
+def _oldest_transaction_seconds(observed: Observed) -> float:
     starts_ms = [
         transaction.start_ms
         for shard in observed.broker.coordinators.transactions.shards.serving()
@@ -139,17 +139,17 @@ def _oldest_transaction_seconds(observed: ObservedBroker) -> float:
     return max(0, observed.broker.clock.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
 
 
-def _queue_counts(field: str) -> Callable[[ObservedBroker], Iterator[Sample]]:
+def _queue_counts(field: str) -> Callable[[Observed], Iterator[Sample]]:
     """Read a field of QueueCounts, for each group."""
 
-    def read(observed: ObservedBroker) -> Iterator[Sample]:
+    def read(observed: Observed) -> Iterator[Sample]:
         for group_id, counts in list(observed.broker.coordinators.queues.counts.items()):
             yield (group_id,), getattr(counts, field)
 
     return read
 
 
-def _queue_counter(name: str, help_: str, field: str) -> Metric[ObservedBroker]:
+def _queue_counter(name: str, help_: str, field: str) -> Metric:
     name = f"kafka_server_sharegroupmetrics_deadletterqueue{name}_total"
     return Metric(name, Kind.COUNTER, ("group",), help_, _queue_counts(field))
 
@@ -157,7 +157,7 @@ def _queue_counter(name: str, help_: str, field: str) -> Metric[ObservedBroker]:
 _MANAGER = "kafka_coordinator_group_groupmetadatamanager"
 _IN_STATE = "Groups of the classic protocol in state"
 
-GROUP_METRICS: list[Metric[ObservedBroker]] = [
+GROUP_METRICS: list[Metric] = [
     gauge(f"{_MANAGER}_numgroups", "Groups of the classic protocol.", _classic_in_state(None)),
     *(
         gauge(

@@ -18,7 +18,7 @@ def _by_log(read_log: Callable[[PartitionLog], int]) -> Callable[[Observed], Ite
     return read
 
 
-def _log_gauge(name: str, help_: str, read_log: Callable[[PartitionLog], int]) -> Metric[Observed]:
+def _log_gauge(name: str, help_: str, read_log: Callable[[PartitionLog], int]) -> Metric:
     labels = ("topic", "partition")
     return Metric(f"kafka_log_log_{name}", Kind.GAUGE, labels, help_, _by_log(read_log))
 
@@ -62,7 +62,7 @@ def _last_round_seconds(observed: Observed) -> float:
     return 0 if last is None else last.seconds
 
 
-LOG_METRICS: list[Metric[Observed]] = [
+LOG_METRICS: list[Metric] = [
     _log_gauge("size", "Bytes of the log's segments.", lambda log: log.size_bytes),
     _log_gauge("logstartoffset", "The first offset.", lambda log: log.log_start_offset),
     _log_gauge("logendoffset", "The offset of the next record.", lambda log: log.log_end_offset),

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from odradek.broker.common.durations import Durations
 
 from .observed import Observed
-
-ObservedT = TypeVar("ObservedT", bound=Observed, contravariant=True)
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | Durations]
 
@@ -28,7 +26,7 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Metric(NamedTuple, Generic[ObservedT]):
+class Metric(NamedTuple):
     """`read` gives the label values and the value of each series: Durations in a histogram.
 
     It is read in slices, between which the broker serves requests. It must not keep an iterator
@@ -39,14 +37,14 @@ class Metric(NamedTuple, Generic[ObservedT]):
     kind: Kind
     labels: tuple[str, ...]
     help: str
-    read: Callable[[ObservedT], Iterable[Sample]]
+    read: Callable[[Observed], Iterable[Sample]]
 
 
-def gauge(name: str, help_: str, read: Callable[[ObservedT], float]) -> Metric[ObservedT]:
+def gauge(name: str, help_: str, read: Callable[[Observed], float]) -> Metric:
     """A gauge of one value."""
     return Metric(name, Kind.GAUGE, (), help_, lambda observed: [((), read(observed))])
 
 
-def counter(name: str, help_: str, read: Callable[[ObservedT], float]) -> Metric[ObservedT]:
+def counter(name: str, help_: str, read: Callable[[Observed], float]) -> Metric:
     """A counter of one value."""
     return Metric(name, Kind.COUNTER, (), help_, lambda observed: [((), read(observed))])

@@ -29,7 +29,7 @@ def _tokens(observed: Observed) -> Iterator[Sample]:
         yield ("ControllerMutation", user, client_id), tokens
 
 
-QUOTA_METRICS: list[Metric[Observed]] = [
+QUOTA_METRICS: list[Metric] = [
     Metric(
         "kafka_server_quota_byte_rate",
         Kind.GAUGE,

@@ -1,14 +1,13 @@
 """Whether the broker is ready: all partitions and coordinators are served, and no disk has failed.
 
 The broker listens before large logs are recovered, and goes on if one of several log directories
-fails or a worker has ended. Clients may use it then, but a part of the data is missing.
+fails. Clients may use it then, but a part of the data is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.broker import Broker
 from odradek.protocol.errors import ApiError
 
 from .observed import Observed
@@ -19,23 +18,15 @@ def problems(observed: Observed) -> Iterator[str]:
     broker = observed.broker
     if observed.is_stopping:
         yield "the broker is stopping"
-    if isinstance(broker, Broker) and broker.directory_failures.fatal.done():
+    if broker.directory_failures.fatal.done():
         yield f"the broker has failed: {broker.directory_failures.fatal.result()}"
     waiting = broker.log_manager.waiting()
     if waiting:
         yield f"{len(waiting)} logs are being recovered"
-    if isinstance(broker, Broker):
-        yield from _problems_of_control(broker)
-    for path, reason in broker.log_manager.offline.items():
-        yield f"log directory {path} is offline: {reason}"
-
-
-def _problems_of_control(broker: Broker) -> Iterator[str]:
-    """What is missing besides the logs and connections of this process."""
-    for process in broker.metadata_log.worker_progress.not_serving():
-        yield f"worker {process} is being started"
     for shards in (broker.coordinators.groups.shards, broker.coordinators.transactions.shards):
         try:
             shards.all()
         except ApiError as error:
             yield error.message
+    for path, reason in broker.log_manager.offline.items():
+        yield f"log directory {path} is offline: {reason}"

@@ -8,7 +8,6 @@ from odradek.broker.common.traffic import TIMED_EVERY_MS
 
 from .catalogue import CATALOGUE
 from .metric import Kind, Metric
-from .observed import ObservedBroker
 from .rendering import PROCESS
 
 OPENING = f"""\
@@ -59,7 +58,7 @@ def _section(title: str, rows: Iterable[str]) -> str:
     return head + "".join(f"{row}\n" for row in rows)
 
 
-def _row(metric: Metric[ObservedBroker]) -> str:
+def _row(metric: Metric) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
     return f"| `{metric.name}` | {metric.kind} | {labels or NO_LABELS} | {metric.help} |"
 

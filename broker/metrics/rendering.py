@@ -21,9 +21,9 @@ from prometheus_client.utils import floatToGoString
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.telemetry.client_series import is_counter
 
-from .catalogue import CATALOGUE, WORKER_METRICS
-from .metric import Kind, Metric, ObservedT
-from .observed import Observed, ObservedBroker
+from .catalogue import CATALOGUE
+from .metric import Kind, Metric
+from .observed import Observed
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # About 2 ms: as long as a large batch takes to be checked.
@@ -70,14 +70,11 @@ async def render(observed: Observed) -> bytes:
 
 
 def _all_shown(observed: Observed) -> Iterator[_Shown]:
-    """What a process has: the broker's own process has more than a worker."""
-    if not isinstance(observed, ObservedBroker):
-        return (_shown(metric, observed) for metric in WORKER_METRICS)
     own = (_shown(metric, observed) for metric in chain.from_iterable(CATALOGUE.values()))
     return chain(own, _shown_of_clients(observed))
 
 
-def _shown(metric: Metric[ObservedT], observed: ObservedT) -> _Shown:
+def _shown(metric: Metric, observed: Observed) -> _Shown:
     samples = (
         ({name: text for name, text in zip(metric.labels, values, strict=True) if text}, value)
         for values, value in metric.read(observed)
@@ -85,7 +82,7 @@ def _shown(metric: Metric[ObservedT], observed: ObservedT) -> _Shown:
     return _Shown(metric.name, metric.kind, metric.help, samples)
 
 
-def _shown_of_clients(observed: ObservedBroker) -> Iterator[_Shown]:
+def _shown_of_clients(observed: Observed) -> Iterator[_Shown]:
     """What clients have pushed (KIP-714)."""
     for name, series in observed.broker.telemetry.series.by_name().items():
         samples = ((dict(labels), value) for labels, value in series)

@@ -8,7 +8,7 @@ from odradek.broker.telemetry.client_series import LeftOut
 from odradek.protocol.errors import ErrorCode
 
 from .metric import Kind, Metric, Sample, counter, gauge
-from .observed import ObservedBroker
+from .observed import Observed
 
 _REFUSALS = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -20,22 +20,22 @@ _REFUSALS = (
 )
 
 
-def _refused(observed: ObservedBroker) -> Iterator[Sample]:
+def _refused(observed: Observed) -> Iterator[Sample]:
     for error in _REFUSALS:
         yield (error.name,), observed.broker.telemetry.refused[error]
 
 
-def _left_out(observed: ObservedBroker) -> Iterator[Sample]:
+def _left_out(observed: Observed) -> Iterator[Sample]:
     for reason in LeftOut:
         yield (reason.value,), observed.broker.telemetry.series.left_out[reason]
 
 
-def _dropped(observed: ObservedBroker) -> float:
+def _dropped(observed: Observed) -> float:
     records = observed.broker.telemetry.records
     return 0 if records is None else records.dropped_count
 
 
-TELEMETRY_METRICS: list[Metric[ObservedBroker]] = [
+TELEMETRY_METRICS: list[Metric] = [
     gauge(
         "kafka_server_client_metrics_instance_count",
         "Clients that have asked for their subscription and were heard of since.",

@@ -38,7 +38,7 @@ def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:
     return read
 
 
-def _topic_counter(name: str, help_: str, field: str) -> Metric[Observed]:
+def _topic_counter(name: str, help_: str, field: str) -> Metric:
     name = f"kafka_server_brokertopicmetrics_{name}_total"
     return Metric(name, Kind.COUNTER, ("topic",), help_, _by_topic(field))
 
@@ -60,7 +60,7 @@ def _connections(observed: Observed) -> Iterator[Sample]:
 
 _SOCKET_SERVER = "kafka_server_socket_server_metrics"
 
-TRAFFIC_METRICS: list[Metric[Observed]] = [
+TRAFFIC_METRICS: list[Metric] = [
     _topic_counter(
         "messagesin",
         "Records appended: also markers, and what coordinators write to internal topics.",

@@ -27,7 +27,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
 from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GROUP_APIS, GroupTurns
@@ -366,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
         if answer.meter is not None:
             self._throttle(answer.meter)
 
-    def _throttle(self, meter: RequestMeter | MeteredElsewhere) -> None:
+    def _throttle(self, meter: RequestMeter) -> None:
         """Serve no request for the time by which the client has exceeded a quota."""
         meter.finish()
         if meter.throttle_ms and not self._state.holds & FINISHING:

@@ -44,18 +44,13 @@ def ports_of(bound: Iterable[BoundListener]) -> Ports:
     return {item.listener.name: item.port for item in bound}
 
 
-def bind_process(
-    config: BrokerConfig, process: int = 0
-) -> tuple[list[BoundListener], BoundListener | None]:
-    """Bind the ports of the broker's own process (0), or of a worker; all of them, or none.
+def bind_ports(config: BrokerConfig) -> tuple[list[BoundListener], BoundListener | None]:
+    """Bind the ports of the listeners and of odradek.http.listener, if that is set; all or none.
 
-    Returns its listeners, and its odradek.http.listener, if that is set. Raises ListenError.
+    Raises ListenError.
     """
     http = config.http_listener
-    listeners = [*config.open_listeners, *([http] if http else [])]
-    bound = bind_listeners(
-        each._replace(port=config.port_of_process(each.port, process)) for each in listeners
-    )
+    bound = bind_listeners([*config.open_listeners, *([http] if http else [])])
     return bound, bound.pop() if http else None
 
 

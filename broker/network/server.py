@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 
-from odradek.broker.node import BrokerNode
+from odradek.broker.broker import Broker
 from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
@@ -40,7 +40,7 @@ class Server:
 
     def __init__(
         self,
-        broker: BrokerNode,
+        broker: Broker,
         bound: Iterable[BoundListener],
         dispatcher: Dispatcher,
     ) -> None:

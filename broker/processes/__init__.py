@@ -2,11 +2,9 @@
 
 frames, channel                 how messages are written, and the broker's end of the socket
 signals                         those that all processes get
-child_process                   the broker's end: start, kill, wait; used by workers/, too
+child_process                   the broker's end: start, kill, wait
 process_pipe                    the end of a process that does one task at a time
 messages                        what both sides of it say
 cleaner_process, recovery_process, walk_process     these tasks, run with `python -m`
 record_walks                    the service that gives large batches to walk_process
-worker_messages                 to a worker that serves partitions (workers/)
-remote_markers, remote_transactions     what such a worker asks for, and is asked
 """

@@ -1,4 +1,4 @@
-"""One end of the socket between the broker's own process and another one.
+"""The broker's end of the socket to another process.
 
 frames.py says how a message is written.
 """
@@ -20,17 +20,14 @@ class ChannelClosedError(Exception):
 class Channel:
     """Sends and receives messages. Made by `open`."""
 
-    def __init__(
-        self, sock: socket.socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._socket = sock
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     @classmethod
     async def open(cls, sock: socket.socket) -> Channel:
         """Make the end of a connected socket."""
-        return cls(sock, *await asyncio.open_unix_connection(sock=sock))
+        return cls(*await asyncio.open_unix_connection(sock=sock))
 
     def send(self, message: object, content: bytes = b"") -> None:
         """Queue a message, followed by raw bytes. Does nothing if the other process has ended."""
@@ -38,18 +35,6 @@ class Channel:
             self._writer.write(framed(message))
             if content:
                 self._writer.write(content)
-
-    def send_at_once(self, message: object) -> None:
-        """Send a small message while the event loop is blocked: `send` would wait for it.
-
-        It is dropped if the other process has not read many others yet. Raises ChannelClosedError.
-        """
-        try:
-            self._socket.send(framed(message), socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except ConnectionError as error:
-            raise ChannelClosedError from error
 
     async def receive(self) -> Any:
         """Wait for the next message. Raises ChannelClosedError."""
@@ -70,11 +55,3 @@ class Channel:
     def abort(self) -> None:
         """Close without sending what is queued."""
         self._writer.transport.abort()
-
-    async def close(self) -> None:
-        """Send what is queued, and close."""
-        self._writer.close()
-        try:
-            await self._writer.wait_closed()
-        except ConnectionError:
-            return

@@ -1,11 +1,9 @@
 """The broker's end of its other processes: start, send, receive, end.
 
-All processes are started here: those with one task at a time (process_pipe.py), and the workers
-that serve partitions (workers/). When the broker dies first, the channel closes and the process
-exits.
+All processes are started here. Each does one task at a time (process_pipe.py). When the broker dies
+first, the channel closes and the process exits.
 
-A process with tasks that is no longer wanted is killed, whatever it is doing: it keeps no state of
-its own.
+A process that is no longer wanted is killed, whatever it is doing: it keeps no state of its own.
 
 A killed process may stay in a system call if a disk hangs. The broker gives it up after
 END_SECONDS and goes on, or stops, without it. The process touches nothing after that call.
@@ -21,7 +19,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from odradek.storage.recovering.task import RecoveryTask
 
@@ -61,17 +59,12 @@ RECOVERY_COMMAND = command_of("odradek.broker.processes.recovery_process")
 WALK_COMMAND = command_of("odradek.broker.processes.walk_process")
 
 
-async def start_process(
-    command: Sequence[str], inherited: Collection[int] = ()
-) -> tuple[subprocess.Popen[bytes], Channel]:
-    """Start a process, whose stdin and stdout are its end of the channel. Raises OSError.
-
-    `inherited` are further descriptors that it gets.
-    """
+async def start_process(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], Channel]:
+    """Start a process, whose stdin and stdout are its end of the channel. Raises OSError."""
     ours, theirs = socket.socketpair()
     with theirs:
         try:
-            process = _start(command, theirs, inherited)
+            process = _start(command, theirs)
         except OSError:
             ours.close()
             raise
@@ -84,15 +77,11 @@ async def start_process(
         raise
 
 
-def _start(
-    command: Sequence[str], theirs: socket.socket, inherited: Collection[int]
-) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], theirs: socket.socket) -> subprocess.Popen[bytes]:
     # Blocked until the process ignores them: a terminal sends control-C to all processes.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS_OF_ALL)
     try:
-        return subprocess.Popen(
-            command, stdin=theirs.fileno(), stdout=theirs.fileno(), pass_fds=inherited
-        )
+        return subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
@@ -45,7 +45,7 @@ def partition_with_error(
     )
 
 
-def count_refusal(context: NodeContext, topic: str) -> None:
+def count_refusal(context: RequestContext, topic: str) -> None:
     """Count a refused batch, if metrics are kept. The topic may not exist."""
     traffic = context.broker.traffic
     if traffic is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     HEADER_BYTES,
@@ -24,7 +24,7 @@ FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
 
 
-def topic_name(context: NodeContext, topic: ProduceTopicData) -> str:
+def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:
     """The topic's name, which newer clients do not send. Raises UNKNOWN_TOPIC_ID."""
     if context.api_version >= FIRST_VERSION_BY_ID:
         return context.broker.topic_name(topic.topic_id)

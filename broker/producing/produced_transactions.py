@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.verification import Batch, Support, Verified
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -28,7 +28,7 @@ FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
 
-def verify_all(context: NodeContext, request: ProduceRequest) -> Verified | ApiError:
+def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
     """As `verify`, for a whole request. Returns the error that refuses all of it."""
     sent = ((topic, data) for topic in request.topic_data for data in topic.partition_data)
     try:
@@ -38,7 +38,7 @@ def verify_all(context: NodeContext, request: ProduceRequest) -> Verified | ApiE
 
 
 def verify(
-    context: NodeContext,
+    context: RequestContext,
     transactional_id: str,
     partitions: Iterable[tuple[ProduceTopicData, ProducePartitionData]],
 ) -> Verified:
@@ -63,7 +63,7 @@ def verify(
 
 
 def batch_to_verify(
-    context: NodeContext, topic: ProduceTopicData, partition: ProducePartitionData
+    context: RequestContext, topic: ProduceTopicData, partition: ProducePartitionData
 ) -> Batch | None:
     """A transactional batch and its log; None if it is refused for another reason."""
     try:
@@ -78,7 +78,7 @@ def batch_to_verify(
     return Batch(log, header)
 
 
-def is_ending(context: NodeContext, verified: Verified | ApiError) -> bool:
+def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:
     """Whether the producer's last transaction is still being completed.
 
     Producers of version 2 write again as soon as EndTxn is answered.
@@ -91,7 +91,9 @@ def is_ending(context: NodeContext, verified: Verified | ApiError) -> bool:
     return False
 
 
-async def verify_when_ended(context: NodeContext, request: ProduceRequest) -> Verified | ApiError:
+async def verify_when_ended(
+    context: RequestContext, request: ProduceRequest
+) -> Verified | ApiError:
     """Verify the batches when the producer's last transaction has ended.
 
     After add.partitions.to.txn.retry.backoff.max.ms they are refused. Kafka:

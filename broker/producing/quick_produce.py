@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from odradek.broker.requests.context import NodeContext
+from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.produce import (
@@ -48,7 +48,7 @@ CheckedBatch = tuple[PartitionLog, OrdinaryBatch]
 
 
 def append_quickly(
-    context: NodeContext, request: ProduceRequest | SingleBatch
+    context: RequestContext, request: ProduceRequest | SingleBatch
 ) -> bytearray | ProduceResponse | None:
     """Append the batches of an ordinary request; None if the careful path must serve it.
 
@@ -75,7 +75,7 @@ def append_quickly(
 
 
 def append_partition(
-    context: NodeContext, request: ProduceRequest, topic: str, partition: ProducePartitionData
+    context: RequestContext, request: ProduceRequest, topic: str, partition: ProducePartitionData
 ) -> ProducePartitionResponse | None:
     """Append one batch of a request that is served in slices; None if it is out of the ordinary."""
     if topic in NOT_OF_CLIENTS or not is_ordinary(context, request):
@@ -96,7 +96,9 @@ def append_partition(
     )
 
 
-def append_single(context: NodeContext, request: SingleBatch) -> bytearray | ProduceResponse | None:
+def append_single(
+    context: RequestContext, request: SingleBatch
+) -> bytearray | ProduceResponse | None:
     """As `append_quickly`."""
     broker, target = context.broker, request.target
     if context.meter is not None or broker.disk_space.low:
@@ -118,7 +120,7 @@ def append_single(context: NodeContext, request: SingleBatch) -> bytearray | Pro
     return target.answer.encode(base_offset, log.log_start_offset)
 
 
-def writable_name(context: NodeContext, topic: ProduceTopicData | Target) -> str | None:
+def writable_name(context: RequestContext, topic: ProduceTopicData | Target) -> str | None:
     """The name of a topic that the client may write to; None if the careful path must decide."""
     name = topic.name
     if context.api_version >= FIRST_VERSION_BY_ID:
@@ -134,7 +136,7 @@ def writable_name(context: NodeContext, topic: ProduceTopicData | Target) -> str
     return name
 
 
-def check_all(context: NodeContext, request: ProduceRequest) -> list[CheckedBatch] | None:
+def check_all(context: RequestContext, request: ProduceRequest) -> list[CheckedBatch] | None:
     """Check the whole request; None if anything about it is out of the ordinary."""
     if not is_ordinary(context, request):
         return None
@@ -158,7 +160,7 @@ def check_all(context: NodeContext, request: ProduceRequest) -> list[CheckedBatc
     return batches or None
 
 
-def is_ordinary(context: NodeContext, request: ProduceRequest) -> bool:
+def is_ordinary(context: RequestContext, request: ProduceRequest) -> bool:
     """Whether nothing but the batches can be out of the ordinary."""
     return (
         context.api_version >= FIRST_VERSION_WITH_ZSTD

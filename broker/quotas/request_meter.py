@@ -156,18 +156,6 @@ class RequestMeter:
         return response
 
 
-class MeteredElsewhere:
-    """The meter of a request that another process has served: only the throttle time is left."""
-
-    __slots__ = ("throttle_ms",)
-
-    def __init__(self, throttle_ms: int) -> None:
-        self.throttle_ms = throttle_ms
-
-    def finish(self) -> None:
-        """Do nothing: that process has counted the time."""
-
-
 class _Timed(Awaitable[T]):
     """An awaitable whose steps are metered."""
 

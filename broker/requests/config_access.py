@@ -7,11 +7,11 @@ from odradek.broker.security.authorizer import CLUSTER_NAME
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.configs import ConfigResourceType
 
-from .context import NodeContext
+from .context import RequestContext
 
 
 def check_config_access(
-    context: NodeContext, operation: AclOperation, resource_type: int, name: str
+    context: RequestContext, operation: AclOperation, resource_type: int, name: str
 ) -> None:
     """Raise an AUTHORIZATION_FAILED error if the client may not perform `operation`.
 

@@ -1,20 +1,15 @@
-"""What a handler knows about its request: the client, the version, and what the client may do.
-
-A handler of an API that workers serve, too, takes a NodeContext; it sees what every process has.
-All others take a RequestContext, whose broker has a controller and coordinators.
-"""
+"""What a handler knows about its request: the client, the version, and what the client may do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.nodes import Node
-from odradek.broker.node import BrokerNode
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.authorizer import CLUSTER_NAME, refusal
 from odradek.broker.security.decision import Question
@@ -35,7 +30,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import VersionRange
 
 T = TypeVar("T")
-NodeT = TypeVar("NodeT", bound=BrokerNode, covariant=True)
 
 
 class ServedVersions(NamedTuple):
@@ -45,14 +39,14 @@ class ServedVersions(NamedTuple):
     spoken: Mapping[ApiKey, VersionRange]
 
 
-class Context(Struct, Generic[NodeT], eq=False):
+class RequestContext(Struct, eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
     `meter` measures what the request uses, if there are quotas. `slices` is set if it is served in
     slices.
     """
 
-    broker: NodeT
+    broker: Broker
     session: Session
     served: ServedVersions
     api_version: int
@@ -91,7 +85,7 @@ class Context(Struct, Generic[NodeT], eq=False):
 
     def advertised(self) -> tuple[str, int]:
         """The host and port at which this client is to connect to the broker."""
-        return self.broker.advertised(self.session.listener, self.session.local_host)
+        return self.broker.nodes.own_address(self.session.listener, self.session.local_host)
 
     def nodes(self) -> list[Node]:
         """All nodes, with the addresses at which this client is to connect to them."""
@@ -180,7 +174,3 @@ class Context(Struct, Generic[NodeT], eq=False):
         if not self.authorize_cluster(AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
-
-
-NodeContext = Context[BrokerNode]
-RequestContext = Context[Broker]

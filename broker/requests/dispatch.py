@@ -27,11 +27,11 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
+from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic
 from odradek.broker.disk.log_sync import Sync
-from odradek.broker.node import BrokerNode
 from odradek.broker.quotas.client_quotas import Client
-from odradek.broker.quotas.request_meter import MeteredElsewhere, RequestMeter
+from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.broker.security.session import Session
 from odradek.broker.turns.message_parts import parts_of
@@ -51,10 +51,10 @@ from odradek.protocol.headers import (
 )
 from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
 
-from .context import Context, NodeContext, ServedVersions
+from .context import RequestContext, ServedVersions
 from .error_responses import handle_or_refuse
-from .lost_writes import LostWrites
-from .route import RESPONSE_HEADER, HandlerOf, KnownFrames, N, Route
+from .lost_writes import retry_if_lost
+from .route import RESPONSE_HEADER, Handler, KnownFrames, Route
 from .timed_requests import handle_timed
 
 Retry = Callable[[Message], Awaitable[Message]]
@@ -145,7 +145,7 @@ class Answer:
         self.awaits_coordinator = False
         self.lost_before = 0
         self.retry: Retry | None = None
-        self.meter: RequestMeter | MeteredElsewhere | None = None
+        self.meter: RequestMeter | None = None
         self._correlation_id = correlation_id
         self._version = version
         self._flexible_header = flexible_header
@@ -231,19 +231,16 @@ class RawToken(Answer):
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers.
 
-    Requests of which the first bytes are in `known` are not decoded. `lost_writes` is None in a
-    process without coordinators.
+    Requests of which the first bytes are in `known` are not decoded.
     """
 
     def __init__(
         self,
-        broker: N,
-        handlers: Mapping[ApiKey, HandlerOf[N]],
+        broker: Broker,
+        handlers: Mapping[ApiKey, Handler],
         known: KnownFrames,
-        *,
-        lost_writes: LostWrites | None,
     ) -> None:
-        self._broker: BrokerNode = broker
+        self._broker = broker
         self._handlers = handlers
         self._served = served_versions(handlers)
         self._routes: dict[tuple[int, int], Route] = {}
@@ -251,7 +248,6 @@ class Dispatcher:
         self._now_ms = broker.clock.now_ms
         self._quotas = broker.quotas
         self._log_syncs = broker.log_syncs
-        self._lost_writes = lost_writes
 
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
@@ -301,7 +297,7 @@ class Dispatcher:
         if slices is not None and meter is not None:
             slices.on_begin, slices.on_end = meter.resume, meter.pause
         now_ms = self._now_ms()
-        context = Context(
+        context = RequestContext(
             self._broker,
             session,
             self._served,
@@ -445,24 +441,20 @@ class Dispatcher:
             raise
 
     def _fill(
-        self, answer: Answer, route: Route, context: NodeContext, request: Any, result: Any
+        self, answer: Answer, route: Route, context: RequestContext, request: Any, result: Any
     ) -> None:
         """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
             if self._log_syncs.due:
                 due = self._log_syncs.take_due()
-                self._set_retry(answer, route, context, request)
+                answer.retry = partial(retry_if_lost, route.handle, context, request)
                 answer.pending = self._when_synced(answer, due.values())
             return
         answer.pending = result
         answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
         if answer.awaits_coordinator:
-            self._set_retry(answer, route, context, request)
-
-    def _set_retry(self, answer: Answer, route: Route, context: NodeContext, request: Any) -> None:
-        if self._lost_writes is not None:
-            answer.retry = partial(self._lost_writes.retry, route.handle, context, request)
+            answer.retry = partial(retry_if_lost, route.handle, context, request)
 
     def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
         """Check a frame of a client that is logging in, or whose login has a deadline.

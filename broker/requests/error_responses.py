@@ -10,9 +10,9 @@ text, an empty list. Kafka: AbstractRequest.getErrorResponse, which each API imp
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from types import CoroutineType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -20,9 +20,8 @@ from odradek.protocol.declaration import Field, ListOf, fields_of, present_field
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message, Struct, WireType
 
-from .context import NodeContext
-
-C = TypeVar("C", bound=NodeContext)
+from .context import RequestContext
+from .route import Handler
 
 ERROR_CODES = ("error_code", "partition_error_code")
 ERROR_MESSAGE = "error_message"
@@ -67,7 +66,7 @@ def has_error(declared: type[Struct], version: int) -> bool:
     return False
 
 
-def handle_or_refuse(handle: Callable[[C, Any], Any], context: C, request: Any) -> Any:
+def handle_or_refuse(handle: Handler, context: RequestContext, request: Any) -> Any:
     """Return what the handler returns, or the response that says which ApiError it has raised.
 
     Raises ApiError KAFKA_STORAGE_ERROR.
@@ -81,14 +80,14 @@ def handle_or_refuse(handle: Callable[[C, Any], Any], context: C, request: Any) 
     return result
 
 
-async def _answered(context: NodeContext, request: Any, pending: Awaitable[Any]) -> Any:
+async def _answered(context: RequestContext, request: Any, pending: Awaitable[Any]) -> Any:
     try:
         return await pending
     except ApiError as error:
         return _refused(context, request, error)
 
 
-def _refused(context: NodeContext, request: Message, error: ApiError) -> Message:
+def _refused(context: RequestContext, request: Message, error: ApiError) -> Message:
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         raise error
     return error_response(request, context.api_version, error.code, error.message)

@@ -13,48 +13,41 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import cast
 
-from odradek.broker.coordinators import Coordinators
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.schema import Message
 
-from .context import NodeContext
+from .context import RequestContext
 from .error_responses import handle_or_refuse
+from .route import Handler
 
-C = TypeVar("C", bound=NodeContext)
 
+async def retry_if_lost(
+    handle: Handler, context: RequestContext, request: Message, response: Message
+) -> Message:
+    """Return `response` if what it names still has a coordinator, else what `handle` returns.
 
-class LostWrites:
-    """What dispatch does when the coordinators of this process have lost what they wrote."""
-
-    def __init__(self, coordinators: Coordinators) -> None:
-        self._coordinators = coordinators
-
-    async def retry(
-        self, handle: Callable[[C, Any], Any], context: C, request: Message, response: Message
-    ) -> Message:
-        """Return `response` if what it names still has a coordinator, else what `handle` returns.
-
-        The receive buffer that the request refers to may have been overwritten. Handlers do not
-        read these bytes if the group has no coordinator.
-        """
-        is_served = self._coordinators.groups.shards.is_served
-        if isinstance(request, DeleteGroupsRequest):
-            return _retry_lost_deletions(
-                cast("DeleteGroupsResponse", response), is_served, handle, context
-            )
-        group_id = getattr(request, "group_id", None)
-        has_transactions = self._coordinators.transactions.shards.is_served
-        if (not group_id or is_served(group_id)) and all(
-            has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
-        ):
-            return response
-        answer = handle_or_refuse(handle, context, request)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        return cast("Message", answer)
+    The receive buffer that the request refers to may have been overwritten. Handlers do not read
+    these bytes if the group has no coordinator.
+    """
+    coordinators = context.broker.coordinators
+    is_served = coordinators.groups.shards.is_served
+    if isinstance(request, DeleteGroupsRequest):
+        return _retry_lost_deletions(
+            cast("DeleteGroupsResponse", response), is_served, handle, context
+        )
+    group_id = getattr(request, "group_id", None)
+    has_transactions = coordinators.transactions.shards.is_served
+    if (not group_id or is_served(group_id)) and all(
+        has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
+    ):
+        return response
+    answer = handle_or_refuse(handle, context, request)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    return cast("Message", answer)
 
 
 def _transactional_ids(request: Message) -> list[str]:
@@ -69,8 +62,8 @@ def _transactional_ids(request: Message) -> list[str]:
 def _retry_lost_deletions(
     response: DeleteGroupsResponse,
     is_served: Callable[[str], bool],
-    handle: Callable[[C, Any], Any],
-    context: C,
+    handle: Handler,
+    context: RequestContext,
 ) -> DeleteGroupsResponse:
     """Replace the results of the groups that have no coordinator any more."""
     lost = [item.group_id for item in response.results if not is_served(item.group_id)]

@@ -4,10 +4,10 @@ from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .context import NodeContext
+from .context import RequestContext
 
 
-def readable_topic(context: NodeContext, name: str, topic_id: bytes | None) -> Topic:
+def readable_topic(context: RequestContext, name: str, topic_id: bytes | None) -> Topic:
     """The topic with that id, or with that name if `topic_id` is None.
 
     Raises ApiError if it does not exist or the client may not read it: UNKNOWN_TOPIC_ID,

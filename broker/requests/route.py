@@ -5,21 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import RequestTraffic
-from odradek.broker.node import BrokerNode
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import Codec
 from odradek.protocol.headers import RequestHeader
 
-from .context import Context
+from .context import RequestContext
 
-N = TypeVar("N", bound=BrokerNode)
-HandlerOf = Callable[[Context[N], Any], Any]
-Handler = HandlerOf[Broker]
-NodeHandler = HandlerOf[BrokerNode]  # of an API that workers serve, too
+Handler = Callable[[RequestContext, Any], Any]
 
 RESPONSE_HEADER = struct.Struct(">ii")  # the size of what follows, and the correlation id
 _FLEXIBLE_HEADER = struct.Struct(">iiB")  # and no tagged fields
@@ -37,7 +32,7 @@ class Route:
     key: ApiKey
     version: int
     codec: Codec | None
-    handle: Callable[[Any, Any], Any]  # a handler of the dispatcher that has made it
+    handle: Handler
     flexible_header: bool
     counts: RequestTraffic | None
     is_sliced: bool

@@ -10,24 +10,22 @@ The session of a timed request notes the version of the API: most requests do no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from time import monotonic
-from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from odradek.broker.common.traffic import RequestTraffic
 from odradek.protocol.compiler import NotSmallError
 
-from .context import NodeContext
-
-C = TypeVar("C", bound=NodeContext)
+from .context import RequestContext
+from .route import Handler
 
 
 def handle_timed(
     counts: RequestTraffic,
-    handle: Callable[[C, object], Any],
-    context: C,
+    handle: Handler,
+    context: RequestContext,
     request: object,
 ) -> object:
     """Handle a request, and count it with its time when its response is there."""
@@ -73,7 +71,7 @@ async def _timed(counts: RequestTraffic, began: float, pending: Awaitable[object
     return response
 
 
-def _started(context: NodeContext, pending: Awaitable[object]) -> asyncio.Future[object]:
+def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:
     """The work of a handler as a future. Quotas count the time that it works."""
     if context.meter is not None:
         pending = context.meter.timed(pending)

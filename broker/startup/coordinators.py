@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.turns.group_turns import GroupTurns
@@ -22,15 +21,12 @@ from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_state.settings import ShareCoordinatorSettings
 from odradek.coordinator.share_state.share_coordinator import ShareCoordinator
-from odradek.coordinator.transactions.marker_writer import MarkerWriter, nowhere_else
+from odradek.coordinator.transactions.marker_writer import MarkerWriter
 from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid, random_uuid_with_dashes, uuid_text
 from odradek.storage.log_manager import LogManager
-
-if TYPE_CHECKING:
-    from odradek.broker.processes.remote_markers import RemoteMarkers  # only if there are workers
 
 logger = logging.getLogger("odradek")
 
@@ -44,22 +40,16 @@ def load_group_configs(config: BrokerConfig, configs: Configs) -> GroupConfigsBy
 
 
 def create_marker_writer(
-    metadata: ClusterMetadata,
-    log_manager: LogManager,
-    groups: GroupCoordinator,
-    remote_markers: RemoteMarkers | None,
+    metadata: ClusterMetadata, log_manager: LogManager, groups: GroupCoordinator
 ) -> MarkerWriter:
-    """What writes the markers of transactions, here or in a worker."""
+    """What writes the markers of transactions."""
 
     def partition_exists(name: str, partition: int) -> bool:
         topic = metadata.topics.get(name)
         return topic is not None and partition in topic.partitions
 
     return MarkerWriter(
-        partition_exists=partition_exists,
-        find_log=log_manager.get,
-        groups=groups.offsets,
-        write_elsewhere=nowhere_else if remote_markers is None else remote_markers.write,
+        partition_exists=partition_exists, find_log=log_manager.get, groups=groups.offsets
     )
 
 

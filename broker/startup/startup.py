@@ -171,8 +171,6 @@ def load_logs(
 ) -> None:
     """Open every partition's log with its topic's configuration, and put stray logs aside.
 
-    A worker that was started again deletes strays: their topics were deleted while it was away.
-
     With `large_may_wait`, logs that take long to recover are recovered while the broker serves.
     Logs of internal topics are not, because they are replayed first; nor are logs that are being
     moved to another directory.
@@ -200,15 +198,6 @@ def load_logs(
         for log in log_manager.waiting()
         if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
     ]
-    if not log_manager.share.process:
-        strays += [
-            log.key
-            for log in log_manager.elsewhere()
-            if not is_known(metadata, *log.key, log_manager.topic_id_in(log.path))
-        ]
-    if log_manager.is_restarted:
-        log_manager.delete(strays)
-        return
     for topic, partition in strays:
         logger.warning(
             "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition
@@ -269,10 +258,7 @@ def lead_log(
 
     A log that may exist in a directory that is offline, or not in log.dirs any more, is not
     created; it answers KAFKA_STORAGE_ERROR.
-    Nothing is done for a log of another process.
     """
-    if log_manager.is_elsewhere(topic.name, partition.index):
-        return
     directory_id = partition.directory_of(config.node_id)
     is_missing = log_manager.find(topic.name, partition.index) is None
     is_offline = is_missing and log_manager.may_be_offline(directory_id)
@@ -290,8 +276,7 @@ def lead_log(
             is_new=False,
         )
     except ApiError as error:
-        if not log_manager.is_elsewhere(topic.name, partition.index):
-            logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
+        logger.error("%s-%d is offline: %s", topic.name, partition.index, error.message)
 
 
 def register_broker(
@@ -327,8 +312,7 @@ def register_broker(
 
 def directories_of(log_manager: LogManager) -> dict[TopicPartition, bytes]:
     """The directory.id of the log of each partition that has one."""
-    found = (*log_manager.elsewhere(), *log_manager.not_open())
-    not_open = {log.key: log.directory.directory_id for log in found}
+    not_open = {log.key: log.directory.directory_id for log in log_manager.not_open()}
     return not_open | {
         log.key: log_manager.directory_of(log).directory_id for log in log_manager.logs()
     }

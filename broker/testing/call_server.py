@@ -56,8 +56,7 @@ class CallServer:
             try:
                 call = self._decoder.decode(text)
                 if isinstance(call, Start):
-                    settings = {**call.settings, "odradek.workers": "0"}  # it is one process
-                    config = BrokerConfig.from_texts(settings)
+                    config = BrokerConfig.from_texts(call.settings)
                     setup = Setup(config, self._faults, self._strangers, call.node_ports)
                     service = Service(setup, await setup.open())
                     reply = _result(service.ports)

@@ -30,7 +30,6 @@ from odradek.broker.http.routes import Route
 from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import bind_listeners
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener, SecurityProtocol
 
 from . import calls
@@ -68,8 +67,6 @@ class ControlledBroker:
     @classmethod
     async def start(cls, config: BrokerConfig) -> ControlledBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
-        if config.odradek_workers:
-            raise ConfigError("odradek.workers must be 0 with --control")
         strangers = Strangers(HANDLERS)
         setup = Setup(config, Faults(strangers.handlers), strangers)
         return cls(Service(setup, await setup.open()))

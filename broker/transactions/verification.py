@@ -16,7 +16,6 @@ Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactio
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from enum import Enum
 from functools import partial
@@ -71,26 +70,21 @@ Obstacle = ApiError | UnsyncedTransactionError
 Verified = Mapping[TopicPartition, Obstacle | None]  # None: the batch may be appended
 
 
-class TransactionVerifier(ABC):
-    """Asks the coordinator, in this process or in another one."""
+class TransactionVerifier:
+    """Asks the transaction coordinator."""
 
-    def __init__(self, config: Callable[[], BrokerConfig], timer_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        timer_ms: Callable[[], int],
+        coordinator: TransactionCoordinator,
+        log_syncs: LogSyncs,
+    ) -> None:
         """`timer_ms` is a clock that never jumps."""
         self._config = config
         self._timer_ms = timer_ms
-
-    @abstractmethod
-    def add_or_verify(
-        self,
-        transactional_id: str,
-        producer: ProducerIdAndEpoch,
-        partitions: Set[TopicPartition],
-        support: Support,
-    ) -> dict[TopicPartition, Obstacle]:
-        """Add partitions to a transaction, or check that they are in it, as the client expects.
-
-        Returns the obstacles, by partition.
-        """
+        self._coordinator = coordinator
+        self._log_syncs = log_syncs
 
     def may_skip(self, support: Support) -> bool:
         """Whether old producers are trusted, because verification is switched off."""
@@ -127,21 +121,6 @@ class TransactionVerifier(ABC):
             answers |= self.add_or_verify(transactional_id, producer, unknown, support)
         return answers
 
-
-class CoordinatorVerifier(TransactionVerifier):
-    """Asks the coordinator of this process."""
-
-    def __init__(
-        self,
-        config: Callable[[], BrokerConfig],
-        timer_ms: Callable[[], int],
-        coordinator: TransactionCoordinator,
-        log_syncs: LogSyncs,
-    ) -> None:
-        super().__init__(config, timer_ms)
-        self._coordinator = coordinator
-        self._log_syncs = log_syncs
-
     def add_or_verify(
         self,
         transactional_id: str,
@@ -149,7 +128,10 @@ class CoordinatorVerifier(TransactionVerifier):
         partitions: Set[TopicPartition],
         support: Support,
     ) -> dict[TopicPartition, Obstacle]:
-        """Ask it now."""
+        """Add partitions to a transaction, or check that they are in it, as the client expects.
+
+        Returns the obstacles, by partition.
+        """
         coordinator = self._coordinator
         missing: Set[TopicPartition] = frozenset()
         try:

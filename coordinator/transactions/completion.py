@@ -30,7 +30,7 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
 from .ending import complete
-from .marker_writer import MarkerSentError, MarkerWriter
+from .marker_writer import MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
 from .transaction import Transaction
@@ -79,8 +79,6 @@ class Completion:
         self._retries = KeyedDeadlines(deadlines, self._retry)
         self._records_due = Deadline(self._write_completed, None)
         self._written: dict[Waiting, Written] = {}
-        # By producer id, while another process writes markers.
-        self._sent: dict[int, Waiting] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
@@ -90,12 +88,6 @@ class Completion:
             waiting = Waiting(shard, transaction.transactional_id)
             self._written[waiting] = written
             self._retries.schedule(waiting, now.timer_ms + retry_ms)
-
-    def try_again(self, producer_id: int, now: Now) -> None:
-        """Go on with a transaction: another process has written a marker."""
-        waiting = self._sent.get(producer_id)
-        if waiting in self._written:
-            self._retries.schedule(waiting, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
@@ -148,7 +140,6 @@ class Completion:
             if place is not None and not _is_synced(*place):
                 return SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
-        self._sent.pop(transaction.producer_id, None)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
@@ -170,9 +161,6 @@ class Completion:
         for where in sorted(transaction.partitions - written.keys()):
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
-            except MarkerSentError:
-                self._sent[transaction.producer_id] = Waiting(shard, transaction.transactional_id)
-                continue
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
                 continue

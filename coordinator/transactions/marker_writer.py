@@ -22,15 +22,6 @@ logger = logging.getLogger("odradek.transactions")
 ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
-class MarkerSentError(ApiError):
-    """Another process writes the marker; the completion is told when that is done."""
-
-
-def nowhere_else(_marker: EndMarker, _where: TopicPartition) -> bool:
-    """Say that no other process has the log."""
-    return False
-
-
 class GroupTransactions(Protocol):
     """The group coordinator, as far as transactions are concerned."""
 
@@ -47,17 +38,11 @@ class MarkerWriter:
         partition_exists: Callable[[str, int], bool],
         find_log: Callable[[str, int], PartitionLog],
         groups: GroupTransactions,
-        write_elsewhere: Callable[[EndMarker, TopicPartition], bool] = nowhere_else,
     ) -> None:
-        """`find_log` raises ApiError if the log is not open.
-
-        `write_elsewhere` returns whether another process, which has the log, has written a marker.
-        It raises MarkerSentError while that process is writing it.
-        """
+        """`find_log` raises ApiError if the log is not open."""
         self._partition_exists = partition_exists
         self.find_log = find_log
         self._groups = groups
-        self._write_elsewhere = write_elsewhere
 
     def append(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog:
         """Write a marker to one partition, and return its log.
@@ -76,13 +61,10 @@ class MarkerWriter:
     def write(self, marker: EndMarker, where: TopicPartition, now_ms: int) -> PartitionLog | None:
         """Write a marker to one partition unless it has ended there; return the log or None.
 
-        Returns None, too, if another process has written it. Raises ApiError: the marker could not
-        be written now.
+        Raises ApiError: the marker could not be written now.
         """
         if not self._partition_exists(*where):
             logger.info("%s-%d is gone: it gets no marker of %s", *where, marker)
-            return None
-        if self._write_elsewhere(marker, where):
             return None
         try:
             return self.append(marker, where, now_ms)

@@ -361,12 +361,6 @@ class TransactionCoordinator:
         self._completion.begin(shard, prepared, now)
         self.alarm.set(now)
 
-    def marker_written(self, producer_id: int) -> None:
-        """Go on with a transaction of which another process has written a marker."""
-        now = self._clock()
-        self._completion.try_again(producer_id, now)
-        self.alarm.set(now)
-
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction]:
         _check_not_empty(transactional_id)
         shard = self.shards.of(transactional_id)

@@ -39,16 +39,13 @@ class DirectoryError(Exception):
 
 
 class DataDirectory:
-    """A locked log directory with its identity. Made by `open_directories`.
-
-    In a worker the lock is None: the broker's process holds it, and marks a clean shutdown.
-    """
+    """A locked log directory with its identity. Made by `open_directories`."""
 
     def __init__(
         self,
         files: Files,
         path: Path,
-        lock: FileLock | None,
+        lock: FileLock,
         cluster_id: str,
         directory_id: bytes,
         *,
@@ -61,7 +58,7 @@ class DataDirectory:
         self.directory_id = directory_id
         self.offline_reason: str | None = None
         # Whether a log is on disk that is not closed at a stop, so the stop is not clean: it could
-        # not be renamed for its removal and is no longer in the log table, or its worker was lost.
+        # not be renamed for its removal and is no longer in the log table.
         self.has_lost_log = False
         self.had_clean_shutdown = had_clean_shutdown
         self.broker_epoch = broker_epoch
@@ -70,12 +67,6 @@ class DataDirectory:
 
     def __repr__(self) -> str:
         return f"DataDirectory({str(self.path)!r})"
-
-    @property
-    def lock_descriptor(self) -> int:
-        """The file descriptor of the lock: a process that inherits it holds the lock, too."""
-        assert self._lock is not None
-        return self._lock.descriptor
 
     @property
     def is_online(self) -> bool:
@@ -87,8 +78,7 @@ class DataDirectory:
 
     def unlock(self) -> None:
         """Release the lock. May be called twice."""
-        if self._lock is not None:
-            self._lock.release()
+        self._lock.release()
 
 
 class OpenedDirectories:

@@ -114,13 +114,11 @@ class LogRemover:
     ) -> LogRemoval:
         """Take logs out of the table. Their directories get the suffix of `state`, DELETE or STRAY.
 
-        The copy of a log that is being moved is deleted in both cases. Missing logs, and those of
-        another process, are ignored.
+        The copy of a log that is being moved is deleted in both cases. Missing logs are ignored.
         """
         renames = []
         for key in keys:
             self._table.forget_reasons(key)
-            self._table.elsewhere.pop(key, None)  # its process renames the directory
             future = self._cancel_move(key)
             if future is not None:
                 target = _new_path(future.home, key, DirectoryState.DELETE)

@@ -5,12 +5,11 @@
     unreadable    not served, with the reason: opening, recovery or creation failed, or the
                   directory is offline
     postponed     unreadable only because of a full disk or too many open files; retried later
-    elsewhere     served by another process of this node (log_share.py)
 
 The metadata log is in the table too, but requests cannot name it, and no checkpoint holds it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import attrgetter
 
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -35,7 +34,6 @@ class LogTable:
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
         self.postponed: set[TopicPartition] = set()
-        self.elsewhere: dict[TopicPartition, FoundLog] = {}
         self.futures: dict[TopicPartition, FutureLog] = {}  # logs that are being moved, see moving/
         self.locations: dict[TopicPartition, DataDirectory] = {}  # of the open ones
 
@@ -53,15 +51,13 @@ class LogTable:
         reason = self.unreadable.get(TopicPartition(topic, partition))
         if reason is not None:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
-        if (topic, partition) in self.elsewhere:
-            return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by another node")
         if (topic, partition) in self.not_open:
             return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is being recovered")
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
 
     def __contains__(self, key: TopicPartition) -> bool:
         """Whether the partition has a log, open or not."""
-        return key in self.open or key in self.not_open or key in self.elsewhere
+        return key in self.open or key in self.not_open
 
     def put(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Add an open log, stored in `directory`."""
@@ -85,13 +81,6 @@ class LogTable:
         """Forget the open logs: they are closed."""
         self.open.clear()
         self.by_topic.clear()
-
-    def take_over(self, keys: Iterable[TopicPartition]) -> None:
-        """Take the logs among them that other processes were to serve."""
-        for key in keys:
-            log = self.elsewhere.pop(key, None)
-            if log is not None:
-                self.not_open[key] = log
 
     def give_up(self, found: FoundLog, reason: str) -> None:
         """Mark a log as unreadable."""

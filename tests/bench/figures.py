@@ -12,7 +12,6 @@ Figures = dict[str, float]
 Results = dict[str, Figures]  # by broker, and by "odradek/" and another broker: the ratios
 
 ODRADEK, KAFKA, BARE = "odradek", "kafka", "bare"
-ONE_PROCESS = "one process"  # odradek without workers
 
 
 def ratio_to(other: str) -> str:

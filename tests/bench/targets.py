@@ -5,7 +5,7 @@ Of a figure that ends with `_per_s` a target is the least ratio, of all others t
 
 from collections.abc import Mapping
 
-from tests.bench.figures import BARE, KAFKA, ONE_PROCESS
+from tests.bench.figures import BARE, KAFKA
 
 Targets = Mapping[str, float]  # by figure
 
@@ -49,13 +49,6 @@ TARGETS: Mapping[str, Mapping[str, Targets]] = {
     BARE: {
         "produce_large_batches": {"cpu_s_per_GB": 1.6},
         "fetch_warm": {"cpu_s_per_GB": 1.2},
-    },
-    ONE_PROCESS: {
-        "with_workers": {
-            f"{work}_{workers}_workers_cpu_s_per_GB": 1.1
-            for work in ("produce", "fetch")
-            for workers in (1, 2)
-        },
     },
 }
 

@@ -10,7 +10,6 @@ from tests.bench.growth import SIZES
 from tests.bench.report import HEAD, as_text, lines
 from tests.bench.spark_costs import MASTERS
 from tests.bench.targets import TARGETS, in_words, is_met
-from tests.bench.with_workers import limit_of
 from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
 
 MACHINE = {"cores": "2", "load before": "0.1"}
@@ -68,12 +67,6 @@ def test_targets_and_the_table_name_workloads_that_exist() -> None:
     assert {*TABLE, *GROWTH} <= works.keys()
     assert {name for targets in TARGETS.values() for name in targets} <= works.keys()
     assert [name for name, work in works.items() if not text_of(work)] == []
-
-
-def test_workers_are_limited_by_the_process_that_is_busy_first() -> None:
-    figures = {"cpu_s_per_GB": 2.5, "own_cpu_s_per_GB": 0.5}
-    limits = [limit_of(workers, figures) for workers in (1, 2, 4, 8)]
-    assert limits == [512, 1024, 2048, 2048]  # from 4 on the broker's own process
 
 
 def test_the_last_runs_are_kept_and_their_median_meets_the_target_or_not() -> None:

@@ -29,7 +29,6 @@ from tests.bench import (
     spark_writing,
     starting,
     transactions,
-    with_workers,
 )
 from tests.bench.figures import ODRADEK, Figures, Results, compared
 from tests.bench.two_brokers import Brokers, beside_bare, in_turns, running
@@ -118,7 +117,6 @@ OWN: Mapping[str, Work] = {
     **transactions.WORKLOADS,
     **authorizing.WORKLOADS,
     **{name: _ready(work) for name, work in metrics_cost.WORKLOADS.items()},
-    **with_workers.WORKLOADS,
     **{name: _ready(work) for name, work in spark_reading.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_archiving.WORKLOADS.items()},
     **{name: _ready(work) for name, work in spark_writing.WORKLOADS.items()},

@@ -76,8 +76,6 @@ def test_the_broker_is_described_as_by_kafka() -> None:
     described = odradeks(describe_broker(BROKER, ELIGIBLE_LEADERS))
     expected = kafkas("1")
     assert described.pop("odradek.validate.records")[0] == "headers"
-    assert described.pop("odradek.workers")[0] == "0"
-    assert described.pop("odradek.workers.port.step")[0] == "1"
     assert described.pop("odradek.nodes")[0] == "1"
     assert described.pop("odradek.nodes.racks")[0] == ""
     assert described.pop("odradek.min.free.bytes")[0] == str(64 << 20)

@@ -110,8 +110,6 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.console",
         "odradek.console.read.only",
         "odradek.registry.listener",
-        "odradek.workers",
-        "odradek.workers.port.step",
         "odradek.nodes",
         "odradek.nodes.racks",
         "odradek.cluster.id",

@@ -198,10 +198,3 @@ def test_the_http_listener_may_have_no_host_or_an_ipv6_address(text: str, host: 
 def test_there_is_no_http_listener_by_default() -> None:
     assert BrokerConfig().http_listener is None
     assert BrokerConfig().registry_listener is None
-
-
-def test_the_registry_does_not_go_with_workers() -> None:
-    with pytest.raises(ConfigError, match=r"odradek\.registry\.listener.*odradek\.workers"):
-        BrokerConfig.from_texts(
-            {"odradek.registry.listener": "localhost:8081", "odradek.workers": "1"}
-        )

@@ -13,7 +13,6 @@ from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.transactions.completion import RETRY_MS
-from odradek.coordinator.transactions.marker_writer import MarkerSentError
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction_coordinator import (
     InitCall,
@@ -272,25 +271,3 @@ def test_an_open_transaction_times_out_also_if_its_marker_has_to_wait() -> None:
     rig.wait(RETRY_MS)
     assert rig.ended() == [40]
     assert rig.old_state() is TransactionState.COMPLETE_ABORT
-
-
-def test_a_worker_that_has_written_a_marker_completes_the_transaction(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rig = Transactions()
-    rig.begin(40)
-    rig.markers.offline = True
-    rig.end()
-    rig.grow()
-    rig.start()
-
-    def send(*_: object) -> None:
-        raise MarkerSentError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "a worker writes it")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(rig.markers, "write", send)
-        rig.wait(RETRY_MS)
-    rig.markers.offline = False
-    rig.coordinator.marker_written(40)
-    rig.wait(0)
-    assert rig.old_state() is TransactionState.COMPLETE_COMMIT

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,10 @@ import yaml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from tests.support.broker_process import WORKERS as TEST_PROCESSES
 from tests.support.broker_process import free_ports
-from tests.support.broker_with_workers import free_base
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "docker" / "compose.yaml"
-WITH_WORKERS = ROOT / "docker" / "compose.workers.yaml"  # what it adds to the other
 FILES = [OWN, *sorted((Path(__file__).parent / "compose").glob("*.yaml"))]
 
 
@@ -38,15 +35,13 @@ def environment_of(service: Mapping[str, Any]) -> dict[str, str]:
 
 
 def on_this_machine(
-    name: str,
-    environment: Mapping[str, str],
-    free: Callable[[int], Sequence[int]] = free_ports,
+    name: str, environment: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, int]]:
     """The environment with other ports and hosts; and the new port of each old one."""
     old = sorted(
         {port for text in environment.values() for port in re.findall(r"//[^,]*?:(\d+)", text)}
     )
-    ports = dict(zip(old, free(len(old)), strict=True))
+    ports = dict(zip(old, free_ports(len(old)), strict=True))
 
     def moved(text: str) -> str:
         text = re.sub(rf"(//|@){name}:", r"\g<1>127.0.0.1:", text)
@@ -109,47 +104,6 @@ def test_a_client_of_the_published_port_is_served(file: Path, tmp_path: Path) ->
         _, log = broker.communicate(timeout=60)
     assert (broker.returncode, "unknown key" in log) == (0, False), log
     assert (data / ".kafka_cleanshutdown").exists()
-
-
-def ports_in(published: str) -> range:
-    """The ports of the host in an entry like 9093-9094:9093-9094, which must be the same inside."""
-    outside, inside = published.split(":")
-    assert outside == inside
-    first, _, last = outside.partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
-@pytest.mark.slow
-def test_clients_of_the_host_reach_each_worker_at_a_published_port(tmp_path: Path) -> None:
-    services = [
-        yaml.safe_load(file.read_text())["services"]["odradek"] for file in (OWN, WITH_WORKERS)
-    ]
-    merged = {key: text for each in services for key, text in environment_of(each).items()}
-    processes = 1 + int(merged["KAFKA_ODRADEK_WORKERS"])
-    entries = [entry for each in services for entry in each["ports"]]
-    assert [port for entry in entries for port in ports_in(entry)] == [
-        9092 + process for process in range(processes)
-    ]
-
-    def free(count: int) -> list[int]:
-        """Ports with room for those of the workers, TEST_PROCESSES apart."""
-        room = processes * TEST_PROCESSES
-        base = free_base(count * processes - 1)
-        return [base + number * room for number in range(count)]
-
-    environment, ports = on_this_machine("odradek", merged, free)
-    environment["KAFKA_ODRADEK_WORKERS_PORT_STEP"] = str(TEST_PROCESSES)
-    environment["KAFKA_LOG_DIRS"] = str(tmp_path / "data")
-    nodes = [f"localhost:{ports['9092'] + each * TEST_PROCESSES}" for each in range(processes)]
-    with container(environment, tmp_path) as broker:
-        wait_until_healthy(broker, tmp_path)
-        found = AdminClient({"bootstrap.servers": nodes[0]}).list_topics(timeout=30)
-        assert [f"{node.host}:{node.port}" for node in found.brokers.values()] == nodes
-        assert exchanged(nodes[0]) == b"hello"
-        broker.send_signal(signal.SIGTERM)
-        _, log = broker.communicate(timeout=60)
-    assert broker.returncode == 0, log
-    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 def test_a_signal_before_the_broker_can_handle_it_is_not_lost(tmp_path: Path) -> None:

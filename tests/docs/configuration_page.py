@@ -97,7 +97,7 @@ def configuration_page() -> str:
     for title, module in UNUSED.items():
         parts += [f"### Not used: {title.lower()}\n", _unused(read_table(module.TABLE).values())]
     parts += [
-        "## Keys that Kafka has removed\n",
+        "## Keys that were removed\n",
         "Each is named in a warning at start, with the reason.\n",
         table(
             ("key", "why"),

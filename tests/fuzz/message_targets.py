@@ -159,7 +159,7 @@ def _dispatcher() -> tuple[Dispatcher, list[Any]]:
         turns=SimpleNamespace(slices=SimpleNamespace(begin=_at_once)),
         traffic=None,
     )
-    return Dispatcher(broker, handlers, SingleBatches(), lost_writes=None), served
+    return Dispatcher(broker, handlers, SingleBatches()), served
 
 
 def _at_once(make: Make[Any]) -> Result[Any]:

@@ -27,8 +27,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from odradek.broker.disk.log_sync import LogSyncs
-from odradek.broker.disk.progress import SyncWithWorkers
+from odradek.broker.disk.log_sync import LogSync, LogSyncs
 from odradek.broker.shares.led_partition import LedPartition
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.ownership import FREE, Ownership
@@ -180,7 +179,7 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     ),
     "a Produce is answered before its fsync": (Change(LogSyncs, "take_due", _done_at_once),),
     "a change of the metadata is answered before its fsync": (
-        Change(SyncWithWorkers, "sync", _nothing_later),
+        Change(LogSync, "sync", _nothing_later),
     ),
     "an fsync covers what was written while it ran": (
         Change(PartitionLog, "mark_flushed", _mark_all_flushed),

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.lifecycle.running import dispatcher_of
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
-from odradek.broker.requests.dispatch import SlicedAnswer
+from odradek.broker.producing.single_batch import SingleBatches
+from odradek.broker.requests.dispatch import Dispatcher, SlicedAnswer
 from odradek.broker.security.session import Session
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message
@@ -166,7 +166,7 @@ class World:
             timer_ms=self.timer_ms,
             files=self.files,
         )
-        self.dispatcher = dispatcher_of(self.broker, HANDLERS)
+        self.dispatcher = Dispatcher(self.broker, HANDLERS, SingleBatches())
         self._periodic_tasks = PeriodicTasks(periodic_tasks_of(self.broker))
         self.note(f"life {self.life} began")
 

@@ -10,7 +10,7 @@ from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.view import View
 from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.metrics.log_metrics import partition_count
-from odradek.broker.metrics.observed import ObservedBroker
+from odradek.broker.metrics.observed import Observed
 from odradek.broker.metrics.readiness import problems
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.metadata.features import METADATA_VERSION
@@ -184,11 +184,11 @@ def _count_logs(call: Call) -> int:
     return served
 
 
-def _listeners(observed: ObservedBroker) -> Iterator[OverviewListener]:
+def _listeners(observed: Observed) -> Iterator[OverviewListener]:
     broker = observed.broker
     for listener in broker.config.open_listeners:
-        host, port = broker.advertised(listener, "")
-        own_port = broker.nodes.ports[0][listener.name]
+        host, port = broker.nodes.own_address(listener, "")
+        own_port = broker.nodes.ports[listener.name]
         yield OverviewListener(
             name=listener.name,
             protocol=listener.security_protocol.value,
@@ -197,7 +197,7 @@ def _listeners(observed: ObservedBroker) -> Iterator[OverviewListener]:
         )
 
 
-def _counts(observed: ObservedBroker, open_transactions: int) -> Counts:
+def _counts(observed: Observed, open_transactions: int) -> Counts:
     broker = observed.broker
     topics = broker.metadata.topics
     return Counts(
@@ -228,7 +228,7 @@ def _totals(call: Call) -> Totals:
     )
 
 
-def _apis(observed: ObservedBroker) -> Iterator[ApiTimes]:
+def _apis(observed: Observed) -> Iterator[ApiTimes]:
     for key, by_version in list(observed.traffic.requests.items()):
         durations = Durations()
         errors = 0
@@ -285,7 +285,7 @@ async def _directories(call: Call, log_bytes: Mapping[str, int]) -> list[Directo
 
 
 def _findings(
-    observed: ObservedBroker, directories: list[Directory], served: int
+    observed: Observed, directories: list[Directory], served: int
 ) -> Iterator[OverviewFinding]:
     for text in problems(observed):
         yield _in_the_log(text)

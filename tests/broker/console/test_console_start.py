@@ -86,12 +86,6 @@ async def test_a_console_needs_a_listener(tmp_path: Path) -> None:
     assert "needs odradek.http.listener" in await refused(tmp_path)
 
 
-async def test_a_console_does_not_go_with_workers(tmp_path: Path) -> None:
-    settings = {"odradek_http_listener": "127.0.0.1:9404", "odradek_workers": "1"}
-    text = await refused(tmp_path, listeners="PLAINTEXT://127.0.0.1:9092", **settings)
-    assert "odradek.workers" in text
-
-
 @pytest.mark.slow
 def test_other_machines_may_use_a_console_with_login(tmp_path: Path) -> None:
     settings = {"odradek.http.listener": "0.0.0.0:0"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.lifecycle.running import open_broker, start_broker
-from odradek.broker.network.listeners import ListenError, bind_process, bind_registry
+from odradek.broker.network.listeners import ListenError, bind_ports, bind_registry
 from odradek.config.broker_config import BrokerConfig
 
 
@@ -45,7 +45,7 @@ async def test_a_port_that_is_lost_after_its_binding_ends_the_start_and_leaves_n
     }
     config = config_of(tmp_path / "data", **settings)
     before = counts()
-    bound, http = bind_process(config)
+    bound, http = bind_ports(config)
     registry = bind_registry(config)
     assert http is not None
     assert registry is not None

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
-from odradek.broker.network.listeners import bind_process
+from odradek.broker.network.listeners import bind_ports
 from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -35,7 +35,7 @@ def config_in(root: Path, directories: str = "data") -> BrokerConfig:
 @asynccontextmanager
 async def running(config: BrokerConfig) -> AsyncIterator[tuple[RunningBroker, int]]:
     """A broker that serves, and the port of its HTTP listener."""
-    bound, http = bind_process(config)
+    bound, http = bind_ports(config)
     assert http is not None
     broker = await open_broker(config, bound, http=http)
     try:

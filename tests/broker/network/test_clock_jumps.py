@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
-from odradek.broker.network.listeners import bind_process
+from odradek.broker.network.listeners import bind_ports
 from odradek.broker.network.server import STALLED_FRAME_MS, SWEEP_EVERY_S
 from odradek.broker.testing.clock import AdjustableClock
 from odradek.config.broker_config import BrokerConfig
@@ -81,7 +81,7 @@ async def served(tmp_path: Path) -> AsyncIterator[JumpingBroker]:
     (port,) = free_ports(1)
     listener = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(tmp_path)}
     config = BrokerConfig.from_texts(listener | SETTINGS)
-    bound, _ = bind_process(config)
+    bound, _ = bind_ports(config)
     clock = AdjustableClock()
     running = await open_broker(config, bound, now_ms=clock.wall_ms, timer_ms=clock.timer_ms)
     broker = JumpingBroker(running, port, clock)

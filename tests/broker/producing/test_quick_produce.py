@@ -155,7 +155,7 @@ class Side:
         self.broker.security.authorizer = RefusesSecrets()
         self.waits = 0  # how many responses had to wait
         self._dispatcher = Dispatcher(
-            self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches(), lost_writes=None
+            self.broker, {**HANDLERS, ApiKey.PRODUCE: handle}, SingleBatches()
         )
         self._listener = config.open_listeners[0]
 

@@ -37,9 +37,7 @@ class Rig:
             quotas=SimpleNamespace(is_active=False),
             log_syncs=SimpleNamespace(due={}, lost_count=0),
         )
-        self._dispatcher = Dispatcher(
-            broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches(), lost_writes=None
-        )
+        self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches())
         self._traffic: Traffic = broker.traffic
 
     def _handle(self, context: RequestContext, request: HeartbeatRequest) -> object:

@@ -123,8 +123,3 @@ async def test_a_topic_that_is_not_for_clients_is_refused(tmp_path: Path, name: 
     with pytest.raises(ConfigError, match=r"odradek\.telemetry\.topic"):
         async with rig_in(tmp_path, {"odradek.telemetry.topic": name}):
             pass
-
-
-def test_workers_have_no_topic_of_pushes() -> None:
-    with pytest.raises(ConfigError, match=r"must be unset with odradek\.workers"):
-        BrokerConfig.from_texts({"odradek.telemetry.topic": "a", "odradek.workers": "1"})

@@ -393,15 +393,6 @@ async def test_an_asynchronous_test_has_a_broker_too() -> None:
 
 
 @pytest.mark.slow
-def test_a_broker_whose_settings_want_workers_is_one_process(tmp_path: Path) -> None:
-    with Broker(tmp_path, {"odradek.workers": "2"}) as broker:
-        broker.create_topic("orders")
-        assert produce(broker, "orders", b"one") == []
-        nodes = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics().brokers
-        assert len(nodes) == 1
-
-
-@pytest.mark.slow
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"

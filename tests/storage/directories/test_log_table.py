@@ -83,12 +83,10 @@ def test_requests_cannot_name_the_metadata_log(table: LogTable) -> None:
 
 def test_why_a_log_is_not_served(table: LogTable) -> None:
     table.not_open[A] = found(A)
-    table.elsewhere[B] = found(B)
     table.give_up(found(C), "damaged")
     assert refusal(table, A) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert refusal(table, B) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert refusal(table, C) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert all(key in table for key in (A, B, C))
+    assert all(key in table for key in (A, C))
 
 
 def test_the_smallest_log_is_recovered_first_and_an_unreadable_one_is_not(table: LogTable) -> None:
@@ -101,13 +99,6 @@ def test_the_smallest_log_is_recovered_first_and_an_unreadable_one_is_not(table:
     assert not table.is_waiting(found(C))
     table.put(Log(B), ONE)
     assert [log.key for log in table.waiting()] == [A]
-
-
-def test_logs_of_another_process_are_taken_over(table: LogTable) -> None:
-    table.elsewhere[A] = found(A)
-    table.take_over([A, B])
-    assert [log.key for log in table.waiting()] == [A]
-    assert table.elsewhere == {}
 
 
 def give_up(table: LogTable, key: TopicPartition, error: OSError, at: DataDirectory = ONE) -> None:

@@ -1,18 +1,17 @@
-"""Names the leader in answers of a process that does not serve the partition (KIP-951).
+"""Names the leader in answers of a node that does not lead the partition (KIP-951).
 
-A client then sends its request to that node at once, without asking for the metadata. Only brokers
-with several nodes have these handlers. Kafka: KafkaApis.getCurrentLeader.
+A client then sends its request to that node at once, without asking for the metadata.
+Kafka: KafkaApis.getCurrentLeader.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
-from odradek.broker.requests.context import Context, NodeContext
-from odradek.broker.requests.route import HandlerOf, N
+from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.route import Handler
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -40,55 +39,41 @@ OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def naming_leaders(
-    handlers: Mapping[ApiKey, HandlerOf[N]], *, leaders_move: bool = False
-) -> Mapping[ApiKey, HandlerOf[N]]:
-    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch.
-
-    `leaders_move`: also while a Fetch waits, whose answer may then be such an error.
-    """
-    produce, fetch = handlers[ApiKey.PRODUCE], handlers[ApiKey.FETCH]
-    share = handlers.get(ApiKey.SHARE_FETCH)  # none with workers
-    naming = partial(_with_leaders, leaders_move=leaders_move)
-    shared = (
-        {ApiKey.SHARE_FETCH: naming(share, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch)}
-        if share
-        else {}
-    )
-    return {
-        **handlers,
-        ApiKey.PRODUCE: naming(produce, FIRST_PRODUCE_VERSION, _name_in_produce),
-        ApiKey.FETCH: naming(fetch, FIRST_FETCH_VERSION, _name_in_fetch),
-        **shared,
+def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
+    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch."""
+    named = {
+        key: _with_leaders(handlers[key], first_version, name)
+        for key, first_version, name in (
+            (ApiKey.PRODUCE, FIRST_PRODUCE_VERSION, _name_in_produce),
+            (ApiKey.FETCH, FIRST_FETCH_VERSION, _name_in_fetch),
+            (ApiKey.SHARE_FETCH, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch),
+        )
     }
+    return {**handlers, **named}
 
 
 def _with_leaders(
-    handle: HandlerOf[N],
-    first_version: int,
-    name: Callable[[NodeContext, Any], Any],
-    *,
-    leaders_move: bool,
-) -> HandlerOf[N]:
+    handle: Handler, first_version: int, name: Callable[[RequestContext, Any], Any]
+) -> Handler:
     @wraps(handle)
-    def serve(context: Context[N], request: Any) -> Any:
+    def serve(context: RequestContext, request: Any) -> Any:
         response = handle(context, request)
         if context.api_version < first_version or response.__class__ is bytearray:
             return response
         if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
             return name(context, response)
-        if asyncio.iscoroutine(response) or (leaders_move and isinstance(response, Awaitable)):
+        if isinstance(response, Awaitable):
             return name_later(context, response)
-        return response  # none, or a Fetch that waits
+        return response  # none
 
-    async def name_later(context: NodeContext, pending: Awaitable[Any]) -> Any:
+    async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
         response = await pending
         return None if response is None else name(context, response)
 
     return serve
 
 
-def _name_in_produce(context: NodeContext, response: ProduceResponse) -> ProduceResponse:
+def _name_in_produce(context: RequestContext, response: ProduceResponse) -> ProduceResponse:
     leaders: set[int] = set()
     for answered in response.responses:
         partitions = answered.partition_responses
@@ -102,7 +87,7 @@ def _name_in_produce(context: NodeContext, response: ProduceResponse) -> Produce
     return _with_endpoints(context, response, leaders)
 
 
-def _name_in_fetch(context: NodeContext, response: FetchResponse) -> FetchResponse:
+def _name_in_fetch(context: RequestContext, response: FetchResponse) -> FetchResponse:
     leaders: set[int] = set()
     for answered in response.responses:
         partitions = answered.partitions
@@ -116,7 +101,9 @@ def _name_in_fetch(context: NodeContext, response: FetchResponse) -> FetchRespon
     return _with_endpoints(context, response, leaders)
 
 
-def _name_in_share_fetch(context: NodeContext, response: ShareFetchResponse) -> ShareFetchResponse:
+def _name_in_share_fetch(
+    context: RequestContext, response: ShareFetchResponse
+) -> ShareFetchResponse:
     leaders: set[int] = set()
     for answered in response.responses:
         partitions = answered.partitions
@@ -130,12 +117,12 @@ def _name_in_share_fetch(context: NodeContext, response: ShareFetchResponse) -> 
     return _with_endpoints(context, response, leaders)
 
 
-def _topic(context: NodeContext, name: str, topic_id: bytes) -> Topic | None:
+def _topic(context: RequestContext, name: str, topic_id: bytes) -> Topic | None:
     topics = context.broker.metadata.topics
     return topics.get(name) if name else topics.by_id.get(topic_id)
 
 
-def _leader(context: NodeContext, topic: Topic | None, index: int) -> tuple[int, int]:
+def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[int, int]:
     """The node id and epoch of the leader that the metadata has; -1, -1: the topic is deleted."""
     if topic is None or index not in topic.partitions:
         return -1, -1
@@ -144,7 +131,7 @@ def _leader(context: NodeContext, topic: Topic | None, index: int) -> tuple[int,
     return node_id, partition.leader_epoch
 
 
-def _with_endpoints(context: NodeContext, response: Response, leaders: set[int]) -> Response:
+def _with_endpoints(context: RequestContext, response: Response, leaders: set[int]) -> Response:
     if not leaders:
         return response
     endpoints = [
