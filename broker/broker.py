@@ -38,7 +38,6 @@ from odradek.broker.telemetry.client_series import ClientSeries
 from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
 from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
-from odradek.broker.transactions.partition_transactions import PartitionTransactions
 from odradek.broker.transactions.verification import TransactionVerifier
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
@@ -263,14 +262,13 @@ class Broker(BrokerNode):
             ),
             create_queues=self._dead_letter_queues,
         )
-        verifier = TransactionVerifier(
+        self.transaction_verifier = TransactionVerifier(
             lambda: self.config,
             self.clock.timer_ms,
             self.coordinators.transactions,
             self.log_syncs,
         )
         self.log_syncs.on_lost = self.coordinators.logs.log_lost
-        self.partition_transactions = PartitionTransactions(verifier, self.coordinators.markers)
         self.coordinators.logs.load()
 
     def _create_own_appends(self) -> None:

@@ -2,7 +2,7 @@
 
 broker.py has the rest, the controller and the coordinators. Its constructor is a list of steps. It
 opens the data directories, `__init__` creates what reads and syncs them, it finds the metadata,
-`_load` opens the logs, it leads the partitions, and `_complete` creates what this part lacks.
+`_load` opens the logs, it leads the partitions, and `_complete` creates the rest of this part.
 """
 
 from __future__ import annotations

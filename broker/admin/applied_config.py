@@ -27,7 +27,7 @@ logger = logging.getLogger("odradek.config")
 
 
 class AppliedConfig:
-    """Applies overrides to this process's logs and broker settings."""
+    """Applies overrides to the logs and the broker's settings."""
 
     def __init__(
         self,

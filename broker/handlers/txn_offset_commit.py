@@ -98,7 +98,7 @@ def verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_GROUPS,
     )
-    verifier = context.broker.partition_transactions.verifier
+    verifier = context.broker.transaction_verifier
     if verifier.may_skip(support):
         return
     shards = context.broker.coordinators.groups.shards

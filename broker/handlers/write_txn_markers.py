@@ -91,7 +91,7 @@ def write_to_partition(
         transaction_version=marker.transaction_version,
     )
     try:
-        context.broker.partition_transactions.markers.append(
+        context.broker.coordinators.markers.append(
             end, TopicPartition(topic, index), context.now_ms
         )
     except ApiError as error:

@@ -16,7 +16,7 @@ from odradek.storage.record_walk import WalkedRecords, WalkTooLongError
 
 
 class OwnAppends:
-    """Appends to any partition of this process."""
+    """Appends to any partition."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ def verify(
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
     )
-    return context.broker.partition_transactions.verifier.verify(
+    return context.broker.transaction_verifier.verify(
         transactional_id, [batch for batch in batches if batch is not None], support
     )
 

@@ -92,7 +92,7 @@ class RequestContext(Struct, eq=False):
         return self.broker.nodes.all(self.session.listener, self.session.local_host)
 
     def leader_of(self, topic: str, partition: int) -> Node | None:
-        """The node that leads a partition which this process serves; None if none does."""
+        """The node that leads a partition whose log is served; None if none does."""
         nodes = self.broker.nodes
         leader = nodes.leader(self.broker.config.node_id, topic, partition)
         return next((node for node in self.nodes() if node.id == leader), None)

@@ -218,7 +218,7 @@ class Journal:
         self, prepared: Prepared, now_ms: int, producer: ProducerIdAndEpoch
     ) -> None:
         result = self.log.append(prepared.batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-        replay_joined(
+        _replay_joined(
             prepared.joined,
             lambda index: ReplayContext(result.base_offset + index, now_ms, *producer),
             self._state,
@@ -309,7 +309,7 @@ def replay_stored(
             _replay(record, context, state, log_name)
 
 
-def replay_joined(
+def _replay_joined(
     joined: Iterable[JoinedRecord],
     context_of: Callable[[int], ReplayContext],
     state: StateMachine,
