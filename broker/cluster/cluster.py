@@ -178,7 +178,7 @@ class Cluster:
             ),
         )
         for key, roles in list(self.reassignments()):
-            if node in roles.adding:
+            if node in (roles.adding or roles.replicas):
                 self._complete(key)
 
     def fall_silent(self, node: int) -> None:
@@ -201,8 +201,16 @@ class Cluster:
         self._set(TopicPartition(topic, index), led)
 
     def shrink_isr(self, topic: str, index: int, isr: Sequence[int]) -> None:
-        """Let only these nodes, and the leader, be in sync. Raises as `roles`."""
-        self._set(TopicPartition(topic, index), shrunk(self.roles(topic, index), isr))
+        """Let only these nodes, and the leader, be in sync. Raises INVALID_REQUEST, and as `roles`.
+
+        They must be in sync now.
+        """
+        roles = self.roles(topic, index)
+        for node in isr:
+            if node not in roles.isr:
+                text = f"node {node} is not in sync with {topic}-{index}: {list(roles.isr)} are"
+                raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        self._set(TopicPartition(topic, index), shrunk(roles, isr))
 
     def restore_isr(self, topic: str, index: int) -> None:
         """Let all live replicas be in sync again. Raises as `roles`."""
@@ -288,7 +296,8 @@ class Cluster:
     ) -> None:
         """Begin to move a partition to other nodes; None cancels that.
 
-        It ends after REASSIGNMENT_S, or `at_once`.
+        It ends after REASSIGNMENT_S, and not before a node that stays is in sync. If `at_once`, it
+        is refused unless it can end now.
 
         Raises INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS,
         and as `roles`.
@@ -309,6 +318,10 @@ class Cluster:
             text = f"The replication factor is changed from {before} to {len(replicas)}"
             raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
         roles = reassigned(roles, replicas)
+        if at_once and not self._can_complete(roles):
+            dead = [node for node in replicas if node not in self.live]
+            text = f"{topic}-{index} cannot move to {list(replicas)}: {dead} do not run"
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         self._set(key, roles)
         if at_once or not roles.adding:
             self._complete(key)
@@ -319,8 +332,15 @@ class Cluster:
         with suppress(ApiError):  # the topic has been deleted
             roles = self.roles(*key)
             is_running = roles.adding or roles.removing
-            if is_running and self.live.issuperset(roles.adding):
+            if is_running and self._can_complete(roles):
                 self._set(key, completed(roles, self.live))
+
+    def _can_complete(self, roles: Roles) -> bool:
+        """Whether the replicas that are added are there, and some of those that stay are in sync.
+
+        Kafka: PartitionReassignmentReplicas.maybeCompleteReassignment.
+        """
+        return self.live.issuperset(roles.adding) and bool(completed(roles, self.live).isr)
 
     def reassignments(self) -> Iterator[tuple[TopicPartition, Roles]]:
         """The partitions that are being reassigned."""

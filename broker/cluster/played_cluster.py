@@ -112,6 +112,13 @@ class PlayedCluster:
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         return node
 
+    def _running(self, node_id: int) -> ClusterNode:
+        """A node that runs. Raises INVALID_REQUEST."""
+        node = self.node(node_id)
+        if not node.runs:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} does not run")
+        return node
+
     def sessions(self) -> list[Session]:
         """The sessions of the connections that are open, of all nodes."""
         return [session for node in self.nodes.values() for session in node.sessions]
@@ -119,54 +126,65 @@ class PlayedCluster:
     # -- nodes ------------------------------------------------------------------------------------
 
     def kill(self, node_id: int) -> None:
-        """End a node as a process that is killed. The others notice it at once."""
-        self.node(node_id).kill()
+        """End a node as a process that is killed, if it runs. The others notice it at once."""
+        node = self.node(node_id)
+        if not node.runs:
+            return
+        node.kill()
         self._killed.add(node_id)
         self._lost(node_id)
 
     def start(self, node_id: int) -> None:
-        """Start a node that was killed or stopped; it is in sync at once. Raises ListenError."""
+        """Start a node that was killed or stopped; it is in sync at once.
+
+        Raises ListenError, and INVALID_REQUEST if it runs.
+        """
         node = self.node(node_id)
-        if not node.runs:
-            node.start()
+        if node.runs:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} runs already")
+        node.start()
         self._back(node_id)
 
     async def stop(self, node_id: int) -> None:
-        """Stop a node in good order: others lead its partitions before it ends."""
+        """Stop a node in good order, if it runs: others lead its partitions before it ends."""
         node = self.node(node_id)
+        if not node.runs:
+            return
         self._lost(node_id)
         node.finish()
         await node.drain()
 
     def pause(self, node_id: int) -> None:
         """Let a node answer nothing. Others notice it after broker.session.timeout.ms."""
-        self.node(node_id).gate.update(is_paused=True)
+        self._running(node_id).gate.update(is_paused=True)
         self._fall_silent(node_id)
 
     def resume(self, node_id: int) -> None:
         """Let a paused node go on."""
-        self.node(node_id).gate.update(is_paused=False)
+        self._running(node_id).gate.update(is_paused=False)
         self._back(node_id)
 
     def slow(self, node_id: int, delay_ms: int) -> None:
         """Let a node answer so much later; 0 ends that."""
-        self.node(node_id).gate.update(delay_ms=delay_ms)
+        self._running(node_id).gate.update(delay_ms=delay_ms)
 
     def cut_from_client(self, node_id: int, client_id: str) -> None:
         """Let no request of a client reach a node, and no answer leave it for the client."""
-        gate = self.node(node_id).gate
+        gate = self._running(node_id).gate
         gate.update(cut_clients={*gate.cut_clients, client_id})
 
     def cut_from_nodes(self, node_id: int) -> None:
         """Cut a node off from the other nodes, not from clients."""
-        self.node(node_id)
+        self._running(node_id)
         self._fall_silent(node_id)
 
     def heal(self) -> None:
         """Start all nodes, and let all requests pass. Raises ListenError."""
         for node_id, node in self.nodes.items():
             node.gate.open()
-            self.start(node_id)
+            if not node.runs:
+                node.start()
+            self._back(node_id)
 
     def _fall_silent(self, node_id: int) -> None:
         """A node replicates nothing any more; the others notice it later."""
