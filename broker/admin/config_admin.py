@@ -165,8 +165,8 @@ class ConfigAdmin:
     def _check_node(self, name: str, what: str) -> None:
         ours = self._controller.node_id
         if node_id_of(name) in self._other_ids:
-            text = f"node {name} is a worker of broker {ours} and has the settings of broker {ours}"
-            raise _invalid(f"{text}: they are changed there")
+            text = f"node {name} has the settings of node {ours}: they are changed there"
+            raise _invalid(text)
         if node_id_of(name) != ours:
             raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
 

@@ -54,7 +54,7 @@ def test_settings_are_changed_under_the_brokers_own_id(admin: AdminClient) -> No
         set_of_broker(admin, 1, "log.cleaner.threads", "2")
     error = refused.value.args[0]
     assert error.code() == KafkaError.INVALID_REQUEST
-    assert "node 1 is a worker of broker 0" in error.str()
+    assert "node 1 has the settings of node 0" in error.str()
     set_of_broker(admin, 0, "log.cleaner.threads", "2")
     resource = ConfigResource(ResourceType.BROKER, "2")
     described = admin.describe_configs([resource])[resource].result(30)
