@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.listeners import (
@@ -85,7 +84,11 @@ class PlayedCluster:
         ports = [ports_of(each) for each in reserved]
         broker.nodes = ClusterNodes(config, ports, self.state, first)
         broker.admin.topics.on_placed = self.state.placed
+        broker.admin.topics.on_served = self.state.served
         broker.coordinators.markers.find_log = self.state.find_led
+        coordinators = broker.coordinators
+        for each in (coordinators.groups, coordinators.transactions, coordinators.share_states):
+            each.shards.check_appends(self.state.check_in_sync)
         self._noticing: dict[int, asyncio.TimerHandle] = {}
         self._killed: set[int] = set()
         self.nodes = {
@@ -218,10 +221,7 @@ class PlayedCluster:
 
     def elect_all(self) -> None:
         """Let the preferred leaders lead, where they are in sync."""
-        for topic in list(self._broker.metadata.topics.values()):
-            for index in topic.partitions:
-                with suppress(ApiError):  # it leads already, or may not
-                    self.state.elect_preferred(topic.name, index)
+        self.state.elect_all_preferred()
 
     def _leaders_moved(self) -> None:
         for node in self.nodes.values():

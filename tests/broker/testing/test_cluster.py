@@ -376,3 +376,15 @@ def test_reset_ends_delays_of_slow_nodes(cluster: Broker) -> None:
     counted.wait(within=PATIENCE_S * 1000)
     cluster.reset()
     assert writer.flush(PATIENCE_S) == 0
+
+
+def test_a_topic_made_below_its_min_insync_replicas_shows_nothing_yet(cluster: Broker) -> None:
+    for node in (2, 3):
+        cluster.node(node).kill()
+    cluster.create_topic(TOPIC, partitions=1, configs={"min.insync.replicas": "2"})
+    writer = producer(cluster, acks=1)
+    writer.produce(TOPIC, b"early")
+    assert writer.flush(PATIENCE_S) == 0
+    assert cluster.records(TOPIC) == []
+    cluster.node(2).start()
+    assert [record.value for record in cluster.records(TOPIC)] == [b"early"]
