@@ -74,6 +74,7 @@ class NodeHandlers:
 
     def leader_moved(self) -> None:
         """Let the Fetch requests that wait read again: they may be at the wrong node now."""
+        self._parts.shares.leaders_moved()
         self._parts.fetching.waiters.wake_all()
 
     def release(self) -> None:
