@@ -390,6 +390,31 @@ def _check_nodes(config: BrokerConfig) -> None:
         raise invalid_value(
             "odradek.workers", config.odradek_workers, "must be 0 with odradek.nodes"
         )
+    if nodes > 1:
+        _check_addresses_of_nodes(config)
+
+
+def _check_addresses_of_nodes(config: BrokerConfig) -> None:
+    nodes = config.odradek_nodes
+    if config.node_id + nodes > INT_MAX:
+        raise invalid_value("odradek.nodes", nodes, f"node.id + this must be at most {INT_MAX}")
+    http = config.http_listener
+    used = {http.port: "odradek.http.listener"} if http and http.port else {}
+    for number in range(nodes):
+        for port in {item.port for item in config.open_listeners if item.port}:
+            own, node = config.port_of_process(port, number), f"node {config.node_id + number}"
+            if own > MAX_PORT:
+                raise invalid_value("odradek.nodes", nodes, f"there is no port {own} for {node}")
+            if own in used:
+                text = f"both {used[own]} and {node} would listen at port {own}"
+                raise invalid_value("odradek.nodes", nodes, text)
+            used[own] = node
+    advertised = max(item.port for item in config.advertised.values())
+    if config.port_of_process(advertised, nodes - 1) > MAX_PORT:
+        text = f"the last of the {nodes} nodes of odradek.nodes has no port"
+        raise invalid_value(
+            "advertised.listeners", ",".join(config.advertised_listeners or ()), text
+        )
 
 
 def _check_workers(config: BrokerConfig) -> None:
