@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from odradek.config import topic_config
 
 from .errors import invalid_value
-from .key import Bool, ConfigType, Csv, Int, Long, OptionalText, field_name, key, parse_all
+from .key import INT_MAX, Bool, ConfigType, Csv, Int, Long, OptionalText, field_name, key, parse_all
 from .keys_authorizer import STANDARD_AUTHORIZER, AuthorizerKeys, AuthorizerSettings
 from .keys_consumer_group import (
     ConsumerGroupKeys,
@@ -51,6 +51,7 @@ from .listeners import (
 from .topic_config import TopicConfig
 
 LAST_CODEC = 4  # zstd
+MAX_PORT = 65_535
 # The default of default.replication.factor with odradek.nodes, if there are so many.
 REPLICAS_OF_NODES = 3
 
@@ -378,6 +379,31 @@ def _check_nodes(config: BrokerConfig) -> None:
     if racks and len(racks) != nodes:
         text = f"must have a rack for each of the {nodes} nodes of odradek.nodes"
         raise invalid_value("odradek.nodes.racks", ",".join(racks), text)
+    if nodes > 1:
+        _check_addresses_of_nodes(config)
+
+
+def _check_addresses_of_nodes(config: BrokerConfig) -> None:
+    nodes = config.odradek_nodes
+    if config.node_id + nodes > INT_MAX:
+        raise invalid_value("odradek.nodes", nodes, f"node.id + this must be at most {INT_MAX}")
+    http = config.http_listener
+    used = {http.port: "odradek.http.listener"} if http and http.port else {}
+    for number in range(nodes):
+        for port in {item.port for item in config.open_listeners if item.port}:
+            own, node = config.port_of_node(port, number), f"node {config.node_id + number}"
+            if own > MAX_PORT:
+                raise invalid_value("odradek.nodes", nodes, f"there is no port {own} for {node}")
+            if own in used:
+                text = f"both {used[own]} and {node} would listen at port {own}"
+                raise invalid_value("odradek.nodes", nodes, text)
+            used[own] = node
+    advertised = max(item.port for item in config.advertised.values())
+    if config.port_of_node(advertised, nodes - 1) > MAX_PORT:
+        text = f"the last of the {nodes} nodes of odradek.nodes has no port"
+        raise invalid_value(
+            "advertised.listeners", ",".join(config.advertised_listeners or ()), text
+        )
 
 
 def _check_authorizer(config: BrokerConfig) -> None:

@@ -160,8 +160,8 @@ class ConfigAdmin:
         if node_id == ours:
             return
         if node_id in self._node_ids:
-            text = f"node {name} is played by broker {ours} and has its settings"
-            raise _invalid(f"{text}: they are changed there")
+            text = f"node {name} has the settings of node {ours}: they are changed there"
+            raise _invalid(text)
         raise _invalid(f"Unexpected {what} id, expected {ours}, but received {name}")
 
 

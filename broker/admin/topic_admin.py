@@ -88,6 +88,8 @@ class TopicAdmin:
         self.recent_deletions = RecentDeletions(timer_ms)
         # Called with each topic that was created or enlarged, and what was asked for.
         self.on_placed: Callable[[Topic, NewTopic | MorePartitions], object] | None = None
+        # Called with each of them when its logs are there.
+        self.on_served: Callable[[Topic], object] | None = None
 
     async def create(
         self,
@@ -138,6 +140,8 @@ class TopicAdmin:
             await self._topic_logs.create(wanted, now_ms, slices.step)
             for topic in slices.of(topics):
                 self._on_created(topic)
+                if self.on_served is not None:
+                    self.on_served(topic)
                 logger.info("created topic %s with %s", topic.name, count(topic))
             return results
 
@@ -232,6 +236,8 @@ class TopicAdmin:
             await self._topic_logs.create(added, now_ms, slices.step)
             for topic, partitions in slices.of(added):
                 self._on_enlarged(topic, partitions)
+                if self.on_served is not None:
+                    self.on_served(topic)
                 logger.info("topic %s has now %s", topic.name, count(topic))
             return results
 

@@ -164,7 +164,7 @@ class Cluster:
         """
         self._silent.discard(node)
         if node in self.live:
-            self._hold_back()
+            self._hold_back(self._all())
             return
         self.live.add(node)
         logger.info("node %d is there", node)
@@ -178,13 +178,13 @@ class Cluster:
             ),
         )
         for key, roles in list(self.reassignments()):
-            if node in roles.adding:
+            if node in (roles.adding or roles.replicas):
                 self._complete(key)
 
     def fall_silent(self, node: int) -> None:
         """A node replicates nothing any more, and nobody has noticed it yet."""
         self._silent.add(node)
-        self._hold_back()
+        self._hold_back(self._all())
 
     def _unclean(self, topic: str) -> bool:
         log = self._broker.log_manager.find(topic, 0)
@@ -201,8 +201,16 @@ class Cluster:
         self._set(TopicPartition(topic, index), led)
 
     def shrink_isr(self, topic: str, index: int, isr: Sequence[int]) -> None:
-        """Let only these nodes, and the leader, be in sync. Raises as `roles`."""
-        self._set(TopicPartition(topic, index), shrunk(self.roles(topic, index), isr))
+        """Let only these nodes, and the leader, be in sync. Raises INVALID_REQUEST, and as `roles`.
+
+        They must be in sync now.
+        """
+        roles = self.roles(topic, index)
+        for node in isr:
+            if node not in roles.isr:
+                text = f"node {node} is not in sync with {topic}-{index}: {list(roles.isr)} are"
+                raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        self._set(TopicPartition(topic, index), shrunk(roles, isr))
 
     def restore_isr(self, topic: str, index: int) -> None:
         """Let all live replicas be in sync again. Raises as `roles`."""
@@ -224,6 +232,12 @@ class Cluster:
             raise ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, text)
         self._set(TopicPartition(topic, index), led)
 
+    def elect_all_preferred(self) -> None:
+        """Let the preferred leaders lead where they are in sync."""
+        self._change(
+            self._all(), lambda _, __, roles: moved(roles, roles.preferred, self.live) or roles
+        )
+
     def elect_unclean(self, topic: str, index: int) -> None:
         """Raises ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE, and as `roles`."""
         roles = self.roles(topic, index)
@@ -242,37 +256,53 @@ class Cluster:
         Raises UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
         """
         self._broker.log_manager.get(topic, index)
-        self._lagging[TopicPartition(topic, index)] = records
-        self._hold_back()
+        key = TopicPartition(topic, index)
+        self._lagging[key] = records
+        self._hold_back([key])
 
-    def _hold_back(self) -> None:
-        """Let each log show what its followers have.
+    def served(self, topic: Topic) -> None:
+        """The logs of a new or enlarged topic are there."""
+        self._hold_back([TopicPartition(topic.name, index) for index in topic.partitions])
+
+    def _hold_back(self, keys: Iterable[TopicPartition]) -> None:
+        """Let logs show what their followers have.
 
         While fewer replicas are in sync than min.insync.replicas, nothing new is shown (KIP-966).
         """
-        held = {key: records for key, records in self._lagging.items() if records}
-        for key in self._all():
-            roles = self.roles(*key)
+        for key in keys:
+            log = self._broker.log_manager.find(*key)
+            if log is None or not log.is_online:
+                continue
+            roles, records = self.roles(*key), self._lagging.get(key, 0)
             is_late = roles.leader not in self._silent and not self._silent.isdisjoint(roles.isr)
             if is_late or len(roles.isr) < self.min_isr(*key):
-                held[key] = ALL_RECORDS
-        for key in self.held_back.keys() - held.keys():
-            self._hold_back_log(key, 0)
-        for key, records in held.items():
-            if self.held_back.get(key) != records:
-                self._hold_back_log(key, records)
-        self.held_back = held
-
-    def _hold_back_log(self, key: TopicPartition, records: int) -> None:
-        log = self._broker.log_manager.find(*key)
-        if log is not None and log.is_online:
+                records = ALL_RECORDS
+            if records == self.held_back.get(key, 0):
+                continue
+            if records:
+                self.held_back[key] = records
+            else:
+                del self.held_back[key]
             log.hold_back(records)
 
+    def check_in_sync(self, log: PartitionLog) -> None:
+        """Raise NOT_ENOUGH_REPLICAS if fewer are in sync than acks=all needs, and as `roles`."""
+        isr, needed = self.roles(*log.key).isr, self.min_isr(*log.key)
+        if len(isr) < needed:
+            text = f"{len(isr)} replicas of {log.name} are in sync, {needed} are needed"
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+        if log.key in self.held_back:
+            self._hold_back([log.key])  # min.insync.replicas may be lower now
+
     def find_led(self, topic: str, index: int) -> PartitionLog:
-        """The log of a partition that some node leads. Raises NOT_LEADER_OR_FOLLOWER, and more."""
+        """The log of a partition, for a marker.
+
+        Raises NOT_LEADER_OR_FOLLOWER if no node leads it, and as `check_in_sync`.
+        """
         log = self._broker.log_manager.get(topic, index)
         if self.leader(topic, index) == NO_LEADER:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"no node leads {log.name}")
+        self.check_in_sync(log)
         return log
 
     # -- reassignments ----------------------------------------------------------------------------
@@ -288,7 +318,8 @@ class Cluster:
     ) -> None:
         """Begin to move a partition to other nodes; None cancels that.
 
-        It ends after REASSIGNMENT_S, or `at_once`.
+        It ends after REASSIGNMENT_S, and not before a node that stays is in sync. If `at_once`, it
+        is refused unless it can end now.
 
         Raises INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, NO_REASSIGNMENT_IN_PROGRESS,
         and as `roles`.
@@ -309,6 +340,10 @@ class Cluster:
             text = f"The replication factor is changed from {before} to {len(replicas)}"
             raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
         roles = reassigned(roles, replicas)
+        if at_once and not self._can_complete(roles):
+            dead = [node for node in replicas if node not in self.live]
+            text = f"{topic}-{index} cannot move to {list(replicas)}: {dead} do not run"
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         self._set(key, roles)
         if at_once or not roles.adding:
             self._complete(key)
@@ -319,8 +354,15 @@ class Cluster:
         with suppress(ApiError):  # the topic has been deleted
             roles = self.roles(*key)
             is_running = roles.adding or roles.removing
-            if is_running and self.live.issuperset(roles.adding):
+            if is_running and self._can_complete(roles):
                 self._set(key, completed(roles, self.live))
+
+    def _can_complete(self, roles: Roles) -> bool:
+        """Whether the replicas that are added are there, and some of those that stay are in sync.
+
+        Kafka: PartitionReassignmentReplicas.maybeCompleteReassignment.
+        """
+        return self.live.issuperset(roles.adding) and bool(completed(roles, self.live).isr)
 
     def reassignments(self) -> Iterator[tuple[TopicPartition, Roles]]:
         """The partitions that are being reassigned."""
@@ -368,7 +410,7 @@ class Cluster:
             log = broker.log_manager.find(*key)
             if log is not None and log.is_online:
                 self._led_again(log, old[key], changed[key])
-        self._hold_back()
+        self._hold_back(changed)
         if led_again:
             self._on_leaders_moved()
 

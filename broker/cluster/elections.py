@@ -78,7 +78,7 @@ class Elections:
                     error_code=error.code if error else ErrorCode.NONE,
                     error_message=error.message if error else None,
                 )
-                for index in indexes
+                for index in context.sliced(indexes)
                 for error in [_error_of(partial(elect, name, index))]
                 if not (is_for_all and error and error.code is ErrorCode.ELECTION_NOT_NEEDED)
             ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -73,10 +74,17 @@ class Gate:
     async def _answer(self, context: RequestContext, response: Any) -> Any:
         if inspect.isawaitable(response):
             response = await response
-        if self.delay_ms:
-            await asyncio.sleep(self.delay_ms / 1000)
+        await self._delay()
         await self._pass(context)
         return response
+
+    async def _delay(self) -> None:
+        """Wait as long as the node is slow; less if that changes meanwhile."""
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        while (left_s := begun_s + self.delay_ms / 1000 - loop.time()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left_s)
 
     def _is_shut(self, context: RequestContext) -> bool:
         return self.is_paused or (bool(self.cut_clients) and context.client_id in self.cut_clients)

@@ -74,6 +74,7 @@ class NodeHandlers:
 
     def leader_moved(self) -> None:
         """Let the Fetch requests that wait read again: they may be at the wrong node now."""
+        self._parts.shares.leaders_moved()
         self._parts.fetching.waiters.wake_all()
 
     def release(self) -> None:
@@ -103,11 +104,7 @@ class NodeHandlers:
     def _check_in_sync(self, log: PartitionLog) -> None:
         """As acks=all needs: the leader, and enough replicas in sync."""
         self._check_leader(log)
-        isr = self._cluster.roles(log.topic, log.partition).isr
-        needed = self._cluster.min_isr(log.topic, log.partition)
-        if len(isr) < needed:
-            text = f"{len(isr)} replicas of {log.name} are in sync, {needed} are needed"
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+        self._cluster.check_in_sync(log)
 
     def _reader(self, rack: str) -> Broker:
         """The view for consumers of a rack, which may read from followers."""

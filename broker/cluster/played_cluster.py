@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from odradek.broker.broker import Broker
 from odradek.broker.network.listeners import (
@@ -85,7 +84,11 @@ class PlayedCluster:
         ports = [ports_of(each) for each in reserved]
         broker.nodes = ClusterNodes(config, ports, self.state, first)
         broker.admin.topics.on_placed = self.state.placed
+        broker.admin.topics.on_served = self.state.served
         broker.coordinators.markers.find_log = self.state.find_led
+        coordinators = broker.coordinators
+        for each in (coordinators.groups, coordinators.transactions, coordinators.share_states):
+            each.shards.check_appends(self.state.check_in_sync)
         self._noticing: dict[int, asyncio.TimerHandle] = {}
         self._killed: set[int] = set()
         self.nodes = {
@@ -112,6 +115,13 @@ class PlayedCluster:
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         return node
 
+    def _running(self, node_id: int) -> ClusterNode:
+        """A node that runs. Raises INVALID_REQUEST."""
+        node = self.node(node_id)
+        if not node.runs:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} does not run")
+        return node
+
     def sessions(self) -> list[Session]:
         """The sessions of the connections that are open, of all nodes."""
         return [session for node in self.nodes.values() for session in node.sessions]
@@ -119,54 +129,65 @@ class PlayedCluster:
     # -- nodes ------------------------------------------------------------------------------------
 
     def kill(self, node_id: int) -> None:
-        """End a node as a process that is killed. The others notice it at once."""
-        self.node(node_id).kill()
+        """End a node as a process that is killed, if it runs. The others notice it at once."""
+        node = self.node(node_id)
+        if not node.runs:
+            return
+        node.kill()
         self._killed.add(node_id)
         self._lost(node_id)
 
     def start(self, node_id: int) -> None:
-        """Start a node that was killed or stopped; it is in sync at once. Raises ListenError."""
+        """Start a node that was killed or stopped; it is in sync at once.
+
+        Raises ListenError, and INVALID_REQUEST if it runs.
+        """
         node = self.node(node_id)
-        if not node.runs:
-            node.start()
+        if node.runs:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} runs already")
+        node.start()
         self._back(node_id)
 
     async def stop(self, node_id: int) -> None:
-        """Stop a node in good order: others lead its partitions before it ends."""
+        """Stop a node in good order, if it runs: others lead its partitions before it ends."""
         node = self.node(node_id)
+        if not node.runs:
+            return
         self._lost(node_id)
         node.finish()
         await node.drain()
 
     def pause(self, node_id: int) -> None:
         """Let a node answer nothing. Others notice it after broker.session.timeout.ms."""
-        self.node(node_id).gate.update(is_paused=True)
+        self._running(node_id).gate.update(is_paused=True)
         self._fall_silent(node_id)
 
     def resume(self, node_id: int) -> None:
         """Let a paused node go on."""
-        self.node(node_id).gate.update(is_paused=False)
+        self._running(node_id).gate.update(is_paused=False)
         self._back(node_id)
 
     def slow(self, node_id: int, delay_ms: int) -> None:
         """Let a node answer so much later; 0 ends that."""
-        self.node(node_id).gate.update(delay_ms=delay_ms)
+        self._running(node_id).gate.update(delay_ms=delay_ms)
 
     def cut_from_client(self, node_id: int, client_id: str) -> None:
         """Let no request of a client reach a node, and no answer leave it for the client."""
-        gate = self.node(node_id).gate
+        gate = self._running(node_id).gate
         gate.update(cut_clients={*gate.cut_clients, client_id})
 
     def cut_from_nodes(self, node_id: int) -> None:
         """Cut a node off from the other nodes, not from clients."""
-        self.node(node_id)
+        self._running(node_id)
         self._fall_silent(node_id)
 
     def heal(self) -> None:
         """Start all nodes, and let all requests pass. Raises ListenError."""
         for node_id, node in self.nodes.items():
             node.gate.open()
-            self.start(node_id)
+            if not node.runs:
+                node.start()
+            self._back(node_id)
 
     def _fall_silent(self, node_id: int) -> None:
         """A node replicates nothing any more; the others notice it later."""
@@ -200,10 +221,7 @@ class PlayedCluster:
 
     def elect_all(self) -> None:
         """Let the preferred leaders lead, where they are in sync."""
-        for topic in list(self._broker.metadata.topics.values()):
-            for index in topic.partitions:
-                with suppress(ApiError):  # it leads already, or may not
-                    self.state.elect_preferred(topic.name, index)
+        self.state.elect_all_preferred()
 
     def _leaders_moved(self) -> None:
         for node in self.nodes.values():

@@ -23,10 +23,14 @@ def print_address(broker: Broker, others: Mapping[str, str]) -> None:
     The addresses of several nodes have commas between them. `others` are further members of it.
     """
     nodes = broker.nodes.all(broker.config.open_listeners[0], "localhost")
-    addresses = ",".join(f"{node.host}:{node.port}" for node in nodes)
+    addresses = ",".join(f"{_in_address(node.host)}:{node.port}" for node in nodes)
     address = {"bootstrap_servers": addresses, "pid": os.getpid(), **others}
     sys.stdout.write(json.dumps(address) + "\n")
     sys.stdout.flush()
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class ParentWatch:

@@ -133,6 +133,19 @@ class Shares:
             self._lock_ends.cancel(key)
             led.notify()
 
+    def leaders_moved(self) -> None:
+        """Close the share-partitions that have, or may have, another leader.
+
+        Kafka: SharePartitionManager.ShareGroupListener, onBecomingFollower.
+        """
+        for key in list(self._led):
+            try:
+                is_current = self.find(key) is not None
+            except ApiError:  # another node leads it
+                is_current = False
+            if not is_current:
+                self._close(key)
+
     def topics_deleted(self, topic_ids: Container[bytes]) -> None:
         """Close the share-partitions of topics that have been deleted."""
         for key in [key for key in self._led if key.topic_id in topic_ids]:

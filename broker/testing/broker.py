@@ -505,6 +505,10 @@ class Broker(Cluster):
             raise BrokerError("the broker does not run")
         if self._owner != os.getpid():
             raise BrokerError("only the process that has started the broker may call it")
+        try:
+            msgspec.convert(msgspec.structs.asdict(call), type(call))
+        except msgspec.ValidationError as error:  # also of bytes, which JSON takes for a text
+            raise BrokerError(str(error)) from None
         text = msgspec.json.encode(call)
         if len(text) > calls.MAX_LINE_BYTES - 32:
             raise BrokerError(f"this is too much for one call: {len(text) >> 20} MiB")

@@ -8,16 +8,19 @@ Lines that have no number are not for anybody: an interrupted call may leave a p
 
 from __future__ import annotations
 
-from msgspec import Raw, Struct, field
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct, field
 
 from odradek.protocol.api_keys import ApiKey
 
-from .call import Call
+from .call import Call, Milliseconds
 from .cluster_calls import AnyClusterCall
 from .fault import Fault, FaultEvent
 
 # Of a call: a record of 48 MB.
 MAX_LINE_BYTES = 1 << 26
+MAX_WALL_MS = 253_402_300_799_999  # the end of the year 9999, the last one that can be written
 
 
 class Reply(Struct, omit_defaults=True, frozen=True):
@@ -147,11 +150,11 @@ class RunCompaction(Call, frozen=True):
 
 
 class SetClock(Call, frozen=True):
-    wall_ms: int
+    wall_ms: Annotated[int, Meta(ge=0, le=MAX_WALL_MS)]
 
 
 class AdvanceClock(Call, frozen=True):
-    by_ms: int
+    by_ms: Milliseconds
 
 
 class Inject(Call, frozen=True):

@@ -18,14 +18,21 @@ from typing import TypeVar
 from . import cluster_calls as calls
 from .call import Call
 from .durations import milliseconds
+from .injected import BrokerError
 
 T = TypeVar("T")
 
 PartitionRoles = calls.PartitionRoles
+MAX_NODES = 64  # of odradek.nodes
 
 
 def cluster_settings(nodes: int) -> dict[str, str]:
-    """The settings of a broker that plays a cluster of so many nodes; {} for one."""
+    """The settings of a broker that plays a cluster of so many nodes; {} for one.
+
+    Raises ValueError.
+    """
+    if not isinstance(nodes, int) or not 1 <= nodes <= MAX_NODES:
+        raise ValueError(f"nodes is {nodes!r}, not a whole number from 1 to {MAX_NODES}")
     if nodes == 1:
         return {}
     return {
@@ -115,11 +122,13 @@ class Cluster(ABC):
         ]
 
     def node(self, node_id: int) -> Node:
-        """A node. The first one is 1."""
+        """A node. The first one is 1. Raises ValueError."""
+        if not self.nodes:
+            raise BrokerError("the broker was not started")
         for node in self.nodes:
             if node.id == node_id:
                 return node
-        raise ValueError(f"there is no node {node_id}, only {[node.id for node in self.nodes]}")
+        raise ValueError(f"there is no node {node_id!r}, only {[node.id for node in self.nodes]}")
 
     def partition(self, topic: str, partition: int) -> PartitionRoles:
         """The leader, leader epoch, replicas and in-sync replicas of a partition."""

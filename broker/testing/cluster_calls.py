@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from .call import Call
+from .call import Call, Count, Milliseconds
 
 
 class NodeAction(StrEnum):
@@ -29,7 +29,7 @@ class SlowNode(Call, frozen=True):
     """Let a node answer so much later."""
 
     node: int
-    delay_ms: int
+    delay_ms: Milliseconds
 
 
 class CutClient(Call, frozen=True):
@@ -76,7 +76,7 @@ class Lag(Call, frozen=True):
 
     topic: str
     partition: int
-    records: int
+    records: Count
 
 
 class DescribePartition(Call, frozen=True):

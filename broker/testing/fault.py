@@ -5,15 +5,37 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Literal, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
+from .call import MAX_DURATION_MS
+
 E = TypeVar("E", bound=IntEnum)
 
 
-class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Fields(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The fields of Fault, without its checks."""
+
+    api: ApiKey | str | None = None
+    node: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    client_id: str | None = None
+    after: int = 0
+    times: int | None = 1
+    probability: float = 1.0
+    seed: int = 0
+    delay_before_ms: int = 0
+    delay_after_ms: int = 0
+    error: ErrorCode | str | None = None
+    where: Literal["request", "partitions"] | None = None
+    cut: Literal["before_work", "before_answer", "after_answer"] | None = None
+
+
+class Fault(_Fields, frozen=True, kw_only=True, omit_defaults=True):
     """What goes wrong, in which requests, and how often.
 
     Which requests: those of an `api`, to the `node` of this id, from a `client_id`, and those that
@@ -34,30 +56,22 @@ class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True):
     A fault that does nothing of this counts requests.
     """
 
-    api: ApiKey | str | None = None
-    node: int | None = None
-    topic: str | None = None
-    partition: int | None = None
-    client_id: str | None = None
-    after: int = 0
-    times: int | None = 1
-    probability: float = 1.0
-    seed: int = 0
-    delay_before_ms: int = 0
-    delay_after_ms: int = 0
-    error: ErrorCode | str | None = None
-    where: Literal["request", "partitions"] | None = None
-    cut: Literal["before_work", "before_answer", "after_answer"] | None = None
-
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that has no meaning."""
+        """Raise ValueError for a value that has no meaning, or has another type."""
+        try:
+            msgspec.convert(msgspec.structs.asdict(self), _Fields)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
         _member(ApiKey, self.api)
         _member(ErrorCode, self.error)
         if not 0 <= self.probability <= 1:
             raise ValueError(f"probability is {self.probability}, not between 0 and 1")
-        for name in ("after", "times", "delay_before_ms", "delay_after_ms"):
+        for name in ("after", "times", "partition", "delay_before_ms", "delay_after_ms"):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, which is negative")
+        for name in ("delay_before_ms", "delay_after_ms"):
+            if getattr(self, name) > MAX_DURATION_MS:
+                raise ValueError(f"{name} is {getattr(self, name)}, more than {MAX_DURATION_MS}")
 
     @property
     def api_key(self) -> ApiKey | None:

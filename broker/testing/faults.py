@@ -15,7 +15,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -50,10 +50,12 @@ class Faults:
         self._scripts: dict[str, Script] = {}
         self._active: list[Script] = []
         self._max_versions: dict[ApiKey, int] = {}
+        self._waits = Waits()
         self.handlers = {key: self._around(handle) for key, handle in handlers.items()}
 
     def clear(self) -> None:
-        """Remove all faults."""
+        """Remove all faults. Requests that they delay go on in the next turn of the loop."""
+        self._waits.end()
         self._scripts.clear()
         self._active.clear()
         self._max_versions.clear()
@@ -96,7 +98,7 @@ class Faults:
                 request = request.whole()
             elif context.slices is None:
                 raise NotSmallError
-            changed = ChangedRequest(context, request)
+            changed = ChangedRequest(context, request, self._waits.wait)
             for script in self._active:
                 script.change(changed)
             self._active = [each for each in self._active if each.current is not None]
@@ -180,18 +182,52 @@ class Script:
 
     def _begin_next(self) -> None:
         self._index += 1
+        while self.current is not None and self.current.times == 0:
+            self._index += 1
         self._matches = self._times = 0
         if self.current is not None:
             self._random = Random(self.current.seed)  # it must be repeatable
-            if self.current.times == 0:
-                self._begin_next()
+
+
+class Waits:
+    """The requests that wait now."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    async def wait(self, duration_ms: int) -> None:
+        """Wait so long, or until `end`."""
+        if not duration_ms:
+            return
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        timer = loop.call_later(duration_ms / 1000, _end, ended)
+        self._waiting.add(ended)
+        try:
+            await ended
+        finally:
+            self._waiting.discard(ended)
+            timer.cancel()
+
+    def end(self) -> None:
+        """End all waits."""
+        for ended in self._waiting:
+            _end(ended)
+
+
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
 class ChangedRequest:
-    """A request, and what faults change of it."""
+    """A request, and what faults change of it. `wait` waits for so many milliseconds."""
 
-    def __init__(self, context: RequestContext, request: Any) -> None:
+    def __init__(
+        self, context: RequestContext, request: Any, wait: Callable[[int], Awaitable[None]]
+    ) -> None:
         self.context = context
+        self._wait = wait
         # It may be served later, when the receive buffer has other bytes.
         self._request = owned(request) if isinstance(request, ProduceRequest) else request
         self._partitions = PartitionErrors(context, self._request)
@@ -235,11 +271,11 @@ class ChangedRequest:
 
     async def _serve(self, handle: Handler) -> Any:
         cut = None if self._fault is None else self._fault.cut
-        await _sleep(self._before_ms)
+        await self._wait(self._before_ms)
         if cut == "before_work":
             raise RefusedRequestError(TEXT)
         response = await self._response(handle)
-        await _sleep(self._after_ms)
+        await self._wait(self._after_ms)
         if cut == "before_answer":
             raise RefusedRequestError(TEXT)
         if cut == "after_answer":
@@ -260,8 +296,3 @@ class ChangedRequest:
         if response is None:
             raise RefusedRequestError(TEXT)  # as a Produce that fails without a response
         return response
-
-
-async def _sleep(duration_ms: int) -> None:
-    if duration_ms:
-        await asyncio.sleep(duration_ms / 1000)

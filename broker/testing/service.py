@@ -260,6 +260,7 @@ class Service:
         self._faults.clear()
         if self._running.cluster is not None:
             self._running.cluster.heal()
+        await asyncio.sleep(0)  # what was delayed is written before the topics are deleted
         self._clock.reset_wall()
         await self._fill_disk(is_full=False)
         broker = self.broker
@@ -325,6 +326,12 @@ class Service:
 
     def inject(self, call: calls.Inject) -> str:
         """Begin a script of faults, and return its id."""
+        cluster = self._running.cluster
+        nodes = [self.broker.nodes.own_id] if cluster is None else list(cluster.nodes)
+        for fault in call.faults:
+            if fault.node is not None and fault.node not in nodes:
+                text = f"there is no node {fault.node}: the nodes are {nodes}"
+                raise ApiError(ErrorCode.INVALID_REQUEST, text)
         return self._faults.inject(call.faults)
 
     def read_faults(self, call: calls.ReadFaults) -> calls.FaultsSoFar:
@@ -358,18 +365,32 @@ class Service:
     def take_snapshot(self, _: calls.TakeSnapshot) -> str:
         """Copy the data directory as it is now."""
         self._snapshots += 1
-        target = self._data.with_name(f"{self._data.name}.snapshot-{self._snapshots}")
+        while (target := self._snapshot(self._snapshots)).exists():  # of a broker that was killed
+            self._snapshots += 1
         copy_directory(self._data, target)
         return str(target)
 
+    def _snapshot(self, number: int) -> Path:
+        return self._data.with_name(f"{self._data.name}.snapshot-{number}")
+
+    def _taken(self, directory: str) -> Path:
+        """The directory of a snapshot. Raises INVALID_REQUEST if it is none of this broker's."""
+        path = Path(directory)
+        number = path.name.rpartition("-")[2]
+        if not number.isdecimal() or path != self._snapshot(int(number)) or not path.is_dir():
+            text = f"{directory} is no snapshot of this broker"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        return path
+
     async def restore_snapshot(self, call: calls.RestoreSnapshot) -> None:
         """Replace the broker by one on a copy of the snapshot. Connections are closed."""
+        snapshot = self._taken(call.directory)
         await self._running.stop()
         self._faults.clear()
         self._files.is_full = False
         old = self._data.with_name(self._data.name + ".old")
         self._data.rename(old)
-        copy_directory(Path(call.directory), self._data)
+        copy_directory(snapshot, self._data)
         self._running = await self._setup.open()
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
 

@@ -58,6 +58,7 @@ Stored = tuple[JournalRecord | TransactionEnd, ReplayContext]
 Encoded = tuple[JournalRecord, bytes | None, bytes | None]
 
 
+CheckAppend = Callable[[PartitionLog], object]
 Join = Callable[[Iterable[JournalRecord], Step], list[JoinedRecord]]
 
 
@@ -109,6 +110,8 @@ class Journal:
         self._compression = compression
         self._append_errors = append_errors
         self._join = join
+        # Raises ApiError if nothing may be appended now; None: there is nothing to check.
+        self.check_append: CheckAppend | None = None
         first = log.log_start_offset if start_offset is None else start_offset
         stored = stored_records(log.batches(first), codec, log.name)
         try:
@@ -217,6 +220,8 @@ class Journal:
     def _append_and_replay(
         self, prepared: Prepared, now_ms: int, producer: ProducerIdAndEpoch
     ) -> None:
+        if self.check_append is not None:
+            self.check_append(self.log)
         result = self.log.append(prepared.batch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         _replay_joined(
             prepared.joined,

@@ -26,7 +26,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.directories.disk_errors import is_transient
 from odradek.storage.log import PartitionLog
 
-from .journal import CorruptJournalError, Join, Journal, not_joined
+from .journal import CheckAppend, CorruptJournalError, Join, Journal, not_joined
 from .outcome import StateMachine
 from .record_codec import RecordCodec
 from .sliced_replay import replay_in_slices
@@ -86,6 +86,7 @@ class CoordinatorShards(Generic[S]):
         self._compression = compression
         self._logger = logger
         self._join = join
+        self._check_append: CheckAppend | None = None
         self._shards: list[Shard[S] | ErrorCode] = []
         self._loads: dict[int, object] = {}  # what is being loaded, by partition
         self._postponed: list[PartitionLog] = []
@@ -100,6 +101,15 @@ class CoordinatorShards(Generic[S]):
     def is_loading(self) -> bool:
         """Whether a partition is loading that will be served."""
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in self._shards
+
+    def check_appends(self, check: CheckAppend) -> None:
+        """Let every append to a log be checked: `check` raises ApiError if it is not allowed now.
+
+        NOT_ENOUGH_REPLICAS is COORDINATOR_NOT_AVAILABLE for clients.
+        """
+        self._check_append = check
+        for shard in self.serving():
+            shard.journal.check_append = check
 
     def prepare(self, partition_count: int) -> None:
         """The topic exists; none of its partitions has been loaded yet."""
@@ -154,6 +164,7 @@ class CoordinatorShards(Generic[S]):
                 append_errors=APPEND_ERRORS,
                 join=self._join,
             )
+            journal.check_append = self._check_append
         except (CorruptJournalError, OSError) as error:
             self._logger.error("%s-%d is out of service: %s", self.topic, log.partition, error)
             self.unavailable(log.partition)

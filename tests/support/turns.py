@@ -18,7 +18,7 @@ from typing import NamedTuple
 from odradek.broker.lifecycle.running import start_broker
 from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
-from tests.support.broker_process import TEST_SETTINGS, free_ports
+from tests.support.broker_process import TEST_SETTINGS
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -119,10 +119,9 @@ def measured_broker(
     directory: Path, overrides: Mapping[str, str] | None = None
 ) -> Iterator[MeasuredBroker]:
     """A broker whose turns are measured, on a port of 127.0.0.1."""
-    (port,) = free_ports(1)
     settings = {
         **TEST_SETTINGS,
-        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(directory),
         **(overrides or {}),
     }
@@ -133,8 +132,7 @@ def measured_broker(
     its.close()
     try:
         assert mine.poll(START_SECONDS), "the broker did not start"
-        assert mine.recv() == "ready"
-        yield MeasuredBroker(port, mine)
+        yield MeasuredBroker(mine.recv(), mine)
     finally:
         mine.close()
         process.join(STOP_SECONDS)
@@ -164,6 +162,8 @@ async def _serve(orders: Connection, settings: Mapping[str, str]) -> None:
         orders.send(loop.turns())
 
     loop.add_reader(orders.fileno(), obey)
-    orders.send("ready")
+    broker = running.broker
+    first, *_ = broker.nodes.all(broker.config.open_listeners[0], "127.0.0.1")
+    orders.send(first.port)
     await ended.wait()
     await running.stop()

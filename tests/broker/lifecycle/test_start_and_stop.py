@@ -9,9 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from odradek.broker.broker import Broker
+from odradek.broker.common.nodes import Node
+from odradek.broker.lifecycle.parent_process import print_address
 from odradek.protocol.messages.fetch import FetchResponse
 from tests.support.broker_process import (
     SERVE,
@@ -259,3 +264,12 @@ def test_control_c_before_the_program_is_loaded_ends_it_without_a_traceback(tmp_
         words, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_the_address_of_a_listener_of_ipv6_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    broker = SimpleNamespace(
+        nodes=SimpleNamespace(all=lambda *_: [Node(1, "::1", 9092, None)]),
+        config=SimpleNamespace(open_listeners=[None]),
+    )
+    print_address(cast(Broker, broker), {})
+    assert json.loads(capsys.readouterr().out)["bootstrap_servers"] == "[::1]:9092"

@@ -372,6 +372,18 @@ def test_a_snapshot_is_restored_as_often_as_wanted(broker: Broker) -> None:
         assert broker.committed("readers", "orders") == {0: 5}
 
 
+def test_a_snapshot_of_before_a_kill_is_another_one_than_those_after_it(broker: Broker) -> None:
+    broker.create_topic("before")
+    before = broker.snapshot()
+    broker.kill_and_restart()
+    broker.create_topic("after")
+    after = broker.snapshot()
+    broker.restore(before)
+    assert broker.topics() == {"before": 1}
+    broker.restore(after)
+    assert broker.topics() == {"before": 1, "after": 1}
+
+
 @pytest.mark.slow
 def test_a_directory_stopped_cleanly_is_taken_over(tmp_path: Path) -> None:
     broker = Broker(tmp_path).start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -308,3 +308,83 @@ def test_a_node_that_is_not_there(cluster: Broker) -> None:
 def test_a_broker_of_one_node_has_no_others() -> None:
     with Broker() as broker, pytest.raises(BrokerError, match="nodes=3"):
         broker.elect()
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "cut_from_nodes"])
+def test_a_node_that_is_down_can_only_be_started(cluster: Broker, action: str) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    cluster.node(1).kill()
+    with pytest.raises(BrokerError, match="node 1 does not run"):
+        getattr(cluster.node(1), action)()
+    assert sorted(cluster.partition(TOPIC, 0).isr) == [2, 3]
+    cluster.node(1).kill()
+    cluster.node(1).stop()
+    cluster.node(1).start()
+    with pytest.raises(BrokerError, match="node 1 runs already"):
+        cluster.node(1).start()
+
+
+def test_wrong_calls_name_the_argument_and_change_nothing(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    before = cluster.partition(TOPIC, 0)
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: cluster.node(1).slow(-1), "delay_ms"),
+        (lambda: cluster.lag(TOPIC, 0, -1), "records"),
+        (lambda: cluster.lag(TOPIC, 0, 10**30), "records"),
+        (lambda: cluster.shrink_isr(TOPIC, 0, to=[9]), "node 9 is not in sync"),
+        (lambda: cluster.advance(-1), "by_ms"),
+        (lambda: cluster.advance(10**30), "by_ms"),
+        (lambda: cluster.set_clock(10**30), "wall_ms"),
+        (lambda: cluster.create_topic(b"other"), "name"),  # type: ignore[arg-type] # wrong
+        (lambda: cluster.inject(Fault(node=9)), "there is no node 9"),
+    ]
+    for call, text in wrong:
+        with pytest.raises(BrokerError, match=text):
+            call()
+    assert cluster.partition(TOPIC, 0) == before
+    assert cluster.topics() == {TOPIC: 1}
+
+
+def test_a_partition_is_not_moved_to_nodes_that_are_dead(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    cluster.node(3).kill()
+    before = cluster.partition(TOPIC, 0)
+    with pytest.raises(BrokerError, match=r"\[3\] do not run"):
+        cluster.reassign(TOPIC, 0, [3])
+    assert cluster.partition(TOPIC, 0) == before
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 65, 3.0, "3"])
+def test_a_wrong_number_of_nodes(nodes: int) -> None:
+    with pytest.raises(ValueError, match=r"nodes is .*, not a whole number from 1 to 64"):
+        Broker(nodes=nodes)
+
+
+def test_a_node_of_a_broker_that_was_not_started() -> None:
+    with pytest.raises(BrokerError, match="was not started"):
+        Broker(nodes=3).node(1)
+
+
+def test_reset_ends_delays_of_slow_nodes(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    writer = producer(cluster)
+    writer.produce(TOPIC, b"before")
+    assert writer.flush(PATIENCE_S) == 0
+    cluster.node(cluster.partition(TOPIC, 0).leader).slow(3_600_000)
+    counted = cluster.inject(Fault(api="PRODUCE"))
+    writer.produce(TOPIC, b"slow")
+    counted.wait(within=PATIENCE_S * 1000)
+    cluster.reset()
+    assert writer.flush(PATIENCE_S) == 0
+
+
+def test_a_topic_made_below_its_min_insync_replicas_shows_nothing_yet(cluster: Broker) -> None:
+    for node in (2, 3):
+        cluster.node(node).kill()
+    cluster.create_topic(TOPIC, partitions=1, configs={"min.insync.replicas": "2"})
+    writer = producer(cluster, acks=1)
+    writer.produce(TOPIC, b"early")
+    assert writer.flush(PATIENCE_S) == 0
+    assert cluster.records(TOPIC) == []
+    cluster.node(2).start()
+    assert [record.value for record in cluster.records(TOPIC)] == [b"early"]

@@ -137,3 +137,23 @@ def test_it_needs_the_printed_address(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "--control needs --print-address" in done.stderr
+
+
+def test_a_field_that_does_not_exist_is_an_error(broker: Controlled) -> None:
+    for body in (
+        {"type": "ListTopics", "name": "orders"},
+        {"type": "Inject", "faults": [{"api": "PRODUCE", "name": 1}]},
+    ):
+        status, answer = broker.post(json.dumps(body).encode())
+        assert status == 400
+        assert "name" in answer["error"]
+
+
+def test_what_is_no_snapshot_is_not_restored(broker: Controlled, tmp_path: Path) -> None:
+    broker.call("CreateTopic", name="orders")
+    for directory in (tmp_path, tmp_path / "data.snapshot-1"):
+        body = {"type": "RestoreSnapshot", "directory": str(directory)}
+        status, answer = broker.post(json.dumps(body).encode())
+        assert status == 400
+        assert "is no snapshot" in answer["error"]
+    assert broker.call("ListTopics") == {"orders": 1}

@@ -6,6 +6,7 @@ from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescr
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest
 from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -23,6 +24,7 @@ from tests.conformance.cluster.asked_coordinators import (
 )
 from tests.conformance.cluster.talk import OFFSETS_TOPIC, Asked, ClusterTalk
 from tests.support.requests import build
+from tests.support.waiting import wait_until
 
 COORDINATOR, NEXT = 2, 3
 
@@ -192,3 +194,38 @@ def _without_topics(answer: Any) -> Any:
 def _text_uuid() -> str:
     text = random_uuid().hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def commits_need_enough_replicas(talk: ClusterTalk) -> None:
+    """__consumer_offsets has min.insync.replicas=2, and one replica is left."""
+    group, topic = "at-enough", "committed-by-one"
+    talk.create_topic(topic, [1, 2])
+    talk.place_coordinator(group, [1, 2, 3])
+    talk.ask(1, commit(group, topic, 5), "three replicas")
+    try:
+        _require_in_sync(talk, "2")
+        talk.kill(2)
+        talk.kill(3)
+        partition = talk.partition_of(group, OFFSETS_TOPIC)
+        talk.wait_for_state(OFFSETS_TOPIC, partition, leader=1, isr=[1])
+        talk.ask(1, committed(group, topic), "one replica")
+        talk.ask(1, commit(group, topic, 6), "one replica")
+        talk.ask(1, committed(group, topic), "one replica")
+        talk.ask(1, find(group), "one replica")
+    finally:
+        _require_in_sync(talk, "1")
+    talk.start(2)
+    talk.start(3)
+    talk.wait_for_state(OFFSETS_TOPIC, partition, leader=1, isr=[1, 2, 3])
+    wait_until(
+        lambda: talk.silently(1, commit(group, topic, 7)).topics[0].partitions[0].error_code == 0
+    )
+    talk.ask(1, committed(group, topic), "three replicas")
+
+
+def _require_in_sync(talk: ClusterTalk, count: str) -> None:
+    """Set min.insync.replicas of __consumer_offsets."""
+    config = {"name": "min.insync.replicas", "config_operation": 0, "value": count}
+    resource = {"resource_type": 2, "resource_name": OFFSETS_TOPIC, "configs": [config]}
+    answer = talk.silently(1, (build(IncrementalAlterConfigsRequest, 1, resources=[resource]), 1))
+    assert answer.responses[0].error_code == 0, answer

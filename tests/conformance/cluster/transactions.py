@@ -166,3 +166,24 @@ def markers_wait_for_a_leader(talk: ClusterTalk) -> None:
     _wait_for_state(talk, COORDINATOR, name, "CompleteCommit")
     talk.ask(COORDINATOR, describe, "after its restart", change=_without_start)
     talk.note("epoch after the end", after.producer_epoch)
+
+
+def markers_need_enough_replicas(talk: ClusterTalk) -> None:
+    """A transaction ends while a partition of it is below its min.insync.replicas."""
+    name, topic = "tx-markers-enough", "marked-by-two"
+    talk.create_topic(topic, [1, 2], min_insync_replicas="2")
+    talk.place_coordinator(name, [1, 3, 2], TRANSACTION)
+    producer = _started(talk, 1, name)
+    talk.ask(1, write(name, producer, topic, 0), "two replicas")
+    talk.kill(2)
+    talk.wait_for_state(topic, leader=1, isr=[1])
+    partition = talk.partition_of(name, TRANSACTIONS_TOPIC)
+    talk.wait_for_state(TRANSACTIONS_TOPIC, partition, leader=1, isr=[1, 3])
+    talk.ask(1, end(name, producer), "one replica")
+    describe = (build(DescribeTransactionsRequest, 0, transactional_ids=[name]), 0)
+    talk.ask(1, describe, "one replica", change=_without_start)
+    talk.ask(1, start(name), "one replica")
+    talk.start(2)
+    talk.wait_for_state(topic, leader=1, isr=[1, 2])
+    _wait_for_state(talk, 1, name, "CompleteCommit")
+    talk.ask(1, describe, "two replicas", change=_without_start)
