@@ -26,6 +26,7 @@ from tests.support.broker_with_workers import free_base
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "docker" / "compose.yaml"
+PYTHONPATH = os.environ.get("PYTHONPATH", "")
 WITH_WORKERS = ROOT / "docker" / "compose.workers.yaml"  # what it adds to the other
 FILES = [OWN, *sorted((Path(__file__).parent / "compose").glob("*.yaml"))]
 
@@ -62,7 +63,7 @@ def container(environment: Mapping[str, str], directory: Path) -> Iterator["subp
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "docker" / "entrypoint.py")],
-        env={"PATH": path, "TMPDIR": str(directory), **environment},
+        env={"PATH": path, "TMPDIR": str(directory), "PYTHONPATH": PYTHONPATH, **environment},
         stderr=subprocess.PIPE,
         text=True,
         cwd=directory,
