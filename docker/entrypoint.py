@@ -41,7 +41,7 @@ from other_images import (
     VariableError,
     apply_table,
     is_formatted,
-    old_name,
+    is_property,
     read_values_in_files,
 )
 
@@ -104,7 +104,7 @@ def variables_of_properties(environment: Mapping[str, str]) -> tuple[list[str], 
 
     The second list is empty unless a variable begins with KAFKA_CFG_.
     """
-    read_by_image = NOT_PROPERTIES | {row.variable for row in TABLE if row.effect is not old_name}
+    read_by_image = NOT_PROPERTIES | {row.variable for row in TABLE if not is_property(row.effect)}
     names = [
         name
         for name in sorted(environment.keys() - read_by_image)

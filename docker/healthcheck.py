@@ -61,19 +61,26 @@ def exchange(connection: socket.socket) -> bytes:
 
 
 def ask_by_tls(connection: socket.socket) -> bytes:
-    """As `exchange`, by TLS. A demand for a certificate counts as the right answer."""
+    """As `exchange`, by TLS. A demand for a certificate counts as the right answer.
+
+    In TLS 1.3 it comes after the handshake, as an alert, which the end of the connection may
+    overtake.
+    """
     import ssl  # it takes 20 ms
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    is_encrypted = False
     try:
         with context.wrap_socket(connection) as encrypted:
+            is_encrypted = True
             return exchange(encrypted)
-    except ssl.SSLError as error:
-        if "CERTIFICATE_REQUIRED" not in str(error) and "HANDSHAKE_FAILURE" not in str(error):
+    except (ssl.SSLError, ConnectionError) as error:
+        is_demand = "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
+        if not is_encrypted and not is_demand:
             raise
-        return struct.pack(">iih", 6, CORRELATION_ID, 0)
+    return struct.pack(">iih", 6, CORRELATION_ID, 0)
 
 
 def written_address() -> tuple[str, int, bool]:

@@ -57,6 +57,11 @@ LOGIN_MODULES = {
     "OAUTHBEARER": f"{_LOGIN_MODULES}.oauthbearer.OAuthBearerLoginModule",
 }
 BITNAMI_MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+OLD_AUTHORIZERS = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
 OF_TLS_LISTENER = re.compile("KAFKA_TLS_.+_CLIENT_AUTH")
 _JAAS_FILE = re.compile(r"-Djava\.security\.auth\.login\.config==?[\"']?([^\s\"']+)")
 
@@ -121,6 +126,11 @@ class Draft:
 
 
 Effect = Callable[[Draft, str], None]
+
+
+def is_property(effect: Effect) -> bool:
+    """Whether a variable with this effect is also a property of its name."""
+    return effect in (old_name, authorizer)
 
 
 class Row(NamedTuple):
@@ -197,19 +207,25 @@ def topics(draft: Draft, variable: str) -> None:
 
 
 def old_address(draft: Draft, variable: str) -> None:
-    """The host and port of the only listener, in Kafka before 0.9."""
+    """The host and port of the only listener, as in Kafka before 0.9; advertised.listeners wins."""
     port = draft.variable("KAFKA_PORT")
-    if variable == "KAFKA_PORT" and not port.isdecimal():
+    if draft.setting("advertised.listeners") or (variable == "KAFKA_PORT" and not port.isdecimal()):
         return
     if not port.isdecimal():  # Kubernetes sets KAFKA_PORT=tcp://… if there is a service `kafka`
         port = DEFAULT_PORT
     if not draft.setting("listeners"):
         host = draft.variable("KAFKA_HOST_NAME")
         draft.put("listeners", f"PLAINTEXT://{host or '0.0.0.0'}:{port}", variable)
-    if not draft.setting("advertised.listeners"):
-        host = draft.variable("KAFKA_ADVERTISED_HOST_NAME") or "localhost"
-        port = draft.variable("KAFKA_ADVERTISED_PORT") or port
-        draft.put("advertised.listeners", f"PLAINTEXT://{host}:{port}", variable)
+    host = draft.variable("KAFKA_ADVERTISED_HOST_NAME") or "localhost"
+    port = draft.variable("KAFKA_ADVERTISED_PORT") or port
+    draft.put("advertised.listeners", f"PLAINTEXT://{host}:{port}", variable)
+
+
+def authorizer(draft: Draft, variable: str) -> None:
+    """The authorizers of Kafka with ZooKeeper have a successor with the same ACLs."""
+    if draft.environment[variable] in OLD_AUTHORIZERS:
+        draft.put("authorizer.class.name", AUTHORIZER, variable)
+        draft.notes.append(f"{variable}: {AUTHORIZER} is used, the successor of this class")
 
 
 def command(instead: str) -> Effect:
@@ -239,6 +255,8 @@ TABLE = (
     Row(KAFKAS, "KAFKA_SSL_KEY_CREDENTIALS", secret_in_file("ssl.key.password")),
     Row(KAFKAS, "KAFKA_SSL_TRUSTSTORE_FILENAME", secret_file("ssl.truststore.location")),
     Row(KAFKAS, "KAFKA_SSL_TRUSTSTORE_CREDENTIALS", secret_in_file("ssl.truststore.password")),
+    Row(KAFKAS, "KAFKA_AUTHORIZER_CLASS_NAME", authorizer),
+    Row("bitnami", "KAFKA_CFG_AUTHORIZER_CLASS_NAME", authorizer),
     *(Row("bitnami", f"KAFKA_{name}", old_name) for name in OLD_NAMES),
     Row("bitnami", "KAFKA_LOGS_DIRS", property_named("log.dirs")),
     Row("bitnami", "KAFKA_SEGMENT_BYTES", property_named("log.segment.bytes")),

@@ -122,6 +122,18 @@ CASES: dict[str, Case] = {
         CONFLUENT | {"KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "password"},
         {"ssl.truststore.password": "open sesame"},
     ),
+    "KAFKA_AUTHORIZER_CLASS_NAME": (
+        APACHE
+        | {
+            "KAFKA_LISTENERS": "OUT://:1",
+            "KAFKA_AUTHORIZER_CLASS_NAME": "kafka.security.authorizer.AclAuthorizer",
+        },
+        {"authorizer.class.name": other_images.AUTHORIZER},
+    ),
+    "KAFKA_CFG_AUTHORIZER_CLASS_NAME": (
+        BITNAMI | {"KAFKA_CFG_AUTHORIZER_CLASS_NAME": "kafka.security.auth.SimpleAclAuthorizer"},
+        {"authorizer.class.name": other_images.AUTHORIZER},
+    ),
     **{
         f"KAFKA_{name}": (
             BITNAMI | {f"KAFKA_CFG_{name}": "new", f"KAFKA_{name}": "old"},
@@ -267,6 +279,18 @@ def test_what_is_not_served_is_named_with_the_way_out(variable: str) -> None:
         said = str(error)
     assert said.startswith(variable)
     assert re.search(": (set|mount|the image has)", said)
+
+
+def test_listeners_win_over_the_older_address() -> None:
+    advertised = {"KAFKA_ADVERTISED_LISTENERS": "A://a:1,B://b:2"}
+    found = printed(WURSTMEISTER | advertised | {"KAFKA_ADVERTISED_HOST_NAME": "kafka"})
+    assert found["listeners"] == "A://0.0.0.0:1,B://0.0.0.0:2"
+    assert found["advertised.listeners"] == "A://a:1,B://b:2"
+
+
+def test_another_authorizer_is_left_to_the_broker() -> None:
+    found = printed(APACHE | {"KAFKA_LISTENERS": "OUT://:1", "KAFKA_AUTHORIZER_CLASS_NAME": "X"})
+    assert found["authorizer.class.name"] == "X"
 
 
 def test_the_output_of_a_command_is_to_be_written_in_its_place() -> None:
