@@ -114,6 +114,11 @@ class BrokerConfig(
     odradek_nodes_racks: Csv = key(
         (), "The racks of the nodes of odradek.nodes, in their order; empty: broker.rack."
     )
+    odradek_create_topics: Csv = key(
+        (),
+        "Topics that a start creates if they are missing, each as NAME:PARTITIONS:REPLICAS:POLICY;"
+        " all but the name may be left out.",
+    )
     odradek_cluster_id: OptionalText = key(
         None,
         "The cluster id that empty data directories get, and others must have; unset: a random id.",
@@ -156,6 +161,7 @@ class BrokerConfig(
             _check_modern_groups,
             _check_streams_groups,
             _check_nodes,
+            _check_topics,
         ):
             check(self)
 
@@ -381,6 +387,15 @@ def _check_nodes(config: BrokerConfig) -> None:
         raise invalid_value("odradek.nodes.racks", ",".join(racks), text)
     if nodes > 1:
         _check_addresses_of_nodes(config)
+
+
+def _check_topics(config: BrokerConfig) -> None:
+    for entry in config.odradek_create_topics:
+        _, *numbers = entry.split(":")[:3]
+        for text in filter(None, numbers):
+            if not text.isdecimal() or not 1 <= int(text) <= INT_MAX:
+                allowed = "must be NAME:PARTITIONS:REPLICAS:POLICY, with whole numbers from 1 on"
+                raise invalid_value("odradek.create.topics", entry, allowed)
 
 
 def _check_addresses_of_nodes(config: BrokerConfig) -> None:

@@ -1,4 +1,4 @@
-r"""Parses JAAS configurations: the login module of a SASL mechanism, with its options.
+r"""Parses JAAS configurations: the login module of a SASL mechanism, with its options; and files.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
 
@@ -58,6 +58,31 @@ def parse_jaas(name: str, text: str) -> JaasEntry:
     if len(entries) != 1:
         raise _invalid(name, f"it has {len(entries)} login modules, and must have one")
     return entries[0]
+
+
+def parse_jaas_file(name: str, text: str) -> Mapping[str, tuple[JaasEntry, ...]]:
+    """Parse a JAAS file, called `name` in errors: login modules by section. Raises ConfigError.
+
+        KafkaServer { org.apache.kafka.common.security.plain.PlainLoginModule required …; };
+
+    Java: sun.security.provider.ConfigFile.
+    """
+    tokens = _tokens(text)
+    sections: dict[str, tuple[JaasEntry, ...]] = {}
+    for token in tokens:
+        opening = next(tokens, None)
+        if token.text is None or opening is None or opening.sign != "{":
+            raise _invalid(name, f"no section, as in KafkaServer {{…}};, at {token.position}")
+        entries = []
+        closing = next(tokens, None)
+        while closing is not None and closing.sign != "}":
+            entries.append(_parse_entry(name, closing, tokens))
+            closing = next(tokens, None)
+        end = next(tokens, None)
+        if end is None or end.sign != ";":
+            raise _invalid(name, f"the section {token.text} must end with }};")
+        sections[token.text] = tuple(entries)
+    return sections
 
 
 def _parse_entry(name: str, first: _Token, tokens: Iterator[_Token]) -> JaasEntry:

@@ -5,13 +5,18 @@ The rules are those of Apache Kafka's image (KafkaDockerWrapper), so its compose
 - KAFKA_LOG_RETENTION_HOURS=5 becomes log.retention.hours=5: KAFKA_ is removed, the rest is lower
   case, _ becomes a dot, __ an underscore, ___ a dash. Variables about the JVM are ignored.
 - If one variable begins with KAFKA_CFG_ (Bitnami's image), only those become properties.
+- Variables that Apache's, Confluent's, Bitnami's or wurstmeister's image reads itself are in the
+  table of other_images.py.
 - CLUSTER_ID becomes odradek.cluster.id.
-- A server.properties mounted at /mnt/shared/config (Kafka's place) or /etc/odradek is read first. A
-  variable overrides it.
+- A server.properties mounted at /mnt/shared/config (Kafka's place), /etc/odradek or a place of
+  Bitnami's image is read first. A variable overrides it.
 
 Defaults of a container: it listens on every interface, on the ports of advertised.listeners if they
 are set. Else clients get the address localhost:9092, because the container's own address cannot be
-reached from the host. The data is stored in a volume. Only the standard library is used.
+reached from the host. The data is stored in a volume.
+
+A new data directory is formatted with the SCRAM users of the table. Messages of odradek about a
+property name the variable that it comes from. For that the broker runs in this process.
 
 The file is written to the directory for temporary files. With a read-only root that is the working
 directory, which is a volume. healthcheck.py reads the file.
@@ -27,7 +32,24 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-MOUNTED = (Path("/mnt/shared/config/server.properties"), Path("/etc/odradek/server.properties"))
+from other_images import (
+    BITNAMI_CONFIGS,
+    BITNAMI_PREFIX,
+    OF_TLS_LISTENER,
+    TABLE,
+    Draft,
+    VariableError,
+    apply_table,
+    is_formatted,
+    is_property,
+    read_values_in_files,
+)
+
+MOUNTED = (
+    Path("/mnt/shared/config/server.properties"),
+    Path("/etc/odradek/server.properties"),
+    *(directory / "server.properties" for directory in BITNAMI_CONFIGS),
+)
 FILE_NAME = "odradek-server.properties"
 DATA = "/var/lib/odradek/data"
 # Where other images keep their data, by the place where a volume is mounted. A compose file that
@@ -38,17 +60,18 @@ DATA_IN_OTHER_IMAGES = {
     "/tmp/kafka-logs": "/tmp/kafka-logs",
     "/bitnami/kafka": "/bitnami/kafka/data",
     "/bitnami": "/bitnami/kafka/data",
+    "/kafka": "/kafka/data",
 }
 # The first is Kafka's and Confluent's, the others are Bitnami's.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
-BITNAMI_PREFIX = "KAFKA_CFG_"
 EXIT_BAD_CONFIG = 2
 
 NOT_PROPERTIES = {
     "KAFKA_VERSION",
+    "KAFKA_HOME",
+    "KAFKA_DEBUG",
     "KAFKA_HEAP_OPTS",
     "KAFKA_LOG4J_OPTS",
-    "KAFKA_OPTS",
     "KAFKA_JMX_OPTS",
     "KAFKA_JVM_PERFORMANCE_OPTS",
     "KAFKA_GC_LOG_OPTS",
@@ -59,11 +82,20 @@ NOT_PROPERTIES = {
     "KAFKA_JMX_PORT",
     *CLUSTER_ID_VARIABLES,
 }
+# What Kubernetes adds to the environment if there is a service with the name `kafka`.
+_SERVICE_LINK = re.compile(r"KAFKA_(SERVICE_(HOST|PORT)|PORT_[0-9]+_TCP)(_.*)?")
+# A key in a message, and whether a value follows. Of the keys without a dot, one is often wrong.
+_KEY = re.compile(r"((?<![\w./-])[a-z][\w-]*(?:\.[\w-]+)+|(?<=configuration )listeners\b)(=?)")
 
 
 def property_name(variable: str) -> str:
-    """KAFKA_A_B__C___D -> a.b_c-d."""
+    """KAFKA_A_B__C___D -> a.b_c-d.
+
+    Bitnami's image has no double underscores; it knows two names of security protocols.
+    """
     dotted = variable.removeprefix(BITNAMI_PREFIX).removeprefix("KAFKA_").lower().replace("_", ".")
+    if variable.startswith(BITNAMI_PREFIX):
+        dotted = re.sub(r"sasl\.(ssl|plaintext)", r"sasl_\1", dotted)
     return dotted.replace("...", "-").replace("..", "_")
 
 
@@ -72,24 +104,19 @@ def variables_of_properties(environment: Mapping[str, str]) -> tuple[list[str], 
 
     The second list is empty unless a variable begins with KAFKA_CFG_.
     """
-    names = sorted(environment.keys() - NOT_PROPERTIES)
-    bitnami = [name for name in names if name.startswith(BITNAMI_PREFIX)]
-    others = [name for name in names if name.startswith("KAFKA_") and name not in bitnami]
-    return (bitnami, others) if bitnami else (others, [])
-
-
-def lines_of_environment(environment: Mapping[str, str]) -> list[str]:
-    """The property lines of the variables.
-
-    A value is written as it is, so a backslash in it is an escape, as in Kafka's image. Characters
-    beyond ASCII are escaped, because a properties file is Latin-1.
-    """
-    properties = [
-        (property_name(name), environment[name]) for name in variables_of_properties(environment)[0]
+    read_by_image = NOT_PROPERTIES | {row.variable for row in TABLE if not is_property(row.effect)}
+    names = [
+        name
+        for name in sorted(environment.keys() - read_by_image)
+        if name.startswith("KAFKA_") and not _SERVICE_LINK.fullmatch(name)
     ]
-    cluster_ids = [environment[name] for name in CLUSTER_ID_VARIABLES if environment.get(name)]
-    properties += [("odradek.cluster.id", text) for text in cluster_ids[:1]]
-    return [f"{name}={_ascii(value)}" for name, value in properties]
+    bitnami = [name for name in names if name.startswith(BITNAMI_PREFIX)]
+    if not bitnami:
+        return names, []
+    known = {*bitnami, *(row.variable for row in TABLE)}
+    return bitnami, [
+        name for name in names if name not in known and not OF_TLS_LISTENER.fullmatch(name)
+    ]
 
 
 def _ascii(value: str) -> str:
@@ -129,12 +156,65 @@ def on_every_interface(listeners: str) -> str:
     return re.sub(r"://(\[[^\]]*\]|[^:,]*):", "://0.0.0.0:", listeners)
 
 
-def properties(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) -> str:
-    """The text of the server.properties that odradek is started with."""
+def draft_of(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) -> Draft:
+    """The properties of the variables, and the lines of a mounted file. Raises VariableError."""
     file = next((path for path in mounted if path.is_file()), None)
-    said = [] if file is None else file.read_text("latin-1").splitlines()
-    said += lines_of_environment(environment)
+    lines = [] if file is None else file.read_text("latin-1").splitlines()
+    draft = Draft(environment, settings_in(lines), lines)
+    read_values_in_files(draft)
+    names, unused = variables_of_properties(draft.environment)
+    for name in names:
+        draft.put_text(property_name(name), draft.environment[name], name)
+    for name in CLUSTER_ID_VARIABLES:
+        if draft.variable(name) and "odradek.cluster.id" not in draft.lines:
+            draft.put_text("odradek.cluster.id", draft.environment[name], name)
+    if unused:
+        words = "not used, because they do not begin with KAFKA_CFG_"
+        draft.notes.append(f"{words}: {', '.join(unused)}")
+    apply_table(draft)
+    return draft
+
+
+def text_of(draft: Draft) -> str:
+    """The text of the server.properties that odradek is started with.
+
+    A value is written as it is, so a backslash in it is an escape, as in Kafka's image. Characters
+    beyond ASCII are escaped, because a properties file is Latin-1.
+    """
+    said = [*draft.mounted_lines]
+    said += [f"{name}={_ascii(value)}" for name, value in draft.lines.items()]
     return "\n".join([*default_lines(settings_in(said)), *said]) + "\n"
+
+
+def with_variables(message: str, draft: Draft) -> str:
+    """A message of odradek in which a property has the variable beside it that the user wrote.
+
+    A property that is not set has the variable that would set it.
+    """
+
+    def named(hit: re.Match[str]) -> str:
+        name, equals = hit.groups()
+        variable = draft.origins.get(name)
+        if variable is None:
+            if name in draft.mounted or not _is_key(name):
+                return hit[0]
+            variable = variable_of(name, BITNAMI_PREFIX if draft.is_bitnami else "KAFKA_")
+        return f"{variable}: {hit[0]}" if equals else f"{name} ({variable})"
+
+    return _KEY.sub(named, message)
+
+
+def variable_of(name: str, prefix: str) -> str:
+    """a.b_c-d -> KAFKA_A_B__C___D."""
+    separated = name.replace("_", "__").replace("-", "___").replace(".", "_")
+    return prefix + separated.upper()
+
+
+def _is_key(name: str) -> bool:
+    # Imported here: it takes a while, and is needed only for messages.
+    from odradek.config.broker_keys import broker_keys, without_listener
+
+    return without_listener(name) in broker_keys()
 
 
 def write_file(text: str) -> Path:
@@ -146,16 +226,29 @@ def write_file(text: str) -> Path:
     return path
 
 
+def format_directories(file: Path, draft: Draft, explain: Callable[[str], str]) -> int:
+    """Format new data directories with the SCRAM users. Returns the exit code."""
+    settings = settings_in(file.read_text("latin-1").splitlines())
+    directories = settings.get("log.dirs") or settings["log.dir"]
+    if not draft.users or is_formatted([each.strip() for each in directories.split(",")]):
+        return 0
+    from odradek.tools.format.command import run
+
+    return run(file, [], credentials=draft.users, ignore_formatted=True, explain=explain)
+
+
 def main(arguments: list[str]) -> None:
-    """Print the file, or write it and become odradek."""
-    text = properties(os.environ)
+    """Print the file, or write it and run the broker."""
+    try:
+        draft = draft_of(os.environ)
+    except VariableError as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        sys.exit(EXIT_BAD_CONFIG)
+    text = text_of(draft)
     if arguments[:1] == ["--print"]:
         sys.stdout.write(text)
         return
-    if unused := variables_of_properties(os.environ)[1]:
-        sys.stderr.write(
-            f"not used, because they do not begin with KAFKA_CFG_: {', '.join(unused)}\n"
-        )
+    sys.stderr.writelines(f"{note}\n" for note in draft.notes)
     try:
         file = write_file(text)
     except OSError as error:
@@ -167,7 +260,16 @@ def main(arguments: list[str]) -> None:
     # The first process of a container ignores a signal that it has no handler for. A blocked one
     # waits until the broker has a handler.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
-    os.execvp("odradek", ["odradek", "serve", str(file), *arguments])
+
+    def explain(message: str) -> str:
+        return with_variables(message, draft)
+
+    if code := format_directories(file, draft, explain):
+        sys.exit(code)
+    sys.argv = ["odradek", "serve", str(file), *arguments]
+    from odradek.tools.cli import main as odradek
+
+    odradek(explain)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
     healthcheck.py [HOST:PORT]
 
-Without an argument it asks the first listener of the server.properties that the entrypoint wrote.
-Only the standard library is used, because it runs every few seconds and must start fast.
+Without an argument it asks a listener of the server.properties that the entrypoint wrote: the first
+without TLS, else the first. Of a broker with TLS it checks no certificate, and has none: one that
+asks for it has answered. Only the standard library is used, because it runs every few seconds and
+must start fast.
 """
 
 import re
@@ -18,26 +20,32 @@ TIMEOUT_SECONDS = 3
 CORRELATION_ID = 0x0DDADEC
 API_VERSIONS, VERSION = 18, 0
 _LISTENER = re.compile(r"([^:,\s]+)://(?:\[([^\]]*)\]|([^:,]*)):(\d+)")
-_SETTING = re.compile(r"^\s*(listeners|controller\.listener\.names)\s*[=:]\s*(.*)$", re.MULTILINE)
+_SETTING = re.compile(
+    r"^\s*(listeners|controller\.listener\.names|listener\.security\.protocol\.map)\s*[=:]\s*(.*)$",
+    re.MULTILINE,
+)
 _REACHABLE = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def address_in(text: str) -> tuple[str, int]:
-    """Host and port of the first listener in a file that is not a controller's."""
+def address_in(text: str) -> tuple[str, int, bool]:
+    """Host and port of a listener in a file that is not a controller's, and whether it has TLS."""
     settings = dict(_SETTING.findall(text))
     controllers = settings.get("controller.listener.names", "").upper().split(",")
-    for name, ipv6, host, port in _LISTENER.findall(settings.get("listeners", "")):
-        if name.upper() not in controllers:
-            return _REACHABLE.get(ipv6 or host, ipv6 or host), int(port)
-    return "127.0.0.1", 9092
+    pairs = settings.get("listener.security.protocol.map", "").upper().split(",")
+    protocols = {name.strip(): text for name, _, text in (x.partition(":") for x in pairs)}
+    found = [
+        (_REACHABLE.get(ipv6 or host, ipv6 or host), int(port), "SSL" in protocol)
+        for name, ipv6, host, port in _LISTENER.findall(settings.get("listeners", ""))
+        if (upper := name.upper()) not in controllers
+        for protocol in [protocols.get(upper, upper)]
+    ]
+    return min(found, key=lambda address: address[2], default=("127.0.0.1", 9092, False))
 
 
-def ask(host: str, port: int) -> None:
+def ask(host: str, port: int, has_tls: bool) -> None:
     """Raises OSError or ValueError when the broker there does not answer as one should."""
-    body = struct.pack(">hhih", API_VERSIONS, VERSION, CORRELATION_ID, -1)
     with socket.create_connection((host, port), TIMEOUT_SECONDS) as connection:
-        connection.sendall(struct.pack(">i", len(body)) + body)
-        answer = connection.makefile("rb").read(10)
+        answer = ask_by_tls(connection) if has_tls else exchange(connection)
     if len(answer) < 10:
         raise ValueError("the connection was closed before the answer")
     _, correlation_id, error_code = struct.unpack(">iih", answer)
@@ -45,7 +53,37 @@ def ask(host: str, port: int) -> None:
         raise ValueError(f"correlation id {correlation_id:#x}, error code {error_code}")
 
 
-def written_address() -> tuple[str, int]:
+def exchange(connection: socket.socket) -> bytes:
+    """Send ApiVersions. Returns the begin of the answer: length, correlation id, error code."""
+    body = struct.pack(">hhih", API_VERSIONS, VERSION, CORRELATION_ID, -1)
+    connection.sendall(struct.pack(">i", len(body)) + body)
+    return connection.makefile("rb").read(10)
+
+
+def ask_by_tls(connection: socket.socket) -> bytes:
+    """As `exchange`, by TLS. A demand for a certificate counts as the right answer.
+
+    In TLS 1.3 it comes after the handshake, as an alert, which the end of the connection may
+    overtake.
+    """
+    import ssl  # it takes 20 ms
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    is_encrypted = False
+    try:
+        with context.wrap_socket(connection) as encrypted:
+            is_encrypted = True
+            return exchange(encrypted)
+    except (ssl.SSLError, ConnectionError) as error:
+        is_demand = "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
+        if not is_encrypted and not is_demand:
+            raise
+    return struct.pack(">iih", 6, CORRELATION_ID, 0)
+
+
+def written_address() -> tuple[str, int, bool]:
     """The address in the file that the entrypoint has written. Raises OSError."""
     return address_in((Path(tempfile.gettempdir()) / FILE_NAME).read_text("latin-1"))
 
@@ -56,7 +94,7 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments:
             host, _, port = arguments[0].rpartition(":")
-            address = host.strip("[]"), int(port)
+            address = host.strip("[]"), int(port), False
         else:
             address = written_address()
         asked = f"{address[0]}:{address[1]}"

@@ -5,21 +5,25 @@
 
 import gc
 import sys
+from collections.abc import Callable
 
 from .standard_streams import EXIT_FAILED, OutputError, open_closed_streams, watch_streams
 
 EXIT_INTERRUPTED = 130
 
 
-def main() -> None:
-    """Run the command in sys.argv and exit with its code."""
+def main(explain: Callable[[str], str] = str) -> None:
+    """Run the command in sys.argv and exit with its code.
+
+    `explain` adds to the messages of `serve` about its configuration where a setting comes from.
+    """
     open_closed_streams()
     if sys.argv[1:2] == ["serve"]:
         gc.disable()  # see serve.py
         try:
             from .serve import main as serve
 
-            code: str | int | None = serve(sys.argv[2:])
+            code: str | int | None = serve(sys.argv[2:], explain)
         except KeyboardInterrupt:  # while the program is loaded; later, control-C stops the broker
             code = EXIT_INTERRUPTED
         sys.exit(code)

@@ -6,6 +6,7 @@ Exit codes: 0 after a clean shutdown, 2 for an invalid configuration, 1 for any 
 import argparse
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from odradek.config.errors import ConfigError
@@ -17,8 +18,11 @@ EXIT_OK = 0
 EXIT_BAD_CONFIG = 2
 
 
-def main(arguments: list[str]) -> int:
-    """Run the broker until it is asked to stop; returns the exit code."""
+def main(arguments: list[str], explain: Callable[[str], str] = str) -> int:
+    """Run the broker until it is asked to stop; returns the exit code.
+
+    `explain` is applied to messages about the configuration.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.control and not options.print_address:
@@ -33,10 +37,10 @@ def main(arguments: list[str]) -> int:
     try:
         loaded = load_config(options.file, options.override)
     except ConfigError as error:
-        sys.stderr.write(f"odradek: {error}\n")
+        sys.stderr.write(f"odradek: {explain(str(error))}\n")
         return EXIT_BAD_CONFIG
     for warning in loaded.warnings:
-        logger.warning("%s", warning)
+        logger.warning("%s", explain(warning))
     from odradek.broker.lifecycle.run import Start, StartError, serve
     from odradek.broker.lifecycle.running import start_broker
     from odradek.broker.turns.full_collections import spare_what_stays
@@ -52,7 +56,9 @@ def main(arguments: list[str]) -> int:
     try:
         serve(loaded.config, for_parent=options.print_address, start=start)
     except StartError as error:
-        logger.error("%s", error)  # without a traceback: the message is written for the operator
+        logger.error(
+            "%s", explain(str(error))
+        )  # without a traceback: the message is written for the operator
         return error.exit_code
     return EXIT_OK
 

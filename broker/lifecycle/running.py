@@ -38,6 +38,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files
 
 from .exposure import check_console, exposure_warning
+from .topics_at_start import create_topics_at_start
 
 if TYPE_CHECKING:
     from odradek.broker.cluster.played_cluster import PlayedCluster  # imported only if it is used
@@ -97,7 +98,9 @@ async def open_broker(  # noqa: PLR0913 # all that a broker is given at its star
             _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
         await _listen(broker, bound, http, registry)
-    return RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
+    running = RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
+    await create_topics_at_start(broker)
+    return running
 
 
 async def _listen(

@@ -24,6 +24,7 @@ from tests.support.broker_process import free_ports
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "docker" / "compose.yaml"
+PYTHONPATH = os.environ.get("PYTHONPATH", "")
 FILES = [OWN, *sorted((Path(__file__).parent / "compose").glob("*.yaml"))]
 
 
@@ -57,7 +58,7 @@ def container(environment: Mapping[str, str], directory: Path) -> Iterator["subp
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "docker" / "entrypoint.py")],
-        env={"PATH": path, "TMPDIR": str(directory), **environment},
+        env={"PATH": path, "TMPDIR": str(directory), "PYTHONPATH": PYTHONPATH, **environment},
         stderr=subprocess.PIPE,
         text=True,
         cwd=directory,

@@ -1,7 +1,7 @@
 """The container's entry point: environment variables become properties, as in Kafka's image."""
 
+import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +10,10 @@ import pytest
 
 from odradek.config.loading import load_config
 from odradek.config.properties import parse_properties
+from tests.support.docker_scripts import DOCKER, entrypoint
 
-ENTRYPOINT = Path(__file__).parents[2] / "docker" / "entrypoint.py"
-_entrypoint = runpy.run_path(str(ENTRYPOINT))
-properties = _entrypoint["properties"]
-default_lines = _entrypoint["default_lines"]
+ENTRYPOINT = DOCKER / "entrypoint.py"
+PYTHONPATH = os.environ.get("PYTHONPATH", "")
 
 
 def run(
@@ -23,7 +22,7 @@ def run(
     path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}"
     return subprocess.run(
         [sys.executable, str(ENTRYPOINT), *arguments],
-        env={"PATH": path, "TMPDIR": str(tmp_path), **environment},
+        env={"PATH": path, "TMPDIR": str(tmp_path), "PYTHONPATH": PYTHONPATH, **environment},
         capture_output=True,
         text=True,
         check=check,
@@ -32,7 +31,7 @@ def run(
 
 
 def printed_text(**environment: str) -> str:
-    text: str = properties(environment, mounted=())
+    text: str = entrypoint.text_of(entrypoint.draft_of(environment, mounted=()))
     return text
 
 
@@ -74,7 +73,15 @@ def test_a_variable_becomes_a_property(variable: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "variable", ["KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_LOG4J_LOGGERS", "KAFKA_VERSION", "HOME_X"]
+    "variable",
+    [
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_VERSION",
+        "HOME_X",
+    ],
 )
 def test_variables_about_the_jvm_are_left_out(variable: str) -> None:
     assert printed(**{variable: "x"}) == DEFAULTS
@@ -127,7 +134,7 @@ def test_the_data_lies_where_it_was_told_to(variable: str, name: str) -> None:
 def test_the_data_lies_in_a_volume_at_the_place_of_another_image(
     mounted: str, directory: str
 ) -> None:
-    assert f"log.dirs={directory}" in default_lines({}, mounted.__eq__)
+    assert f"log.dirs={directory}" in entrypoint.default_lines({}, mounted.__eq__)
 
 
 @pytest.mark.parametrize("variable", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID"])
@@ -137,18 +144,19 @@ def test_the_cluster_id_becomes_a_property(variable: str) -> None:
 
 
 def test_bitnamis_other_variables_are_no_properties_and_are_named(tmp_path: Path) -> None:
-    environment = {"KAFKA_CFG_NUM_PARTITIONS": "2", "KAFKA_CLIENT_USERS": "me", "KAFKA_OPTS": "x"}
+    environment = {"KAFKA_CFG_NUM_PARTITIONS": "2", "KAFKA_NUM_CARS": "2", "KAFKA_OPTS": "x"}
     assert printed(**environment) == DEFAULTS | {"num.partitions": "2"}
     done = run(tmp_path, check=False, **environment, KAFKA_CFG_NODE_ID="x")
     first, *_ = done.stderr.splitlines()
-    assert first == "not used, because they do not begin with KAFKA_CFG_: KAFKA_CLIENT_USERS"
+    assert first == "not used, because they do not begin with KAFKA_CFG_: KAFKA_NUM_CARS"
     assert done.returncode == 2
 
 
 def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("# comment\nlog.dirs : /mine\nnum.partitions=3\nlisteners=PLAINTEXT://:1")
-    text = properties({"KAFKA_NUM_PARTITIONS": "4"}, (tmp_path / "no", file))
+    draft = entrypoint.draft_of({"KAFKA_NUM_PARTITIONS": "4"}, (tmp_path / "no", file))
+    text = entrypoint.text_of(draft)
     assert parse_properties(text.encode()) == {
         "group.initial.rebalance.delay.ms": "0",
         "group.streams.initial.rebalance.delay.ms": "0",
@@ -159,21 +167,64 @@ def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
 
 
 def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> None:
-    fake = tmp_path / "odradek"
-    fake.write_text(
-        f"#!{sys.executable}\nimport signal, sys\n"
-        "assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
-        "print('|'.join(sys.argv[1:]))\n"
+    environment = {"KAFKA_NUM_PARTITIONS": "7", "CLUSTER_ID": "a b", "KAFKA_LOG_DIRS": "x"}
+    listeners = "PLAINTEXT://192.0.2.1:1"  # an address that no machine has (RFC 5737)
+    done = run(
+        tmp_path, "--log-format", "json", check=False, KAFKA_LISTENERS=listeners, **environment
     )
-    fake.chmod(0o755)
-    done = run(tmp_path, "--log-format", "json", KAFKA_NUM_PARTITIONS="7", CLUSTER_ID="a b")
-    command, file, *rest = done.stdout.strip().split("|")
-    assert (command, rest) == ("serve", ["--log-format", "json"])
-    assert (done.stderr, Path(file).stat().st_mode & 0o777) == ("", 0o600)
-    loaded = load_config(Path(file))
+    assert done.returncode == 1, done.stderr
+    assert "192.0.2.1:1" in json.loads(done.stderr)["message"]
+    file = tmp_path / "odradek-server.properties"
+    assert file.stat().st_mode & 0o777 == 0o600
+    loaded = load_config(file)
     assert loaded.config.num_partitions == 7
     assert loaded.config.odradek_cluster_id == "a b"
     assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"KAFKA_NODE_ID": "x"}, "configuration node.id (KAFKA_NODE_ID): must be"),
+        ({"KAFKA_LISTENERS": "x"}, "configuration listeners (KAFKA_LISTENERS): must be"),
+        ({"KAFKA_CFG_NODE_ID": "x"}, "configuration node.id (KAFKA_CFG_NODE_ID): must be"),
+        (
+            {"KAFKA_CFG_NODE_ID": "1", "KAFKA_BROKER_ID": "2"},
+            "configuration broker.id (KAFKA_BROKER_ID): must",
+        ),
+        (
+            {"KAFKA_LISTENERS": "SASL_PLAINTEXT://:0", "KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN"},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+            " (KAFKA_LISTENER_NAME_SASL__PLAINTEXT_PLAIN_SASL_JAAS_CONFIG) is not set",
+        ),
+    ],
+)
+def test_an_error_names_the_variable_beside_the_property(
+    variables: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    done = run(tmp_path, check=False, **variables)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_warning_names_the_variable_beside_the_property() -> None:
+    draft = entrypoint.draft_of({"KAFKA_BACKGROUND_THREADS": "3", "KAFKA_NUM_CARS": "2"}, ())
+    said = "background.threads=3 and num.cars: unlike log.dirs, kafka.apache.org or 3.5"
+    assert entrypoint.with_variables(said, draft) == (
+        "KAFKA_BACKGROUND_THREADS: background.threads=3 and num.cars (KAFKA_NUM_CARS):"
+        " unlike log.dirs (KAFKA_LOG_DIRS), kafka.apache.org or 3.5"
+    )
+
+
+def test_what_kubernetes_adds_to_the_environment_is_no_property() -> None:
+    links = {
+        "KAFKA_PORT": "tcp://10.0.0.1:9092",
+        "KAFKA_SERVICE_HOST": "10.0.0.1",
+        "KAFKA_SERVICE_PORT_TCP_CLIENT": "9092",
+        "KAFKA_PORT_9092_TCP": "tcp://10.0.0.1:9092",
+        "KAFKA_PORT_9092_TCP_ADDR": "10.0.0.1",
+    }
+    assert printed(**links) == DEFAULTS
 
 
 def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Path) -> None:
@@ -181,7 +232,8 @@ def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Pat
     program = (
         "import runpy, sys, tempfile;"
         "tempfile._candidate_tempdir_list = lambda: ['/proc'];"
-        f"sys.argv = ['x']; runpy.run_path({str(ENTRYPOINT)!r}, run_name='__main__')"
+        f"sys.argv = ['x']; sys.path.append({str(DOCKER)!r});"
+        f"runpy.run_path({str(ENTRYPOINT)!r}, run_name='__main__')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=tmp_path

@@ -90,12 +90,17 @@ def test_without_an_argument_the_entrypoints_file_is_read(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("listeners", "address"),
     [
-        ("listeners=PLAINTEXT://:9092", ("localhost", 9092)),
-        ("listeners=PLAINTEXT://[::]:1", ("::1", 1)),
-        ("listeners=PLAINTEXT://[fe80::1]:1", ("fe80::1", 1)),
-        ("  listeners : A://x:1\nlisteners=B://y:2", ("y", 2)),
-        ("", ("127.0.0.1", 9092)),
+        ("listeners=PLAINTEXT://:9092", ("localhost", 9092, False)),
+        ("listeners=PLAINTEXT://[::]:1", ("::1", 1, False)),
+        ("listeners=PLAINTEXT://[fe80::1]:1", ("fe80::1", 1, False)),
+        ("  listeners : A://x:1\nlisteners=B://y:2", ("y", 2, False)),
+        ("listeners=SSL://:1,PLAINTEXT://:2", ("localhost", 2, False)),
+        ("listeners=SASL_SSL://:1,SSL://:2", ("localhost", 1, True)),
+        ("listeners=A://:1\nlistener.security.protocol.map=A:SSL", ("localhost", 1, True)),
+        ("", ("127.0.0.1", 9092, False)),
     ],
 )
-def test_the_first_listener_is_asked(listeners: str, address: tuple[str, int]) -> None:
+def test_the_first_listener_without_tls_is_asked(
+    listeners: str, address: tuple[str, int, bool]
+) -> None:
     assert runpy.run_path(str(HEALTHCHECK))["address_in"](listeners) == address

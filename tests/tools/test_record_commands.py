@@ -28,6 +28,10 @@ def lines(run: Run, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_one_record_is_not_called_records(run: Run) -> None:
+    assert run("produce", "orders", stdin=b"one").stderr == "sent 1 record to orders\n"
+
+
 def test_lines_become_records_and_records_lines(run: Run) -> None:
     done = run("produce", "orders", stdin="first\nä\n\nlast".encode())
     assert (done.exit_code, done.stderr) == (0, "sent 4 records to orders\n")

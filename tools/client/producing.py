@@ -74,14 +74,18 @@ def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -
                 sender.send(record)
         except CommandError as error:
             sender.wait()
-            raise CommandError(f"{error}; {sender.sent} records were sent before") from None
+            raise CommandError(f"{error}; records sent before: {sender.sent}") from None
         sender.wait()
     except KeyboardInterrupt:
         waiting = sender.drop()
         more = f"; {waiting} more were not acknowledged" if waiting else ""
-        typer.echo(f"odradek: interrupted: sent {sender.sent} records{more}", err=True)
+        typer.echo(f"odradek: interrupted: sent {_count(sender.sent)}{more}", err=True)
         raise
-    typer.echo(f"sent {sender.sent} records to {options.topic}", err=True)
+    typer.echo(f"sent {_count(sender.sent)} to {options.topic}", err=True)
+
+
+def _count(records: int) -> str:
+    return "1 record" if records == 1 else f"{records} records"
 
 
 def records(options: ProduceOptions, lines: Iterable[bytes]) -> Iterator[NewRecord]:

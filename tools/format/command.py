@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from odradek.config.errors import ConfigError
@@ -27,13 +27,17 @@ def run(
     file: Path | None,
     overrides: Sequence[str],
     *,
-    cluster_id: str | None,
+    cluster_id: str | None = None,
     credentials: Sequence[str],
-    release_version: str | None,
-    features: Sequence[str],
+    release_version: str | None = None,
+    features: Sequence[str] = (),
     ignore_formatted: bool,
+    explain: Callable[[str], str] = str,
 ) -> int:
-    """Format the directories that the configuration names. Returns the exit code."""
+    """Format the directories that the configuration names. Returns the exit code.
+
+    `explain` is applied to error messages.
+    """
     if cluster_id is not None:
         overrides = [*overrides, f"odradek.cluster.id={cluster_id}"]
     try:
@@ -43,7 +47,7 @@ def run(
         sys.stderr.write(f"odradek: {error}\n")
         return 0 if ignore_formatted else 1
     except (ConfigError, CredentialError, FeatureLevelError, DirectoryError) as error:
-        sys.stderr.write(f"odradek: {error}\n")
+        sys.stderr.write(f"odradek: {explain(str(error))}\n")
         return 1
     return 0
 

@@ -7,6 +7,7 @@ Messages name the setting and the file, never a password.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
@@ -187,6 +188,7 @@ def _chain(
     certificate: x509.Certificate, others: Sequence[x509.Certificate]
 ) -> tuple[x509.Certificate, ...]:
     """The certificate and the issuers above it that are there."""
+    _read_names([certificate, *others])
     chain = [certificate]
     while chain[-1].issuer != chain[-1].subject:
         above = [each for each in others if each.subject == chain[-1].issuer and each not in chain]
@@ -213,9 +215,23 @@ def _checked_key(key: object) -> PrivateKey:
 
 def _load_certificates(encoded: Iterable[bytes]) -> tuple[x509.Certificate, ...]:
     try:
-        return tuple(map(x509.load_der_x509_certificate, encoded))
+        certificates = tuple(map(x509.load_der_x509_certificate, encoded))
+        _read_names(certificates)
     except ValueError:
         raise _StoreError("a certificate cannot be decoded") from None
+    return certificates
+
+
+def _read_names(certificates: Iterable[x509.Certificate]) -> None:
+    """Let certificates decode their names, which they then keep. Raises ValueError.
+
+    keytool writes the country `Unknown` if nobody gives one. `cryptography` warns about it, as it
+    has not two letters; Java does not.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Attribute's length", UserWarning)
+        for certificate in certificates:
+            _ = certificate.subject, certificate.issuer
 
 
 def _check_entry(entry: KeyEntry) -> None:

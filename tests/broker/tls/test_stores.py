@@ -2,16 +2,20 @@
 
 import re
 import subprocess
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odradek.broker.security.tls.distinguished_name import name_text
 from odradek.broker.security.tls.java_key_store import (
     JavaKeyStoreError,
     decrypt_key,
@@ -70,6 +74,21 @@ def check_key_store(**texts: str) -> None:
 
 
 # -- key stores -----------------------------------------------------------------------------------
+
+
+def test_a_country_that_keytool_does_not_know_is_no_warning(write: Write) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        country = x509.NameAttribute(NameOID.COUNTRY_NAME, "Unknown", _validate=False)
+        signed = AUTHORITY.sign(x509.Name([country]))
+    for name, data in (
+        ("p12", pkcs12_of(signed, AUTHORITY)),
+        ("jks", java_key_store(PASSWORD, keys={"a": [signed]})),
+    ):
+        location = write(name, data)
+        # Warnings are errors in tests.
+        (entry,) = read_key_store(settings(keystore_location=location, keystore_password=PASSWORD))
+        assert name_text(entry.chain[0].subject.public_bytes()) == "C=Unknown"
 
 
 def test_a_pem_file_has_a_key_and_its_chain(write: Write) -> None:
