@@ -268,8 +268,10 @@ class _Parser:
                 self._ignores_case = is_set
             elif char == "s":
                 self._has_newlines = is_set
-            else:
+            elif char in "mU":
                 raise _missing(f"(?{char}")
+            else:
+                raise _wrong("invalid perl operator")
         return char == ":"
 
     # -- characters --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ else:
 
 
 def descriptor_limits() -> tuple[int, int]:
-    """How many descriptors this process may have, and may raise that to; sys.maxsize: any number."""
+    """How many descriptors this process may have, and may raise that to; any: sys.maxsize."""
     if not _HAS_LIMITS:
         return sys.maxsize, sys.maxsize
     soft, hard = (
@@ -26,7 +26,7 @@ def raise_descriptor_limit() -> None:
     if not _HAS_LIMITS:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
+    if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 

@@ -19,10 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import uvloop
-
 from odradek.broker.admin.log_levels import change_levels
 from odradek.broker.common.clock import timer_clock_ms
+from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.network.listeners import BoundListener
 from odradek.broker.network.server import Server
@@ -279,5 +278,5 @@ def keep_descriptors() -> None:
 if __name__ == "__main__":
     keep_descriptors()
     ignore_signals_of_all()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run())
