@@ -37,7 +37,7 @@ help:
 # Two stamps: running the broker does not install the tools for tests.
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[registry]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[fast,registry]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run

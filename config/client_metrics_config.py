@@ -13,12 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import re2
-
 from .errors import ConfigError
 from .key import parse_all
 from .key_table import read_table
-from .re2_options import bounded_options, why_costly
+from .re2_options import bounded_options, re2, why_costly
 
 CLIENT_METRICS_KEYS = read_table("""\
 metrics LIST ""

@@ -1,8 +1,18 @@
-"""How RE2 compiles patterns of clients: at a bounded cost, and without lines in the log."""
+"""How RE2 compiles patterns of clients: at a bounded cost, and without lines in the log.
+
+`re2` is google-re2. It has no wheels for some interpreters and systems. There it is a part of its
+syntax, which linear_patterns.py matches. `COST_OF_A_STEP`: the time for a character, to RE2's.
+"""
 
 from typing import Any
 
-import re2
+try:
+    import re2 as _re2
+except ImportError:
+    from . import linear_patterns as _re2
+
+re2: Any = _re2
+COST_OF_A_STEP: int = getattr(re2, "COST_OF_A_STEP", 1)
 
 MAX_MEMORY_BYTES = 1 << 20
 """Of a compiled program with its automaton."""

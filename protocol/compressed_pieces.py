@@ -1,13 +1,15 @@
 """Decompresses a stream piece by piece, for streams that are too large to be held at once.
 
-A piece is at most some 16 MiB, but for a raw snappy block, which is one piece: its content must be
-in memory to be decompressed. What is accepted is what compression.py accepts.
+A piece is at most some 16 MiB, but for a raw snappy block, and for a zstd frame where cramjam reads
+it. These are one piece: their content must be in memory to be decompressed. What is accepted is
+what compression.py accepts.
 """
 
 from collections.abc import Callable, Iterator
 
+from .codec_libraries import zstd_library
+from .codec_libraries.errors import CodecError
 from .compression import (
-    _ZSTD_PIECE_BYTES,
     SNAPPY_MAGIC,
     CompressionType,
     _invalid,
@@ -53,16 +55,11 @@ def _snappy(view: memoryview) -> Iterator[bytes]:
 
 
 def _zstd(view: memoryview) -> Iterator[bytes]:
-    import zstandard
-
+    pieces = zstd_library().pieces
     try:
         for frame in zstd_frames(view):
-            # Not the thread's decompressor: others may use it between two pieces.
-            decompressor = zstandard.ZstdDecompressor().decompressobj()
-            for position in range(frame.begin, frame.end, _ZSTD_PIECE_BYTES):
-                stored = view[position : min(position + _ZSTD_PIECE_BYTES, frame.end)]
-                yield decompressor.decompress(stored)
-    except (NoFrameError, zstandard.ZstdError) as error:
+            yield from pieces(view[frame.begin : frame.end], frame)
+    except (NoFrameError, CodecError) as error:
         raise _invalid("zstd", error) from None
 
 

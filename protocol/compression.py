@@ -14,23 +14,20 @@ blocks, zstd frames and their blocks), each of which costs time. `max_parts` bou
 it the time is linear in the size of the stream. The blocks of a gzip member and of an LZ4 frame
 cannot be counted before they are unpacked, so some bytes of these streams count as a part. Codecs
 are imported at their first use, because a broker passes batches on as they are, and most brokers
-never need one.
+never need one. codec_libraries/ chooses those of LZ4 and zstd.
 
 Kafka: org.apache.kafka.common.compress.
 """
 
 import struct
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
+from .codec_libraries import lz4_library, zstd_library
+from .codec_libraries.errors import CodecError, ContentTooLargeError, TooManyBlocksError
 from .gzip_header import begins_member
-from .zstd_frames import Frame, NoFrameError, TooManyFramesError, zstd_frames
-
-if TYPE_CHECKING:  # at run time codecs are imported at their first use
-    import zstandard
+from .zstd_frames import NoFrameError, TooManyFramesError, zstd_frames
 
 Buffer = bytes | bytearray | memoryview
 
@@ -45,19 +42,12 @@ SNAPPY_BLOCK_BYTES = 32 << 10
 _GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
 # The first read of a second member. The library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
-# zstd's decoder always consumes all of its input. A block of 4 bytes can hold 128 KiB, so a piece
-# of this size yields at most 16 MiB.
-_ZSTD_PIECE_BYTES = 512
-# A decompressor keeps the largest window it has used. This size covers all usual levels.
-_ZSTD_MAX_CACHED_WINDOW_BYTES = 8 << 20
-_thread_state = threading.local()
 # This many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes
 # 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in LZ4.
 GZIP_PART_BYTES = 256
 _LZ4_PART_BYTES = 8 << 10
-_LZ4_INPUT_BYTES = 256 << 10  # the library copies unused input at each call
-_LZ4_OUTPUT_BYTES = 1 << 20
-_LZ4_LOWEST_HIGH_LEVEL = 3  # below this level the library uses the fast compressor
+# Empty blocks of a part, for a library that takes a microsecond for each.
+_LZ4_PART_BLOCKS = 64
 _BLOCK_LENGTH = struct.Struct(">i")
 # To how many bytes one byte of a stream can decompress at most: a deflate match of 258 bytes takes
 # 2 bits, a snappy copy of 64 bytes takes 3 bytes, a byte of a length in LZ4 stands for 255 bytes,
@@ -250,18 +240,8 @@ def snappy_content(block: memoryview, max_bytes: int) -> bytes:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    from lz4 import frame
-
     # As in Kafka, the default level uses the fast compressor and all others the high one.
-    fast = level is None or level == LZ4_DEFAULT_LEVEL
-    compressed: bytes = frame.compress(
-        data,
-        compression_level=0 if fast else max(level or 0, _LZ4_LOWEST_HIGH_LEVEL),
-        block_size=frame.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
-    )
-    return compressed
+    return lz4_library().compress(data, None if level == LZ4_DEFAULT_LEVEL else level)
 
 
 def _decompress_lz4(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
@@ -270,100 +250,44 @@ def _decompress_lz4(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     _check_parts("lz4", view, _LZ4_PART_BYTES, max_parts)
     parts: list[bytes] = []
     size = 0
-    for part in lz4_pieces(view):
-        parts.append(part)
-        size += len(part)
-        if size > max_bytes:
-            break
+    try:
+        for part in lz4_pieces(view, max_parts * _LZ4_PART_BLOCKS):
+            parts.append(part)
+            size += len(part)
+            if size > max_bytes:
+                break
+    except TooManyBlocksError:
+        raise _too_many("lz4", max_parts) from None
     return b"".join(parts)
 
 
-def lz4_pieces(view: memoryview) -> Iterator[bytes]:
-    """Yield the content of one frame. Raises DecompressionError."""
-    from lz4 import frame
-
-    decompressor = frame.LZ4FrameDecompressor()
-    # In steps, because the decoder allocates as much as it may return.
-    for start in range(0, len(view), _LZ4_INPUT_BYTES):
-        pending: Buffer = view[start : start + _LZ4_INPUT_BYTES]
-        is_full = True
-        while is_full:
-            try:
-                part: bytes = decompressor.decompress(pending, _LZ4_OUTPUT_BYTES)
-            except (RuntimeError, ValueError) as error:
-                raise _invalid("lz4", error) from None
-            yield part
-            if decompressor.eof:
-                return
-            pending = b""
-            is_full = len(part) == _LZ4_OUTPUT_BYTES
-    raise _invalid("lz4", "the frame ends too early")
+def lz4_pieces(view: memoryview, max_blocks: int = NO_LIMIT) -> Iterator[bytes]:
+    """Yield the content of one frame. Raises DecompressionError, TooManyBlocksError."""
+    try:
+        yield from lz4_library().pieces(view, max_blocks)
+    except TooManyBlocksError:
+        raise
+    except CodecError as error:
+        raise _invalid("lz4", error) from None
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
-    import zstandard
-
-    level = ZSTD_DEFAULT_LEVEL if level is None else level
-    return zstandard.ZstdCompressor(level=level).compress(data)
+    return zstd_library().compress(data, ZSTD_DEFAULT_LEVEL if level is None else level)
 
 
 def _decompress_zstd(data: Buffer, max_bytes: int, max_parts: int) -> bytes:
     """Decompress all frames; other bytes after a frame are an error."""
     view = memoryview(data)
-    parts: list[bytes] = []
-    room = max_bytes
+    if not view:
+        raise _invalid("zstd", "the frame ends too early")
     try:
-        for frame in zstd_frames(view, max_parts):
-            parts.append(_zstd_content(view[frame.begin : frame.end], frame, room))
-            room -= len(parts[-1])
-            if room < 0:
-                raise _too_large("ZSTD", max_bytes)
+        return zstd_library().content(view, zstd_frames(view, max_parts), max_bytes)
     except TooManyFramesError:
         raise _too_many("zstd", max_parts) from None
-    except NoFrameError as error:
+    except ContentTooLargeError:
+        raise _too_large("ZSTD", max_bytes) from None
+    except (NoFrameError, CodecError) as error:
         raise _invalid("zstd", error) from None
-    if not parts:
-        raise _invalid("zstd", "the frame ends too early")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _zstd_content(stored: memoryview, frame: Frame, room: int) -> bytes:
-    """Return the frame's content, or slightly more than `room` bytes of it."""
-    import zstandard
-
-    decompressor = _zstd_decompressor(frame.window_bytes)
-    try:
-        if 0 < frame.max_content_bytes <= room:
-            return decompressor.decompress(stored, max_output_size=frame.max_content_bytes)
-        return _zstd_in_pieces(decompressor.decompressobj(), stored, room)
-    except zstandard.ZstdError as error:
-        raise _invalid("zstd", error) from None
-
-
-def _zstd_in_pieces(
-    decompressor: "zstandard.ZstdDecompressionObj", stored: memoryview, room: int
-) -> bytes:
-    parts: list[bytes] = []
-    for position in range(0, len(stored), _ZSTD_PIECE_BYTES):
-        parts.append(decompressor.decompress(stored[position : position + _ZSTD_PIECE_BYTES]))
-        room -= len(parts[-1])
-        if room < 0:
-            break
-    return b"".join(parts)
-
-
-def _zstd_decompressor(window_bytes: int) -> "zstandard.ZstdDecompressor":
-    """Return this thread's decompressor. Creating one takes longer than unpacking 16 KiB."""
-    import zstandard
-
-    if window_bytes > _ZSTD_MAX_CACHED_WINDOW_BYTES:
-        return zstandard.ZstdDecompressor()
-    decompressor: zstandard.ZstdDecompressor | None = getattr(
-        _thread_state, "zstd_decompressor", None
-    )
-    if decompressor is None:
-        decompressor = _thread_state.zstd_decompressor = zstandard.ZstdDecompressor()
-    return decompressor
 
 
 _COMPRESSORS: dict[CompressionType, Callable[[Buffer, int | None], bytes]] = {

@@ -7,7 +7,8 @@ log            one partition's log; segment is one of its files with the indexes
 cleaning/      compaction
 moving/        move logs to another log directory
 log_reader     read a log's files without a broker, for tools and the pipeline
-files          all file access of the store; filenames has the names
+files          all file access of the store; filenames has the names; positioned and process_limits
+               are what not every system has
 """
 
 if __name__ != "odradek.storage":

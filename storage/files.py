@@ -20,9 +20,7 @@ Errors are OSError, as the operating system reports them, with the path.
 """
 
 import errno
-import fcntl
 import os
-import resource
 import shutil
 import struct
 import sys
@@ -36,14 +34,21 @@ from typing import NamedTuple
 
 from odradek.protocol.compression import Buffer
 
+from .positioned import pread, pwrite, pwritev
+from .process_limits import descriptor_limits
+
+with suppress(ImportError):  # Windows has none
+    import fcntl
+
 MAX_BUFFERS = 1024  # IOV_MAX
 TEMPORARY_SUFFIX = ".tmp"
 FILE_MODE = 0o644
 READ_AHEAD_BYTES = 1 << 20
-WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)  # Linux: struct flock
 RWF_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux only
 
 
+# Windows: the bytes as they are. Elsewhere: other processes do not inherit the file.
+OPEN_FLAGS: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 TOO_MANY_FILES = "Too many open files (raise ulimit -n, or LimitNOFILE of the service)"
 # Of the descriptors that the process may have, this part is left to connections.
 MAX_DESCRIPTORS_FOR_CONNECTIONS = 1000
@@ -51,9 +56,7 @@ MAX_DESCRIPTORS_FOR_CONNECTIONS = 1000
 
 def descriptors_for_files() -> int:
     """How many descriptors the files that stay open may use: three quarters, or all but 1000."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return sys.maxsize
+    limit, _ = descriptor_limits()
     return limit - min(limit // 4, MAX_DESCRIPTORS_FOR_CONNECTIONS)
 
 
@@ -180,7 +183,7 @@ class Files:
         if self.nonblocking is not None and not create:
             self._check_may_wait("open", path, lambda: self.open(path, read_only=read_only))
         flags = os.O_RDONLY if read_only else os.O_RDWR
-        fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
+        fd = os.open(path, flags | OPEN_FLAGS | (os.O_CREAT if create else 0), FILE_MODE)
         if fd >= self.descriptor_limit:
             os.close(fd)
             raise OSError(errno.EMFILE, TOO_MANY_FILES, str(path))
@@ -209,12 +212,12 @@ class Files:
                 call = partial(self.pread, file, size, position)
                 raise WouldWaitError({(file, size, position): call})
             return data
-        data = os.pread(file.fd, size, position)
+        data = pread(file.fd, size, position)
         if len(data) == size or not data:
             return data
         parts = [data]
         missing, position = size - len(data), position + len(data)
-        while missing and (data := os.pread(file.fd, missing, position)):
+        while missing and (data := pread(file.fd, missing, position)):
             parts.append(data)
             missing, position = missing - len(data), position + len(data)
         return b"".join(parts)
@@ -222,7 +225,7 @@ class Files:
     def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
         """As `pread`, but None if a part is not in the page cache and the system can tell."""
         if RWF_NOWAIT is None:
-            return os.pread(file.fd, size, position)
+            return pread(file.fd, size, position)
         buffer, read = bytearray(size), 0
         try:
             while read < size:
@@ -236,7 +239,7 @@ class Files:
                 return None
             if error.errno != errno.EOPNOTSUPP:  # a file system without NOWAIT
                 raise
-            return os.pread(file.fd, size, position)
+            return pread(file.fd, size, position)
         return bytes(buffer)
 
     def _check_may_wait(self, name: str, path: Path, call: Callable[[], object]) -> None:
@@ -283,7 +286,7 @@ class Files:
 
     def read_ahead(self, file: OpenFile, size: int, position: int) -> None:
         """Read that range into the page cache. Waits for the disk: not for the event loop."""
-        while size > 0 and (data := os.pread(file.fd, min(size, READ_AHEAD_BYTES), position)):
+        while size > 0 and (data := pread(file.fd, min(size, READ_AHEAD_BYTES), position)):
             size, position = size - len(data), position + len(data)
 
     def append(self, file: OpenFile, buffers: Sequence[Buffer]) -> int:
@@ -304,7 +307,7 @@ class Files:
         return size
 
     def _writev(self, file: OpenFile, buffers: Sequence[Buffer], position: int) -> int:
-        return os.pwritev(file.fd, buffers, position)
+        return pwritev(file.fd, buffers, position)
 
     def _write_rest(self, file: OpenFile, buffers: Sequence[Buffer], written: int) -> None:
         position = file.append_position
@@ -318,7 +321,7 @@ class Files:
         """Write `data` at `position`; the append position does not move."""
         view = memoryview(data)
         while view:
-            count = os.pwrite(file.fd, view, position)
+            count = pwrite(file.fd, view, position)
             view, position = view[count:], position + count
 
     def truncate(self, file: OpenFile, size: int) -> None:
@@ -416,6 +419,8 @@ class Files:
 
     def fsync_directory(self, path: Path) -> None:
         """Sync the names in it, so that creations, renames and deletions survive a power cut."""
+        if os.name == "nt":
+            return  # Windows opens no directories, and syncs names by itself
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -454,6 +459,8 @@ class Files:
 
     def free_bytes(self, directory: Path) -> int:
         """The free space of that file system for an unprivileged process; 0 if no file fits in."""
+        if not hasattr(os, "statvfs"):  # Windows
+            return shutil.disk_usage(directory).free
         status = os.statvfs(directory)
         if status.f_files and not status.f_favail:
             return 0  # some file systems have no limit of files: f_files is 0
@@ -461,8 +468,7 @@ class Files:
 
     def total_bytes(self, directory: Path) -> int:
         """The size of that file system."""
-        status = os.statvfs(directory)
-        return status.f_blocks * status.f_frsize
+        return shutil.disk_usage(directory).total
 
     # --- lock
 
@@ -491,7 +497,7 @@ class Files:
         if sys.platform != "linux" or not self.exists(path):
             return False
         file = self.open(path, read_only=True)
-        answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, WHOLE_FILE)
+        answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, _whole_file())
         return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
@@ -526,13 +532,22 @@ def _with_path_in_errors(path: Path) -> Iterator[None]:
         raise OSError(errno.EIO, str(error), str(path)) from error
 
 
+def _whole_file() -> bytes:
+    """Linux: struct flock."""
+    return struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+
 def _lock_whole_file(file: OpenFile) -> None:
     try:
         if sys.platform == "linux":
             # A plain POSIX lock belongs to the process: two brokers in one process could both take
             # it, and closing any descriptor of the file would release it. A lock of the open file
             # description avoids both, and it still conflicts with Java's lock.
-            fcntl.fcntl(file.fd, fcntl.F_OFD_SETLK, WHOLE_FILE)
+            fcntl.fcntl(file.fd, fcntl.F_OFD_SETLK, _whole_file())
+        elif sys.platform == "win32":
+            import msvcrt  # no other system has it
+
+            msvcrt.locking(file.fd, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-import uvloop
-
 from odradek.broker.broker import Broker
+from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.network.listeners import ListenError
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.process_limits import raise_descriptor_limit
 
 from .parent_process import ParentWatch, print_address
 from .running import start_broker
@@ -56,21 +56,29 @@ def serve(config: BrokerConfig, *, for_parent: bool = False, start: Start = star
     `for_parent`: print the address when the broker serves, and stop when the process that has
     started this one ends. `start` raises as `start_broker`.
     """
-    _raise_file_limit()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    raise_descriptor_limit()
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(config, start, for_parent=for_parent))
 
 
-async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
+def _handle_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     numbers = [signal.SIGTERM, signal.SIGINT]
+    if sys.platform == "win32":  # its loops handle no signals
+        for number in numbers:
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+        return
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
         numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, stop.set)
     # docker/entrypoint.py blocks SIGTERM, so that it is not lost before the handler is there.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+
+
+async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    _handle_signals(loop, stop)
     try:
         running = await start(config)
     except (RefusedToStartError, ConfigError) as error:
@@ -95,10 +103,3 @@ async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> Non
         service_manager.close()
     if failure.done():
         raise StartError(failure.result(), exit_code=1)
-
-
-def _raise_file_limit() -> None:
-    """Raise the limit of open files to the maximum, because every log holds several."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

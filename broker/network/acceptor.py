@@ -17,14 +17,13 @@ import asyncio
 import errno
 import logging
 import os
-import resource
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
 from odradek.broker.common.background_tasks import BackgroundTasks
+from odradek.storage.process_limits import descriptor_limits
 
 from .connection_limits import ListenerLimits
 from .listeners import host_and_port
@@ -71,12 +70,8 @@ class Acceptor(Generic[P]):
         self._retry: asyncio.TimerHandle | None = None
         self._log_again_s = 0.0  # in the loop's time: not before, that descriptors are missing
         self._is_careful = False  # few descriptors may be left: one connection in a turn
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._careful_from = (
-            sys.maxsize
-            if limit == resource.RLIM_INFINITY
-            else limit - 2 * ACCEPTED_PER_TURN - SPARE_DESCRIPTORS
-        )
+        limit, _ = descriptor_limits()
+        self._careful_from = limit - 2 * ACCEPTED_PER_TURN - SPARE_DESCRIPTORS
         # Accepted, and waits for the limits: the socket and the address.
         self._held: tuple[socket.socket, str] | None = None
         self._being_set_up: set[socket.socket] = set()

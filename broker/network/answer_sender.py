@@ -18,12 +18,8 @@ turn sends for about SEND_S, to all connections together, and the others wait in
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import socket
-import sys
-import termios
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic
 from typing import Protocol, cast
 
@@ -36,7 +32,7 @@ from odradek.protocol.schema import Splices
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice
 
-from .output import Output
+from .output import Output, queued_bytes
 
 # Answers that wait for those of the same read are sent when they have this size.
 ANSWERS_BYTES = 64 * 1024
@@ -218,10 +214,7 @@ class AnswerSender:
         buffer is free.
         """
         assert self._output is not None
-        queued = bytearray(4)
-        with suppress(OSError):  # the system does not have TIOCOUTQ
-            fcntl.ioctl(self._output, termios.TIOCOUTQ, queued)
-        before, self._queued_bytes = self._queued_bytes, int.from_bytes(queued, sys.byteorder)
+        before, self._queued_bytes = self._queued_bytes, queued_bytes(self._output)
         return self._queued_bytes < before
 
     def _with_slices(self, head: bytearray, splices: Splices) -> bytes | None:

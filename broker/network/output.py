@@ -7,9 +7,20 @@ import os
 import socket
 import struct
 import sys
+from contextlib import suppress
 from typing import Protocol
 
 from odradek.storage.files import OpenFile
+from odradek.storage.positioned import pread
+
+# A read of a file that cannot be sent by the system.
+COPIED_BYTES = 256 * 1024
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]  # None takes the place of the module
 
 # SO_SNDBUF of a connection from this machine. The system's own tuning grows the buffer to
 # megabytes. The client then copies faster than the broker sends, sleeps after each packet, and the
@@ -65,8 +76,25 @@ class PlainOutput(socket.socket):
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
         return os.sendfile(self.fileno(), file.fd, position, count)
 
+    def copy_file(self, file: OpenFile, position: int, count: int) -> int:
+        """As `send_file`, through memory."""
+        data = pread(file.fd, min(count, COPIED_BYTES), position)
+        return self.send(data) if data else 0
+
+    if not hasattr(os, "sendfile"):  # Windows
+        send_file = copy_file
+
     def wire_bytes(self) -> tuple[int, int] | None:
         return wire_bytes_of(self)
+
+
+def queued_bytes(output: Output) -> int:
+    """How many bytes the client has not acknowledged; 0 if the system does not tell."""
+    queued = bytearray(4)
+    if termios is not None:
+        with suppress(OSError):  # no socket of the system
+            fcntl.ioctl(output, termios.TIOCOUTQ, queued)
+    return int.from_bytes(queued, sys.byteorder)
 
 
 def wire_bytes_of(client: socket.socket) -> tuple[int, int] | None:

@@ -169,6 +169,8 @@ def new_buffer(size_bytes: int) -> memoryview:
     """A buffer. A large one takes memory only as it is written to, and gives all of it back."""
     if size_bytes <= NEVER_WAITS_BYTES:
         return memoryview(bytearray(size_bytes))
+    if not hasattr(mmap, "MAP_ANONYMOUS"):  # Windows
+        return memoryview(mmap.mmap(-1, size_bytes))
     pages = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # receiving takes a third of the time
         with suppress(OSError):  # the system has none

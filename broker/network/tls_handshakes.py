@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import resource
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from typing import Protocol
 from odradek.broker.security.principal import Principal, RefusedClientError
 from odradek.config.listeners import SecurityProtocol
 from odradek.protocol.framing import TLS_HANDSHAKE, describe_not_tls
+from odradek.storage.process_limits import descriptor_limits
 
 from .connection import Connection
 from .tls_transport import CHUNK_BYTES, TlsTransport
@@ -60,7 +60,7 @@ class Handshakes:
         self.loop = loop
         self.chunk = memoryview(bytearray(CHUNK_BYTES))
         self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tls-handshake")
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        descriptors, _ = descriptor_limits()
         self.limit = min(MAX_UNFINISHED, max(descriptors // DESCRIPTORS_SHARE, 1))
         # In the order in which they were accepted, each with its deadline on the loop's clock.
         self._unfinished: dict[Handshake, float] = {}

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
 
 from odradek.storage.files import OpenFile
+from odradek.storage.positioned import preadv
 
 from .output import wire_bytes_of
 
@@ -54,7 +54,7 @@ class TlsOutput:
         count = min(count, TURN_BYTES)
         while sent < count:
             chunk = self._chunk[: min(count - sent, CHUNK_BYTES)]
-            size = os.preadv(file.fd, [chunk], position + sent)
+            size = preadv(file.fd, [chunk], position + sent)
             try:
                 sent += self.send(chunk[:size]) if size else 0
             except BlockingIOError:

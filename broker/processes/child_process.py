@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from .messages import (
     RecoveryFailed,
     Unusable,
 )
-from .signals import SIGNALS_OF_ALL
+from .signals import blocked_signals_of_all
 
 logger = logging.getLogger("odradek.processes")
 
@@ -79,11 +78,8 @@ async def start_process(command: Sequence[str]) -> tuple[subprocess.Popen[bytes]
 
 def _start(command: Sequence[str], theirs: socket.socket) -> subprocess.Popen[bytes]:
     # Blocked until the process ignores them: a terminal sends control-C to all processes.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS_OF_ALL)
-    try:
+    with blocked_signals_of_all():
         return subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 class WorkerLostError(Exception):

@@ -6,8 +6,8 @@ import os
 import sys
 
 import msgspec
-import uvloop
 
+from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.common.log_lines import configure_logging
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.lifecycle.parent_process import ParentWatch
@@ -38,7 +38,7 @@ class CallServer:
 
     def serve(self) -> None:
         """Serve until standard input ends, or a Stop."""
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:

@@ -18,9 +18,10 @@ are still being filled.
 """
 
 import gc
-import resource
 from collections.abc import Callable
 from pathlib import Path
+
+from odradek.storage.process_limits import largest_memory
 
 # The youngest generation is collected about a third as often as by default: most objects are freed
 # without the collector. The third number is never reached.
@@ -53,7 +54,7 @@ def memory() -> int:
     try:
         _, resident, of_files, *_ = _STATM.read_bytes().split()
     except OSError:  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return largest_memory()
     return int(resident) - int(of_files)
 
 

@@ -22,6 +22,8 @@ Kafka compiles with RE2/J, which differs from RE2 as follows:
     \\p{Kawi}            refused by RE2/J: scripts added to Unicode after its release
     \\é                  refused by RE2: a backslash before a non-ASCII character
 
+Without google-re2 a part of its syntax is available (config/linear_patterns.py).
+
 Kafka: TopicRegexResolver, ResolvedRegularExpression, Utils.throwIfRegularExpressionIsInvalid.
 """
 
@@ -30,9 +32,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
-import re2
-
-from odradek.config.re2_options import bounded_options, count_unicode_classes, why_costly
+from odradek.config.re2_options import (
+    COST_OF_A_STEP,
+    bounded_options,
+    count_unicode_classes,
+    re2,
+    why_costly,
+)
 from odradek.coordinator.any_group.caller import MayDescribe
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -130,7 +136,7 @@ def _matcher(compiled: Any) -> Matcher:
     only, and reports no match when that exceeds its memory. A small program's automaton cannot.
     """
     matches: Matcher = compiled.fullmatch
-    if compiled.programsize <= SMALL_PROGRAM:
+    if compiled.programsize <= SMALL_PROGRAM and hasattr(re2, "Set"):
         alone = re2.Set.FullMatchSet(_options())
         alone.Add(compiled.pattern)
         alone.Compile()
@@ -139,7 +145,7 @@ def _matcher(compiled: Any) -> Matcher:
 
 
 def _names_per_step(compiled: Any) -> int:
-    share = min(1.0, SMALL_PROGRAM / compiled.programsize)
+    share = min(1.0, SMALL_PROGRAM / (compiled.programsize * COST_OF_A_STEP))
     return max(1, int(NAMES_PER_STEP * share**2))
 
 

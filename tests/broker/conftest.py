@@ -1,11 +1,12 @@
 """The tests of the rim run on the loop that the broker runs on."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
-import uvloop
 
+from odradek.broker.common.event_loop import new_event_loop
 from tests.support.faulty_files import FaultyFiles
 from tests.support.produce_paths import BothPaths
 from tests.support.transactions import Transactions, transactions_in
@@ -13,8 +14,8 @@ from tests.support.transactions import Transactions, transactions_in
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], uvloop.Loop]]:
-    return {"uvloop": uvloop.new_event_loop}
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"of the broker": new_event_loop}
 
 
 @pytest.fixture

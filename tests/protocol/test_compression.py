@@ -16,6 +16,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.protocol import compression
+from odradek.protocol.codec_libraries import lz4_cramjam
+from odradek.protocol.compressed_pieces import decompressed_pieces
 from odradek.protocol.compression import (
     SNAPPY_BLOCK_BYTES,
     SNAPPY_HEADER,
@@ -30,6 +33,8 @@ from tests.support.java_program import java_answers
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
 TEXT = b"the quick brown fox " * 10_000
+
+pytestmark = pytest.mark.usefixtures("codec_libraries")
 
 
 @settings(deadline=None)
@@ -51,13 +56,14 @@ DEFAULTS = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
 @pytest.mark.parametrize("codec", CompressionType)
 def test_levels_change_the_size_and_not_the_content(codec: CompressionType) -> None:
+    has_one_level = codec is LZ4 and compression.lz4_library() is lz4_cramjam
     text = "\n".join(f"{n}: {n * 7919 % 10_007}" for n in range(5000)).encode()
     packed = {level: compress(codec, text, level) for level in LEVELS[codec]}
     for each in packed.values():
         assert decompress(codec, each) == text
     if codec in DEFAULTS:
         assert packed[DEFAULTS[codec]] == compress(codec, text)
-        assert len(packed[LEVELS[codec][-1]]) < len(compress(codec, text))
+        assert has_one_level or len(packed[LEVELS[codec][-1]]) < len(compress(codec, text))
 
 
 def test_the_default_level_of_lz4_is_the_fast_one_as_in_kafka() -> None:
@@ -213,11 +219,43 @@ def test_a_snappy_block_that_claims_gigabytes_is_refused_before_it_is_unpacked()
         decompress(SNAPPY, claims_4_gib)
 
 
-def test_linked_lz4_blocks_and_checksums_are_read() -> None:
+LZ4_TEXTS = (
+    b"",
+    b"a",
+    TEXT,
+    bytes(300_000),
+    random.Random(2).randbytes(150_000) * 2,
+    b"".join(b"%d: %d" % (n, n * 7919 % 10_007) for n in range(100_000)),
+)
+LZ4_FLAGS = {"block_linked", "content_checksum", "block_checksum", "store_size"}
+
+
+@pytest.mark.parametrize("block_size", [4, 5, 6, 7])
+@pytest.mark.parametrize("flags", range(1 << len(LZ4_FLAGS)))
+def test_every_kind_of_lz4_frame_is_read(flags: int, block_size: int) -> None:
+    chosen = {name: bool(flags >> bit & 1) for bit, name in enumerate(sorted(LZ4_FLAGS))}
+    for text in LZ4_TEXTS:
+        packed = lz4.frame.compress(text, block_size=block_size, **chosen)
+        assert decompress(LZ4, packed + b"rest", max_bytes=len(text)) == text
+        assert b"".join(decompressed_pieces(LZ4, memoryview(packed))) == text
+        if text:
+            with pytest.raises(StreamTooLargeError):
+                decompress(LZ4, packed, max_bytes=len(text) - 1)
+
+
+def test_every_byte_of_an_lz4_frame_is_under_a_checksum() -> None:
     packed = lz4.frame.compress(
-        TEXT, block_linked=True, content_checksum=True, block_checksum=True, store_size=True
+        TEXT[:500], content_checksum=True, block_checksum=True, store_size=True
     )
-    assert decompress(LZ4, packed) == TEXT
+    for position in range(len(packed)):
+        damaged = bytearray(packed)
+        damaged[position] ^= 1
+        with pytest.raises(DecompressionError):
+            decompress(LZ4, damaged)
+
+
+def test_an_lz4_frame_to_skip_is_read_as_nothing() -> None:
+    assert decompress(LZ4, b"\x5f\x2a\x4d\x18\x02\0\0\0abrest") == b""
 
 
 def test_lz4_blocks_are_written_independent_of_each_other_for_java() -> None:
@@ -245,20 +283,36 @@ def test_bytes_behind_a_zstd_frame_that_are_no_frame_are_refused() -> None:
         decompress(ZSTD, compress(ZSTD, b"one") + b"rest")
 
 
+# How a bomb begins and ends, and what it holds very often; each of 256 MiB at least.
+BOMBS = {
+    "a zstd frame": (ZSTD, compress(ZSTD, bytes(256 << 20)), b""),
+    "zstd blocks": (ZSTD, b"\x28\xb5\x2f\xfd\x00\x58", b"\x02\x00\x10a" * 2048 + b"\1\0\0"),
+    "an lz4 frame": (LZ4, compress(LZ4, bytes(256 << 20)), b""),
+    "large lz4 blocks": (LZ4, lz4.frame.compress(bytes(256 << 20), block_size=7), b""),
+}
+REFUSES_A_BOMB = """
+import re, sys
+from pathlib import Path
+from odradek.protocol import compression
+from odradek.protocol.codec_libraries import lz4_cramjam, zstd_cramjam
+if sys.argv[2] == "cramjam":
+    compression.lz4_library = lambda: lz4_cramjam
+    compression.zstd_library = lambda: zstd_cramjam
+bomb = sys.stdin.buffer.read()
+codec = compression.CompressionType(int(sys.argv[1]))
+try: compression.decompress(codec, bomb, max_bytes=1 << 20)
+except compression.StreamTooLargeError: print("refused")
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak of this process alone")
-def test_a_bomb_costs_little_memory() -> None:
-    bomb = compress(ZSTD, bytes(256 << 20))
-    assert len(bomb) < 20_000
-    script = (
-        "import re, sys\n"
-        "from pathlib import Path\n"
-        "from odradek.protocol.compression import *\n"
-        "bomb = sys.stdin.buffer.read()\n"
-        "try: decompress(CompressionType.ZSTD, bomb, max_bytes=1 << 20)\n"
-        "except DecompressionError: print('refused')\n"
-        "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
-    )
-    command = [sys.executable, "-c", script]
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_bomb_costs_little_memory(kind: str, codec_libraries: str) -> None:
+    codec, head, rest = BOMBS[kind]
+    bomb = head + rest
+    assert len(bomb) < 2 << 20
+    command = [sys.executable, "-c", REFUSES_A_BOMB, str(int(codec)), codec_libraries]
     done = subprocess.run(command, input=bomb, capture_output=True, check=True)
     refused, peak_kib = done.stdout.split()
     assert refused == b"refused"

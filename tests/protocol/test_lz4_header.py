@@ -12,6 +12,8 @@ from tests.support.kafka_legacy import golden_set
 LZ4 = CompressionType.LZ4
 FRAME = compress(LZ4, b"some text " * 20)
 
+pytestmark = pytest.mark.usefixtures("codec_libraries")
+
 
 def test_kafkas_frame_in_magic_0_is_the_right_one_with_the_old_checksum() -> None:
     old = golden_set("magic-0-lz4")[26:]

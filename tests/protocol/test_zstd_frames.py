@@ -13,6 +13,8 @@ from odradek.protocol.zstd_frames import NoFrameError, zstd_frames
 
 ZSTD = CompressionType.ZSTD
 TEXT = b"the quick brown fox " * 10_000
+
+pytestmark = pytest.mark.usefixtures("codec_libraries")
 SKIPPED = b"\x53\x2a\x4d\x18" + struct.pack("<I", 5) + b"to be"
 
 contents = st.one_of(

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import uvloop
-
 from odradek.broker.broker import Broker
+from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import bind_listeners
 from odradek.broker.testing.clock import AdjustableClock
@@ -24,7 +23,7 @@ class BrokerInThread:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.clock = AdjustableClock()
-        self._loop = uvloop.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self.ports: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The command with the lowest versions of typer and rich that pyproject.toml allows.
+"""The lowest versions of libraries that pyproject.toml allows: the command, codecs, patterns.
 
 They are installed beside the tests' own libraries, which takes a while: only in `make long`.
 """
@@ -18,7 +18,7 @@ from tests.support.lengths import LONG
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not LONG, reason="installs other versions of typer and rich: `make long`"),
+    pytest.mark.skipif(not LONG, reason="installs other versions of libraries: `make long`"),
 ]
 # A failure of the program, not of the user's: with a password in the variables of a function.
 FAILING = """
@@ -33,19 +33,23 @@ PROGRAM = "from odradek.tools.cli import main; main()"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def install_lowest(target: Path, *names: str) -> str:
+    """Install the lowest versions of libraries. Returns a PYTHONPATH that has them first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lowest = [
         f"{found[1]}=={found[2]}"
-        for each in project["dependencies"]
-        if (found := re.fullmatch(r"(typer|rich)>=([\d.]+)", each))
+        for each in [*project["dependencies"], *project["optional-dependencies"]["fast"]]
+        if (found := re.match(r"([\w-]+)>=([\d.]+)", each)) and found[1] in names
     ]
-    assert len(lowest) == 2
-    target = tmp_path_factory.mktemp("lowest")
+    assert len(lowest) == len(names)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--target", target, *lowest], check=True)
-    path = os.pathsep.join([str(target), *filter(None, sys.path)])
+    return os.pathsep.join([str(target), *filter(None, sys.path)])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    path = install_lowest(tmp_path_factory.mktemp("lowest"), "typer", "rich")
 
     def run_command(*words: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -79,3 +83,25 @@ def test_wrong_usage_and_failures_are_said(run: Run) -> None:
     assert run("consume", "orders", "--json", "-J").returncode == 2
     done = run("topics", "list", "-b", "127.0.0.1:1")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+
+
+def test_codecs_and_patterns_pass_their_tests(tmp_path: Path) -> None:
+    names = ("cramjam", "lz4", "zstandard", "google-re2", "xxhash", "zlib-ng")
+    path = install_lowest(tmp_path, *names)
+    tests = [
+        *(
+            f"tests/protocol/test_{name}.py"
+            for name in ("compression", "lz4_header", "zstd_frames")
+        ),
+        "tests/config/test_linear_patterns.py",
+        "tests/coordinator/consumer_groups/test_subscription_regex.py",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not java", *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "ODRADEK_TEST_LENGTH": "short"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

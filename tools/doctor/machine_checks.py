@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.storage.filenames import LOCK
 from odradek.storage.files import Files
+from odradek.storage.process_limits import descriptor_limits
 
 from .findings import Finding, ok, problem, warning
 
@@ -139,7 +139,7 @@ def _check_disk(path: Path, config: BrokerConfig) -> Iterator[Finding]:
 
 
 def _check_file_limit(config: BrokerConfig) -> Finding:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = descriptor_limits()
     logs = sum(
         1
         for path in config.data_directories
@@ -148,7 +148,7 @@ def _check_file_limit(config: BrokerConfig) -> Finding:
         if each.is_dir()
     )
     wanted = max(logs * FILES_PER_LOG + FILES_FOR_CLIENTS, FEW_FILES)
-    if hard != resource.RLIM_INFINITY and hard < wanted:
+    if hard < wanted:
         return problem(
             f"the process may open {hard} files; {logs} partitions and their clients need {wanted}",
             "raise the limit: ulimit -n, LimitNOFILE= of the unit, or --ulimit of docker",

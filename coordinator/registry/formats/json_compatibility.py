@@ -24,9 +24,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
-import re2
-
-from odradek.config.re2_options import bounded_options, why_costly
+from odradek.config.re2_options import bounded_options, re2, why_costly
 from odradek.coordinator.registry.json_text import dumps
 
 from .effort import Found, first, flat, inside, spend

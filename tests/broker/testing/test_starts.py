@@ -20,8 +20,9 @@ from odradek.broker.testing.start_codecs import READ, WRITTEN
 
 # A start as in a fork. Prints what it compiles and imports.
 START = """
-import asyncio, json, sys, uvloop
+import asyncio, json, sys
 import encodings.idna
+from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.testing.call_server import CallServer
 from odradek.broker.testing.faults import Faults
@@ -58,7 +59,7 @@ async def start():
     return found
 
 before = set(sys.modules)
-with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+with asyncio.Runner(loop_factory=new_event_loop) as runner:
     print(json.dumps(runner.run(start())))
 """
 

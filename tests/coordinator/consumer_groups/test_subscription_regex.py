@@ -7,6 +7,7 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odradek.config import re2_options
 from odradek.config.re2_options import MAX_REPETITIONS, MAX_UNICODE_CLASSES
 from odradek.coordinator.consumer_groups.subscription_regex import (
     MAX_PATTERN_BYTES,
@@ -16,6 +17,10 @@ from odradek.coordinator.consumer_groups.subscription_regex import (
 from odradek.coordinator.consumer_groups.subscriptions import ResolvedRegex
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.java_program import java_answers
+
+pytestmark = pytest.mark.skipif(
+    re2_options.re2 is not re2, reason="without google-re2: tests/config/test_linear_patterns.py"
+)
 
 NAMES = sorted(
     [
