@@ -238,7 +238,8 @@ class LogMover:
             manager.on_directory_error(source if of_source else future.home, error)
         manager.drop_future(future.key)
         if source.is_online:
-            self._assign_to(log, source)
+            with suppress(ApiError):  # the metadata log is offline: the broker ends
+                self._assign_to(log, source)
 
     async def _sync_names(
         self, log: PartitionLog, source: DataDirectory, home: DataDirectory

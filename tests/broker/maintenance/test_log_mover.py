@@ -25,6 +25,7 @@ from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.moving.future_log import FutureLog
 from tests.support.broker_in_loop import until
 from tests.support.log_box import batch_of, values_from
 
@@ -301,6 +302,24 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
     assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
     assert values_from(rig.log) == [b"a"]
     assert f"{target}-delete" in rig.directories()
+
+
+async def test_a_move_ends_though_the_metadata_log_has_failed_with_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rig.place == "one":  # where the metadata log is
+        rig.alter("two")
+        await rig.settled()
+
+    def fail(_: FutureLog) -> None:  # when the metadata says already that it has moved
+        raise OSError(errno.EIO, "failed", str(rig.root / "one" / "new"))
+
+    monkeypatch.setattr(FutureLog, "read_rest", fail)
+    rig.alter("one")
+    [move] = rig.broker.background.running
+    await rig.settled()
+    assert move.exception() is None
+    assert (rig.place, list(rig.broker.log_manager.offline)) == ("two", [rig.root / "one"])
 
 
 async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:
