@@ -177,8 +177,11 @@ class LogMover:
     async def _copy(self, future: FutureLog) -> None:
         """Copy the log, record the new directory on disk, and promote the copy."""
         await self._cleaner.cancel_rounds([future.key])  # no round starts on a log that moves
-        await self._catch_up(future)
-        await self._run_plan(future, await self._cold_reads.look_up(future.name_active))
+        plan = None
+        while plan is None:
+            await self._catch_up(future)
+            plan = await self._cold_reads.look_up(future.name_active)
+        await self._run_plan(future, plan)
         await self._disk.run(self._manager.write_log_starts)
         self._assign_to(future.log, future.home)
         await self._assigned()
@@ -238,7 +241,8 @@ class LogMover:
             manager.on_directory_error(source if of_source else future.home, error)
         manager.drop_future(future.key)
         if source.is_online:
-            self._assign_to(log, source)
+            with suppress(ApiError):  # the metadata log is offline: the broker ends
+                self._assign_to(log, source)
 
     async def _sync_names(
         self, log: PartitionLog, source: DataDirectory, home: DataDirectory

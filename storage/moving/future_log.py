@@ -160,12 +160,15 @@ class FutureLog:
                 return self._plan(segment, segment.size_bytes, is_whole=True)
         return None
 
-    def name_active(self) -> CopyPlan:
+    def name_active(self) -> CopyPlan | None:
         """Plan to copy the rest of the active segment and give it its final name.
 
-        After that a broker that finds this directory finds the whole log. Raises OSError.
+        After that a broker that finds this directory finds the whole log. Returns None if the log
+        has rolled since `next_copy`: a segment before is not complete. Raises OSError.
         """
-        active = self.log.segments.active
+        *closed, active = self.log.segments
+        if not self._done.issuperset(closed):
+            return None
         return self._plan(active, active.size_bytes, is_renamed=True)
 
     def note(self, plan: CopyPlan) -> None:

@@ -4,6 +4,7 @@ life        a broker works; `JournalledFiles` records what it does to its disk -
 images      a journal, cut anywhere -> directories that a power cut could leave there
 failing     a disk on which the n-th call fails; life_over_errors: what may follow then
 share_requests: what members of share groups send
+test_power_cuts_beside_kafka: what Apache Kafka serves of the same directories
 claims      a broker starts on such a directory -> what is promised holds, or what does not
 
 simulated_loop      time and disk threads as a seed says

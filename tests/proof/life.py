@@ -447,7 +447,7 @@ class Life:
         place = self._place(topic, partition)
         settings = await self._running.ask(settings_of_group(), IncrementalAlterConfigsResponse, 1)
         accepted(settings.responses[0].error_code, "IncrementalAlterConfigs")
-        await self._beat(member, 0, topic, needs)
+        await self._joined(member, place, needs)
         acquired = await self._acquired(member, place, needs)
         offsets = [
             offset
@@ -468,13 +468,26 @@ class Life:
         accepted(left.error_code, "the end of the session", needs)
         await self._beat(member, -1, topic, needs)
 
+    async def _joined(self, member: str, place: Place, needs: Sequence[tuple[str, int]]) -> None:
+        """Send heartbeats until the partition is assigned: its state is there from then on."""
+        epoch = 0
+        for _ in range(SHARE_ATTEMPTS):
+            answer = await self._beat(member, epoch, place.topic, needs)
+            epoch = answer.member_epoch
+            for topic in answer.assignment.topic_partitions if answer.assignment else ():
+                if topic.topic_id == place.topic_id and place.partition in topic.partitions:
+                    return
+            await asyncio.sleep(0.005)
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        raise RefusedError("ShareGroupHeartbeat: nothing is assigned", code, needs)
+
     async def _beat(
         self, member: str, epoch: int, topic: str, needs: Sequence[tuple[str, int]]
-    ) -> int:
+    ) -> ShareGroupHeartbeatResponse:
         request = heartbeat(member, epoch, topic)
         answer = await self._running.ask(request, ShareGroupHeartbeatResponse, 1)
         accepted(answer.error_code, "ShareGroupHeartbeat", needs)
-        return answer.member_epoch
+        return answer
 
     async def _acquired(
         self, member: str, place: Place, needs: Sequence[tuple[str, int]]

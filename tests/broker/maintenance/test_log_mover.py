@@ -3,13 +3,15 @@
 import asyncio
 import errno
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.effective_config import MOVE_RATE
+from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.throttle import Pace
 from odradek.broker.maintenance import log_mover
 from odradek.config.broker_config import BrokerConfig
@@ -25,6 +27,7 @@ from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.moving.future_log import FutureLog
 from tests.support.broker_in_loop import until
 from tests.support.log_box import batch_of, values_from
 
@@ -301,6 +304,52 @@ async def test_a_move_that_fails_is_given_up(rig: Rig, monkeypatch: pytest.Monke
     assert (rig.place, rig.assigned, rig.broker.log_manager.offline) == (source, source, {})
     assert values_from(rig.log) == [b"a"]
     assert f"{target}-delete" in rig.directories()
+
+
+async def test_a_log_that_rolls_while_its_copy_gets_its_name_has_no_hole_there(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata names the copy then, and after a power cut it may be the longer one."""
+    rig.put(b"a")
+    look_up = ColdReads.look_up
+    has_rolled = False
+    segments: list[str] = []
+
+    async def look_up_later(reads: ColdReads, work: Callable[[], object], *args: Any) -> object:
+        nonlocal has_rolled
+        if getattr(work, "__name__", None) == "name_active" and not has_rolled:
+            has_rolled = True
+            rig.log.roll(NOW_MS)
+            rig.put(b"b")
+        return await look_up(reads, work, *args)
+
+    def write_log_starts() -> None:  # the next step
+        segments.extend(sorted(path.name for path in rig.root.glob("*/t-0.*-future/*.log")))
+
+    monkeypatch.setattr(ColdReads, "look_up", look_up_later)
+    monkeypatch.setattr(rig.broker.log_manager, "write_log_starts", write_log_starts)
+    rig.alter(rig.elsewhere)
+    await rig.settled()
+    assert segments[:2] == [f"{0:020d}.log", f"{1:020d}.log"]
+    assert values_from(rig.log) == [b"a", b"b"]
+
+
+async def test_a_move_ends_though_the_metadata_log_has_failed_with_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rig.place == "one":  # where the metadata log is
+        rig.alter("two")
+        await rig.settled()
+
+    def fail(_: FutureLog) -> None:  # when the metadata says already that it has moved
+        raise OSError(errno.EIO, "failed", str(rig.root / "one" / "new"))
+
+    monkeypatch.setattr(FutureLog, "read_rest", fail)
+    rig.alter("one")
+    [move] = rig.broker.background.running
+    await rig.settled()
+    assert move.exception() is None
+    assert (rig.place, list(rig.broker.log_manager.offline)) == ("two", [rig.root / "one"])
 
 
 async def test_a_cordoned_directory_gets_nothing_new(tmp_path: Path) -> None:

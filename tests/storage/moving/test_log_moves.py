@@ -106,6 +106,7 @@ class Life:
             future.prepare()
         self.copy(future, meanwhile)
         plan = future.name_active()
+        assert plan is not None
         plan.run()
         future.note(plan)
         self.manager.write_log_starts()
@@ -232,9 +233,25 @@ def test_lag_and_size_tell_how_far_a_move_is(tmp_path: Path) -> None:
     life.copy(future, lambda: told.append((future.lag, future.size_bytes)))
     assert told == [(8, 0), (5, 3 * SIZE), (2, 6 * SIZE)]
     plan = future.name_active()
+    assert plan is not None
     plan.run()
     future.note(plan)
     assert (future.lag, future.size_bytes) == (0, log.size_bytes)
+    life.kill()
+
+
+def test_a_segment_gets_its_name_only_if_those_before_it_are_there(tmp_path: Path) -> None:
+    """A power cut may shorten the log, so that the copy is the longer one."""
+    life = Life(tmp_path).load()
+    log = life.create()
+    put(log, b"a")
+    future = life.moves.begin(log, life.directory("two"))
+    life.copy(future)
+    log.roll(NOW_MS)
+    put(log, b"b")
+    assert future.name_active() is None
+    life.copy(future)
+    assert future.name_active() is not None
     life.kill()
 
 
@@ -349,6 +366,7 @@ def test_an_aborted_transaction_stays_so_if_a_move_is_stopped_before_its_end(
     future = life.moves.begin(life.log, life.directory("two"))
     future.prepare()
     plan = future.name_active()
+    assert plan is not None
     plan.run()
     assert (future.path / f"{0:020d}.txnindex").exists()  # Apache Kafka makes it the log
     life.manager.close(now_ms=NOW_MS)
