@@ -16,11 +16,6 @@ from .key_table import read_table
 from .keys_authorizer import ALLOW_EVERYONE, SUPER_USERS
 from .listener_settings import listener_keys
 
-WITHOUT_WORKERS = (
-    "removed, one process serves all partitions; for more than one core run several brokers,"
-    " with the topics divided between them, or Apache Kafka"
-)
-
 # Keys that Kafka 4 no longer has, or odradek: a name or a prefix (ends in "."), and why it was
 # removed.
 REMOVED = {
@@ -43,8 +38,11 @@ REMOVED = {
     "advertised.port": "replaced by advertised.listeners",
     "host.name": "replaced by listeners",
     "port": "replaced by listeners",
-    "odradek.workers": WITHOUT_WORKERS,
-    "odradek.workers.": WITHOUT_WORKERS,
+    "odradek.workers": (
+        "removed, one process serves all partitions; for more than one core run several brokers,"
+        " with the topics divided between them, or Apache Kafka"
+    ),
+    "odradek.workers.": "removed with odradek.workers",
 }
 
 # Read by the authorizer only, so they are missing in Kafka's own list of keys.

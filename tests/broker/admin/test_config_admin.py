@@ -268,6 +268,25 @@ async def test_levels_of_loggers_are_changed_and_not_stored(rig: Rig) -> None:
 
 
 @pytest.mark.usefixtures("same_levels")
+async def test_all_nodes_of_a_played_cluster_have_the_loggers_and_settings_of_the_first(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path, odradek_nodes="3")
+    last = ConfigResource(ConfigResourceType.BROKER_LOGGER, "2")
+    assert await rig.alter(last, ("odradek.topics", SET, "TRACE")) is None
+    assert levels()["odradek.topics"] == "TRACE"
+    for name, text in (
+        ("2", "has the settings of node 0"),
+        ("3", "Unexpected broker id, expected 0"),
+    ):
+        broker = ConfigResource(ConfigResourceType.BROKER, name)
+        error = await rig.alter(broker, ("log.cleaner.threads", SET, "2"))
+        assert error is not None
+        assert text in str(error)
+    await rig.broker.close()
+
+
+@pytest.mark.usefixtures("same_levels")
 @pytest.mark.parametrize(
     ("change", "code"),
     [
