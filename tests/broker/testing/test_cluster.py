@@ -388,3 +388,17 @@ def test_a_topic_made_below_its_min_insync_replicas_shows_nothing_yet(cluster: B
     assert cluster.records(TOPIC) == []
     cluster.node(2).start()
     assert [record.value for record in cluster.records(TOPIC)] == [b"early"]
+
+
+def test_a_fault_of_a_write_while_followers_of_another_partition_lag(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=2)
+    cluster.lag(TOPIC, 1, 1)
+    writer = producer(cluster)
+    fault = None
+    for value in (b"one", b"two", b"three"):
+        writer.produce(TOPIC, value, partition=0)
+        assert writer.flush(PATIENCE_S) == 0
+        fault = fault or cluster.inject(Fault(api="PRODUCE", delay_before_ms=1, times=None))
+    assert fault is not None
+    assert fault.fired() == 2
+    assert "failed inside the broker" not in cluster.last_log_lines()
