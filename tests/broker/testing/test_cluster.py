@@ -402,3 +402,20 @@ def test_a_fault_of_a_write_while_followers_of_another_partition_lag(cluster: Br
     assert fault is not None
     assert fault.fired() == 2
     assert "failed inside the broker" not in cluster.last_log_lines()
+
+
+def test_a_partition_that_moves_loses_no_records(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    for number, replicas in enumerate(([1], [2], [1, 3], [2], [3, 2], [1])):
+        cluster.reassign(TOPIC, 0, replicas)
+        cluster.produce(TOPIC, b"%d" % number)
+    values = [record.value for record in cluster.records(TOPIC)]
+    assert values == [b"%d" % number for number in range(6)]
+
+
+def test_a_partition_does_not_move_to_a_replica_that_is_not_in_sync(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    cluster.shrink_isr(TOPIC, 0)
+    with pytest.raises(BrokerError, match="none of them is in sync"):
+        cluster.reassign(TOPIC, 0, [node.id for node in cluster.nodes if node.id != leader])
