@@ -321,6 +321,8 @@ class Service:
         ):
             alarm.cancel()  # its timer was set by the clock as it was
             alarm.expire_due()
+        if self._running.cluster is not None:
+            self._running.cluster.notice_due()
         await self._running.periodic_tasks.run_now()
 
     # -- faults -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -419,3 +420,13 @@ def test_a_partition_does_not_move_to_a_replica_that_is_not_in_sync(cluster: Bro
     cluster.shrink_isr(TOPIC, 0)
     with pytest.raises(BrokerError, match="none of them is in sync"):
         cluster.reassign(TOPIC, 0, [node.id for node in cluster.nodes if node.id != leader])
+
+
+def test_a_paused_node_is_noticed_when_the_clock_is_moved(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    cluster.node(leader).pause()
+    cluster.advance(1)
+    assert cluster.partition(TOPIC, 0).leader == leader
+    cluster.advance(timedelta(seconds=9))  # broker.session.timeout.ms
+    assert cluster.partition(TOPIC, 0).leader != leader
