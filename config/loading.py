@@ -127,11 +127,11 @@ def _check_unused(texts: Mapping[str, str], unused: Sequence[str]) -> None:
 
 
 def _replica_count_warnings(texts: Mapping[str, str], config: BrokerConfig) -> Iterator[str]:
-    if config.odradek_nodes > 1:  # replicas are played
-        return
+    nodes = config.odradek_nodes
+    why = "a single node has one replica" if nodes == 1 else f"there are {nodes} nodes"
     for name in _REPLICA_COUNTS:
-        if name in texts and texts[name].strip() != "1":
-            yield f"{name}={texts[name]}: a single node has one replica, so 1 is used"
+        if name in texts and int(texts[name]) > nodes:
+            yield f"{name}={texts[name]}: {why}, so {nodes} is used"
 
 
 def _unused_key_warnings(unused: Sequence[str]) -> Iterator[str]:

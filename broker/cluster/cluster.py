@@ -342,7 +342,8 @@ class Cluster:
         roles = reassigned(roles, replicas)
         if at_once and not self._can_complete(roles):
             dead = [node for node in replicas if node not in self.live]
-            text = f"{topic}-{index} cannot move to {list(replicas)}: {dead} do not run"
+            why = f"{dead} do not run" if dead else "none of them is in sync"
+            text = f"{topic}-{index} cannot move to {list(replicas)}: {why}"
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         self._set(key, roles)
         if at_once or not roles.adding:
@@ -425,6 +426,8 @@ class Cluster:
         for node in new.isr:
             if node != new.leader or node in old.isr:
                 ends.pop(node, None)
+        for node in ends.keys() - set(new.replicas):
+            del ends[node]  # if it is added again, it gets all records
 
     def _led_again(self, log: PartitionLog, old: Roles, new: Roles) -> None:
         """Let a log have another leader, which may lack records (an unclean election)."""

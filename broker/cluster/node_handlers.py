@@ -151,7 +151,7 @@ class NodeHandlers:
             if not self._cluster.held_back:
                 return handle(context, request)
             whole = request.whole() if isinstance(request, SingleBatch) else request
-            response = handle(context, whole)
+            response = handle(context, request)
             if isinstance(response, bytearray):  # no log of it holds records back
                 return response
             return when_replicated(context, whole, response, self._unchecked.log_manager.find)

@@ -89,7 +89,8 @@ class PlayedCluster:
         coordinators = broker.coordinators
         for each in (coordinators.groups, coordinators.transactions, coordinators.share_states):
             each.shards.check_appends(self.state.check_in_sync)
-        self._noticing: dict[int, asyncio.TimerHandle] = {}
+        # When others notice a node that does not answer (timer time), and its timer.
+        self._noticing: dict[int, tuple[int, asyncio.TimerHandle]] = {}
         self._killed: set[int] = set()
         self.nodes = {
             first + number: ClusterNode(
@@ -193,19 +194,26 @@ class PlayedCluster:
         """A node replicates nothing any more; the others notice it later."""
         self.state.fall_silent(node_id)
         self._forget_notice(node_id)
-        timeout_s = self._broker.config.broker_session_timeout_ms / 1000
-        timer = self._broker.loop.call_later(timeout_s, self._lost, node_id)
-        self._noticing[node_id] = timer
+        timeout_ms = self._broker.config.broker_session_timeout_ms
+        timer = self._broker.loop.call_later(timeout_ms / 1000, self._lost, node_id)
+        self._noticing[node_id] = self._broker.clock.timer_ms() + timeout_ms, timer
 
     def notice_now(self) -> None:
         """Let the others notice at once what they would notice later."""
         for node_id in list(self._noticing):
             self._lost(node_id)
 
+    def notice_due(self) -> None:
+        """Let them notice what is due, because a test has moved the clock."""
+        timer_ms = self._broker.clock.timer_ms()
+        for node_id, (due_ms, _) in list(self._noticing.items()):
+            if due_ms <= timer_ms:
+                self._lost(node_id)
+
     def _forget_notice(self, node_id: int) -> None:
-        timer = self._noticing.pop(node_id, None)
-        if timer is not None:
-            timer.cancel()
+        noticing = self._noticing.pop(node_id, None)
+        if noticing is not None:
+            noticing[1].cancel()
 
     def _lost(self, node_id: int) -> None:
         self._forget_notice(node_id)

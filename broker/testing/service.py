@@ -168,7 +168,8 @@ class Service:
         return ClusterService(cluster, broker.coordinators, topics).serve(call)
 
     async def stop(self) -> None:
-        """Stop the broker cleanly."""
+        """Stop the broker cleanly. It waits for no request that a fault delays."""
+        self._faults.clear()
         await self._running.stop()
 
     # -- topics and groups ------------------------------------------------------------------------
@@ -320,6 +321,8 @@ class Service:
         ):
             alarm.cancel()  # its timer was set by the clock as it was
             alarm.expire_due()
+        if self._running.cluster is not None:
+            self._running.cluster.notice_due()
         await self._running.periodic_tasks.run_now()
 
     # -- faults -----------------------------------------------------------------------------------
@@ -385,8 +388,7 @@ class Service:
     async def restore_snapshot(self, call: calls.RestoreSnapshot) -> None:
         """Replace the broker by one on a copy of the snapshot. Connections are closed."""
         snapshot = self._taken(call.directory)
-        await self._running.stop()
-        self._faults.clear()
+        await self.stop()
         self._files.is_full = False
         old = self._data.with_name(self._data.name + ".old")
         self._data.rename(old)

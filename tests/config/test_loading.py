@@ -137,6 +137,9 @@ def test_replica_counts_are_clamped_with_a_warning_where_they_were_written(
     assert load().warnings == ()
     assert load(f"{name}=1").warnings == ()
     assert load(f"{name}=3").warnings == (f"{name}=3: a single node has one replica, so 1 is used",)
+    assert load(f"{name}=3", "odradek.nodes=3").warnings == ()
+    (warning,) = load(f"{name}=4", "odradek.nodes=3").warnings
+    assert warning == f"{name}=4: there are 3 nodes, so 3 is used"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -388,3 +389,44 @@ def test_a_topic_made_below_its_min_insync_replicas_shows_nothing_yet(cluster: B
     assert cluster.records(TOPIC) == []
     cluster.node(2).start()
     assert [record.value for record in cluster.records(TOPIC)] == [b"early"]
+
+
+def test_a_fault_of_a_write_while_followers_of_another_partition_lag(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=2)
+    cluster.lag(TOPIC, 1, 1)
+    writer = producer(cluster)
+    fault = None
+    for value in (b"one", b"two", b"three"):
+        writer.produce(TOPIC, value, partition=0)
+        assert writer.flush(PATIENCE_S) == 0
+        fault = fault or cluster.inject(Fault(api="PRODUCE", delay_before_ms=1, times=None))
+    assert fault is not None
+    assert fault.fired() == 2
+    assert "failed inside the broker" not in cluster.last_log_lines()
+
+
+def test_a_partition_that_moves_loses_no_records(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    for number, replicas in enumerate(([1], [2], [1, 3], [2], [3, 2], [1])):
+        cluster.reassign(TOPIC, 0, replicas)
+        cluster.produce(TOPIC, b"%d" % number)
+    values = [record.value for record in cluster.records(TOPIC)]
+    assert values == [b"%d" % number for number in range(6)]
+
+
+def test_a_partition_does_not_move_to_a_replica_that_is_not_in_sync(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    cluster.shrink_isr(TOPIC, 0)
+    with pytest.raises(BrokerError, match="none of them is in sync"):
+        cluster.reassign(TOPIC, 0, [node.id for node in cluster.nodes if node.id != leader])
+
+
+def test_a_paused_node_is_noticed_when_the_clock_is_moved(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    leader = cluster.partition(TOPIC, 0).leader
+    cluster.node(leader).pause()
+    cluster.advance(1)
+    assert cluster.partition(TOPIC, 0).leader == leader
+    cluster.advance(timedelta(seconds=9))  # broker.session.timeout.ms
+    assert cluster.partition(TOPIC, 0).leader != leader

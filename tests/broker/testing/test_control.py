@@ -7,12 +7,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from confluent_kafka import Producer
 
 from odradek.broker.testing import ApiKey, ErrorCode
+from odradek.broker.testing import calls as calls_of_broker
 from tests.support.broker_process import SERVE
 
 LIMIT_S = 60.0
@@ -157,3 +158,28 @@ def test_what_is_no_snapshot_is_not_restored(broker: Controlled, tmp_path: Path)
         assert status == 400
         assert "is no snapshot" in answer["error"]
     assert broker.call("ListTopics") == {"orders": 1}
+
+
+def test_the_guide_names_every_call_and_its_fields() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "testing.md"
+    text = guide.read_text()
+    for call in get_args(calls_of_broker.RunningCall):
+        for name in (call.__name__, *call.__struct_fields__):
+            assert f"`{name}`" in text, call
+
+
+def test_the_nodes_of_a_cluster_are_controlled(tmp_path: Path) -> None:
+    data = f"--override=log.dirs={tmp_path / 'data'}"
+    words = [*SERVE, "--nodes=3", "--port=0", "--print-address", "--control", data]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        cluster = Controlled(json.loads(process.stdout.readline()))
+        assert len(cluster.bootstrap_servers.split(",")) == 3
+        cluster.call("CreateTopic", name="orders", partitions=1)
+        leader = cluster.call("DescribePartition", topic="orders", partition=0)["leader"]
+        cluster.call("ActOnNode", node=leader, action="kill")
+        roles = cluster.call("DescribePartition", topic="orders", partition=0)
+        assert roles["leader"] != leader
+        assert len(roles["isr"]) == 2
+        process.terminate()
+        assert process.wait(LIMIT_S) == 0

@@ -496,3 +496,13 @@ def test_a_long_script_of_faults_that_never_fire(broker: Broker) -> None:
 def test_wrong_fields_of_a_fault_are_named(fields: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Fault(**fields)
+
+
+def test_a_clean_stop_does_not_wait_for_what_a_fault_delays() -> None:
+    with Broker() as broker:
+        fault = broker.inject(Fault(api="LIST_GROUPS", delay_before_ms=3_600_000))
+        with connected(broker) as client:
+            client.send(client.frame_of(GROUPS, 4))
+            fault.wait(within=LIMIT_MS)
+            broker.stop(clean=True)
+            assert client.read_answer(ListGroupsResponse, 4).error_code == ErrorCode.NONE
