@@ -469,13 +469,16 @@ class Life:
         await self._beat(member, -1, topic, needs)
 
     async def _joined(self, member: str, place: Place, needs: Sequence[tuple[str, int]]) -> None:
-        """Send heartbeats until the partition is assigned: its state is there from then on."""
+        """Send heartbeats until the topic is assigned: its state is there from then on.
+
+        The partition may be that of a member that was there before, and that could not leave.
+        """
         epoch = 0
         for _ in range(SHARE_ATTEMPTS):
             answer = await self._beat(member, epoch, place.topic, needs)
             epoch = answer.member_epoch
             for topic in answer.assignment.topic_partitions if answer.assignment else ():
-                if topic.topic_id == place.topic_id and place.partition in topic.partitions:
+                if topic.topic_id == place.topic_id:
                     return
             await asyncio.sleep(0.005)
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -20,7 +20,7 @@ from tests.support.broker_in_loop import until
 from .failing import FailingFiles
 from .life import FIRST, Act, Ledger, Life, RefusedError
 
-LIMIT_SECONDS = 15.0
+LIMIT_SECONDS = 60.0
 
 
 class Unexpected(logging.Handler):
