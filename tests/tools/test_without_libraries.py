@@ -35,10 +35,10 @@ LONG = [
 CHOICES = """
 import asyncio
 from odradek.broker.common.event_loop import new_event_loop
-from odradek.config.re2_options import re2
+from odradek.config.re2_options import re2_library
 from odradek.protocol.codec_libraries import lz4_library, zstd_library
 assert new_event_loop is asyncio.SelectorEventLoop
-print(re2.__name__, lz4_library().__name__, zstd_library().__name__)
+print(re2_library().__name__, lz4_library().__name__, zstd_library().__name__)
 """
 IMPORTS = """
 import odradek.tools.cli, odradek.tools.serve, odradek.broker.lifecycle.run
