@@ -20,7 +20,7 @@ ON_SPARK = tests/pipeline tests/tools/test_pipeline_command.py \
 LOOK_INSIDE = odradek.http.listener=localhost:9080 odradek.console=true \
 	odradek.registry.listener=localhost:8081
 
-.PHONY: help run check test durations answers long bench docs clean
+.PHONY: help run check test durations answers long bench docs clean without-libraries wheels
 
 help:
 	@echo "make run    install into .venv and start the broker on localhost:9092, data in ./data,"
@@ -31,6 +31,8 @@ help:
 	@echo "make answers  asks Apache Kafka again what tests compare odradek's answers with"
 	@echo "make long   crash, model, exchange and soak tests at full length"
 	@echo "make spark-4.0  the tests of the pipeline with another Spark, in .venv-spark-4.0"
+	@echo "make without-libraries  the tests of the broker without what has no wheels everywhere"
+	@echo "make wheels resolves the wheels for each system, into docs/compatibility/systems.md"
 	@echo "make bench  odradek and Apache Kafka side by side (30 minutes)"
 	@echo "make docs   the generated pages of the documentation, and the site in site/"
 
@@ -67,6 +69,13 @@ answers: $(VENV)/.dev
 
 long: $(VENV)/.dev
 	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q -ra $(RERUN_ON_BUSY)
+
+# Wheels of lz4, zstandard, google-re2 and uvloop are missing for some systems.
+without-libraries: $(VENV)/.dev
+	ODRADEK_TEST_LENGTH=long $(BIN)/pytest -q tests/tools/test_without_libraries.py
+
+wheels: $(VENV)/.dev
+	$(BIN)/python -m tests.wheels
 
 spark-%:
 	$(MAKE) VENV=.venv-$@ .venv-$@/.dev

@@ -16,7 +16,7 @@ from typing import Any
 from .errors import ConfigError
 from .key import parse_all
 from .key_table import read_table
-from .re2_options import bounded_options, re2, why_costly
+from .re2_options import bounded_options, re2_library, why_costly
 
 CLIENT_METRICS_KEYS = read_table("""\
 metrics LIST ""
@@ -106,6 +106,7 @@ def _compiled(pattern: str) -> Matches | None:
     """Compile a pattern; None if RE2 does not have it, or if matching it could take long."""
     if _TOO_MANY_TIMES.search(pattern):
         return None  # RE2 would take it for a text
+    re2 = re2_library()
     try:
         compiled: Any = re2.compile(pattern, bounded_options())
     except re2.error:

@@ -1,18 +1,11 @@
 """How RE2 compiles patterns of clients: at a bounded cost, and without lines in the log.
 
-`re2` is google-re2. It has no wheels for some interpreters and systems. There it is a part of its
-syntax, which linear_patterns.py matches. `COST_OF_A_STEP`: the time for a character, to RE2's.
+google-re2 has no wheels for some interpreters and systems. There linear_patterns.py matches a part
+of its syntax.
 """
 
+from functools import cache
 from typing import Any
-
-try:
-    import re2 as _re2
-except ImportError:
-    from . import linear_patterns as _re2
-
-re2: Any = _re2
-COST_OF_A_STEP: int = getattr(re2, "COST_OF_A_STEP", 1)
 
 MAX_MEMORY_BYTES = 1 << 20
 """Of a compiled program with its automaton."""
@@ -22,9 +15,27 @@ MAX_REPETITIONS = 1_000
 MAX_UNICODE_CLASSES = 20
 
 
+@cache
+def re2_library() -> Any:
+    """Return google-re2, or what takes its place. Imported at first use: few brokers need it."""
+    try:
+        import re2
+    except ImportError:
+        from . import linear_patterns
+
+        return linear_patterns
+    return re2
+
+
+def cost_of_a_step() -> int:
+    """Return how long the library takes for a character, relative to RE2."""
+    cost: int = getattr(re2_library(), "COST_OF_A_STEP", 1)
+    return cost
+
+
 def bounded_options() -> Any:
     """Return new options, which may be changed."""
-    options = re2.Options()
+    options = re2_library().Options()
     options.max_mem = MAX_MEMORY_BYTES
     options.log_errors = False
     return options

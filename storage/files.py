@@ -21,7 +21,6 @@ Errors are OSError, as the operating system reports them, with the path.
 
 import errno
 import os
-import shutil
 import struct
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -398,6 +397,8 @@ class Files:
 
     def remove_tree(self, directory: Path) -> None:
         """Delete a directory and its content if it exists."""
+        import shutil  # imports three codecs: a start that deletes nothing need not wait for them
+
         with suppress(FileNotFoundError):
             shutil.rmtree(directory)
 
@@ -460,6 +461,8 @@ class Files:
     def free_bytes(self, directory: Path) -> int:
         """The free space of that file system for an unprivileged process; 0 if no file fits in."""
         if not hasattr(os, "statvfs"):  # Windows
+            import shutil
+
             return shutil.disk_usage(directory).free
         status = os.statvfs(directory)
         if status.f_files and not status.f_favail:
@@ -468,6 +471,8 @@ class Files:
 
     def total_bytes(self, directory: Path) -> int:
         """The size of that file system."""
+        import shutil
+
         return shutil.disk_usage(directory).total
 
     # --- lock

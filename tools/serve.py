@@ -5,6 +5,7 @@ Exit codes: 0 after a clean shutdown, 2 for an invalid configuration, 1 for any 
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -63,8 +64,19 @@ def main(arguments: list[str], explain: Callable[[str], str] = str) -> int:
     return EXIT_OK
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Made for each argument. Without a width it would import shutil, and that three codecs."""
+    try:
+        columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        columns = 80
+    return argparse.HelpFormatter(prog, width=columns - 2)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="odradek serve", description="Run the broker.")
+    parser = argparse.ArgumentParser(
+        prog="odradek serve", description="Run the broker.", formatter_class=_formatter
+    )
     parser.add_argument(
         "file",
         nargs="?",

@@ -116,7 +116,9 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     if not host:
         both = socket.has_dualstack_ipv6()
         return [(socket.AF_INET6, "::")] if both else [(socket.AF_INET, "0.0.0.0")]  # no host
-    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # For bytes the codec of international names, which takes 3 ms, is not imported.
+    name = host.encode() if host.isascii() else host
+    entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in entries)
     # IPv4 comes first: with port 0, its socket picks the port.
     return sorted(unique, key=lambda address: address[0] != socket.AF_INET)

@@ -16,7 +16,6 @@ def main() -> None:
     # What is imported stays until the process ends. Collecting it while it is made would take a
     # tenth of the start.
     gc.disable()
-    import encodings.idna  # noqa: F401 # the first getaddrinfo would import it
     import os
     import socket
 

@@ -33,10 +33,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from odradek.config.re2_options import (
-    COST_OF_A_STEP,
     bounded_options,
+    cost_of_a_step,
     count_unicode_classes,
-    re2,
+    re2_library,
     why_costly,
 )
 from odradek.coordinator.any_group.caller import MayDescribe
@@ -120,7 +120,7 @@ def _range_of(compiled: Any, names: Sequence[str]) -> tuple[int, int]:
     """The index range [first, last) of names that may match, by RE2's prefix bounds."""
     try:
         lowest, highest = compiled.possiblematchrange(MAX_PREFIX_BYTES)
-    except re2.error:
+    except re2_library().error:
         return 0, len(names)
     # UTF-8 sorts in the order of code points.
     return (
@@ -136,8 +136,8 @@ def _matcher(compiled: Any) -> Matcher:
     only, and reports no match when that exceeds its memory. A small program's automaton cannot.
     """
     matches: Matcher = compiled.fullmatch
-    if compiled.programsize <= SMALL_PROGRAM and hasattr(re2, "Set"):
-        alone = re2.Set.FullMatchSet(_options())
+    if compiled.programsize <= SMALL_PROGRAM and hasattr(re2_library(), "Set"):
+        alone = re2_library().Set.FullMatchSet(_options())
         alone.Add(compiled.pattern)
         alone.Compile()
         matches = alone.Match
@@ -145,7 +145,7 @@ def _matcher(compiled: Any) -> Matcher:
 
 
 def _names_per_step(compiled: Any) -> int:
-    share = min(1.0, SMALL_PROGRAM / (compiled.programsize * COST_OF_A_STEP))
+    share = min(1.0, SMALL_PROGRAM / (compiled.programsize * cost_of_a_step()))
     return max(1, int(NAMES_PER_STEP * share**2))
 
 
@@ -161,7 +161,7 @@ def compile_pattern(pattern: str) -> Any:
         raise _invalid(pattern, problem)
     if any(escape.group() == "\\C" for escape in _ESCAPE.finditer(pattern)):
         raise _invalid(pattern, "invalid escape sequence")
-    options = _options()
+    re2, options = re2_library(), _options()
     if count_unicode_classes(pattern):
         options.max_mem //= 2
     try:

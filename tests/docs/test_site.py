@@ -1,5 +1,6 @@
 """The documentation builds as a site, without a warning."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -21,4 +22,9 @@ def test_the_site_builds(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "guarantees" / "index.html").exists()
+    site = tmp_path / "site"
+    assert (site / "guarantees" / "index.html").exists()
+    listed = re.findall(r"^- \[.+\]\((.+)\)$", (site / "llms.txt").read_text(), re.MULTILINE)
+    assert {"index.md", "architecture.md", "compatibility/systems.md"} <= set(listed)
+    for place in listed:
+        assert (site / place).read_text().startswith(("# ", "<!--")), place

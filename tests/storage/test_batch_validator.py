@@ -8,6 +8,7 @@ from crc32c import crc32c
 
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import batch_crc, read_header, stamp_crc
+from odradek.protocol.codec_libraries import lz4_cramjam, lz4_library
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
@@ -398,7 +399,8 @@ def test_the_topics_compression_level_is_applied(codec: str, low: int, high: int
         checked = check(batch, **{"compression_type": codec, f"compression_{codec}_level": level})
         sizes.append(checked.header.size_bytes)
         assert [record.value for record in read_records(whole(checked))] == [text]
-    assert sizes[1] < sizes[0]
+    has_one_level = codec == "lz4" and lz4_library() is lz4_cramjam
+    assert has_one_level or sizes[1] < sizes[0]
 
 
 def test_levels_are_those_of_the_topics_codec_alone() -> None:

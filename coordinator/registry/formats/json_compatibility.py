@@ -24,7 +24,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
-from odradek.config.re2_options import bounded_options, re2, why_costly
+from odradek.config.re2_options import bounded_options, re2_library, why_costly
 from odradek.coordinator.registry.json_text import dumps
 
 from .effort import Found, first, flat, inside, spend
@@ -411,6 +411,7 @@ def _matches(pattern: str, name: str) -> bool:
     """
     if why_costly(pattern) is not None:
         return False
+    re2 = re2_library()
     try:
         return re2.compile(pattern, options=bounded_options()).search(name) is not None
     except re2.error:

@@ -21,7 +21,6 @@ from odradek.broker.testing.start_codecs import READ, WRITTEN
 # A start as in a fork. Prints what it compiles and imports.
 START = """
 import asyncio, json, sys
-import encodings.idna
 from odradek.broker.common.event_loop import new_event_loop
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.testing.call_server import CallServer

@@ -19,7 +19,8 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.java_program import java_answers
 
 pytestmark = pytest.mark.skipif(
-    re2_options.re2 is not re2, reason="without google-re2: tests/config/test_linear_patterns.py"
+    re2_options.re2_library() is not re2,
+    reason="without google-re2: tests/config/test_linear_patterns.py",
 )
 
 NAMES = sorted(
