@@ -116,8 +116,7 @@ class BrokerConfig(
     )
     odradek_create_topics: Csv = key(
         (),
-        "Topics that a start creates if they are missing, each as NAME:PARTITIONS:REPLICAS:POLICY;"
-        " all but the name may be left out.",
+        "Topics that a start creates if missing: NAME[:PARTITIONS[:REPLICAS[:POLICY]]].",
     )
     odradek_cluster_id: OptionalText = key(
         None,

@@ -78,6 +78,7 @@ def test_the_broker_is_described_as_by_kafka() -> None:
     assert described.pop("odradek.validate.records")[0] == "headers"
     assert described.pop("odradek.nodes")[0] == "1"
     assert described.pop("odradek.nodes.racks")[0] == ""
+    assert described.pop("odradek.create.topics")[0] == ""
     assert described.pop("odradek.min.free.bytes")[0] == str(64 << 20)
     assert described.pop("odradek.group.expire.on.disconnect")[0] == "false"
     assert described.pop("odradek.telemetry.topic")[0] is None

@@ -112,5 +112,6 @@ def test_the_fields_of_odradeks_own_keys_are_few() -> None:
         "odradek.registry.listener",
         "odradek.nodes",
         "odradek.nodes.racks",
+        "odradek.create.topics",
         "odradek.cluster.id",
     ]
