@@ -18,12 +18,12 @@ from tests.crash.ledger import Stored, broken, out_of_order
 from tests.crash.pace import PARTITIONS
 from tests.crash.writers import ConfluentWriter, KafkaPythonWriter, Writer
 from tests.support.broker_process import BrokerProcess, against_apache_kafka
-from tests.support.lengths import SEED, by_length
+from tests.support.lengths import KILLS, SEED, by_length
 from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = by_length(3, 50)
+ROUNDS = by_length(3, KILLS)
 LIFE_SECONDS = (0.2, 1.5)
 RECOVERY_KILLS = 0.3  # how often a broker is killed before it is ready, too
 READ_SECONDS = 60.0

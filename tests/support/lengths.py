@@ -10,6 +10,8 @@ T = TypeVar("T")
 LONG = os.environ.get("ODRADEK_TEST_LENGTH", "short") == "long"
 # Of a test that goes on for a time that is chosen.
 MINUTES = float(os.environ.get("ODRADEK_TEST_MINUTES", "10"))
+# Of a test that kills a broker again and again.
+KILLS = int(os.environ.get("ODRADEK_TEST_KILLS", "50"))
 SEED = int(os.environ.get("ODRADEK_TEST_SEED", "20240229"))
 RECORDS = os.environ.get("ODRADEK_RECORD_ANSWERS") == "yes"  # in `make answers`
 
