@@ -34,17 +34,32 @@ TITLES = {
 SEEN: Mapping[Cell, Collection[str]] = {
     ("too_few_in_sync", "java"): ["NotEnoughReplicasException", "OutOfOrderSequenceException"],
     ("too_few_in_sync", "librdkafka"): ["NOT_ENOUGH_REPLICAS"],
-    ("too_few_in_sync", "kafka-python"): ["NotEnoughReplicasError"],
+    ("too_few_in_sync", "kafka-python"): [
+        "NotEnoughReplicasError",
+        "OutOfOrderSequenceNumberError",
+    ],
     ("too_few_in_sync", "franz-go"): ["NOT_ENOUGH_REPLICAS"],
     ("too_few_in_sync", "sarama"): ["code-19"],
     ("too_few_in_sync", "kafkajs"): ["NOT_ENOUGH_REPLICAS"],
 }
 
+_KAFKAJS_LOSES = (
+    "when one request has partitions of two leaders, and one of them leads both before the retry,"
+    " the producer loses the records of the other without an error, with Apache Kafka too"
+)
 _NO_SHARE_GROUPS = "the library has no share groups"
 # What is not compared, and why.
 NOT_COMPARED: Mapping[Cell, str] = {
     ("transaction_coordinator_killed", "kafka-python"): (
         "`commit_transaction` waits forever, with Apache Kafka too"
+    ),
+    ("leader_killed", "kafkajs"): _KAFKAJS_LOSES,
+    ("rolling_restart", "kafkajs"): _KAFKAJS_LOSES,
+    ("coordinator_killed_while_consuming", "kafkajs"): (
+        "the consumer stops, and its application must start it again, with Apache Kafka too"
+    ),
+    ("coordinator_of_group_and_transaction_killed", "kafka-python"): (
+        "`send_offsets_to_transaction` waits forever, with Apache Kafka too"
     ),
     ("coordinator_of_group_and_transaction_killed", "librdkafka"): (
         "`send_offsets_to_transaction` waits forever once no node lists the dead one any more:"
@@ -53,6 +68,9 @@ NOT_COMPARED: Mapping[Cell, str] = {
     ),
     ("coordinator_of_group_and_transaction_killed", "franz-go"): (
         "the library commits offsets of its own group only"
+    ),
+    ("reads_in_its_rack", "kafka-python"): (
+        "the consumer asks the leader again after each answer of a follower, with Apache Kafka too"
     ),
     ("too_few_in_sync", "aiokafka"): "the producer tries until enough replicas are in sync",
     **{

@@ -14,6 +14,20 @@ const nameOf = error => {
   return found.type || found.name
 }
 
+// What needs the coordinator fails until the library knows the new one.
+async function patiently(act) {
+  const end = Date.now() + LIMIT_MS
+  for (;;) {
+    try {
+      await act()
+      return
+    } catch (error) {
+      if (Date.now() > end) throw error
+      await sleep(POLL_MS)
+    }
+  }
+}
+
 class Producer {
   constructor(kafka, settings) {
     const options = { idempotent: true, maxInFlightRequests: 1 }
@@ -70,7 +84,8 @@ class Producer {
 
   async offset(consumerGroupId, topic, partition, offset) {
     const partitions = [{ partition: Number(partition), offset }]
-    await this.sender.sendOffsets({ consumerGroupId, topics: [{ topic, partitions }] })
+    const topics = [{ topic, partitions }]
+    await patiently(() => this.sender.sendOffsets({ consumerGroupId, topics }))
   }
 
   async close() {
@@ -118,17 +133,8 @@ class Consumer {
     return values
   }
 
-  // The consumer finds its new coordinator by itself, and commits until then fail.
   async 'commit-offsets'() {
-    const end = Date.now() + LIMIT_MS
-    for (;;) {
-      try {
-        return await this.consumer.commitOffsets([...this.read.values()]).then(() => [])
-      } catch (error) {
-        if (Date.now() > end) throw error
-        await sleep(POLL_MS)
-      }
-    }
+    await patiently(() => this.consumer.commitOffsets([...this.read.values()]))
   }
 
   async close() {
