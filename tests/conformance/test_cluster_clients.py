@@ -1,23 +1,38 @@
-"""What producers, consumers and transactions of three libraries live through when a node dies.
+"""What seven client libraries live through while nodes fail: of odradek, and of Apache Kafka.
 
-Nodes of odradek and, in `make long`, of Apache Kafka.
+`tests/conformance/cluster/client_scripts.py` has the scripts. Both clusters must pass each, and an
+application must see the same errors with both. The table of
+docs/compatibility/cluster-clients.md is made of the same cells.
 """
 
 import gc
-import time
-from collections.abc import Collection, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
-from tests.conformance.cluster.asked_coordinators import committed
-from tests.conformance.cluster.clients import LIBRARIES, Consumer, Library, Producer
-from tests.conformance.cluster.talk import TRANSACTION, ClusterTalk
-from tests.support.clusters import Cluster
-from tests.support.committed import committed_by_partition, committed_values, wait_until_decided
+from tests.conformance.cluster.client_cells import (
+    KEPT_SHORT,
+    LIBRARY_NAMES,
+    NOT_COMPARED,
+    SEEN,
+    TITLES,
+)
+from tests.conformance.cluster.client_scripts import CLIENT_SCRIPTS, Stage, restart_each
+from tests.conformance.cluster.libraries import LIBRARIES
+from tests.conformance.cluster.scripts import RACK_SETTINGS, RACKS
+from tests.conformance.cluster.talk import ClusterTalk
+from tests.support.clusters import CuttableCluster
 from tests.support.kafka_answers import BROKERS
-from tests.support.kafka_cluster import ApacheKafkaCluster, running_cluster
+from tests.support.kafka_cluster import CuttableKafkaCluster, running_cluster
+from tests.support.lengths import SEED, only_long
 from tests.support.odradek_cluster import running_odradek_cluster
+from tests.support.streams_application import CLASSIC, word_counting
+from tests.support.word_count import why_no_streams
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,130 +41,104 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-READ_SECONDS = 90.0
-JAVA = pytest.param("java", marks=pytest.mark.java)
-# kafka-python 3.0.12 waits forever in `commit_transaction` after the coordinator of three nodes of
-# Apache Kafka was killed, too; the coordinator aborts the transaction when its time is over.
-LIBRARIES_WITH_TRANSACTIONS = [name for name in LIBRARIES if name != "kafka-python"]
+
+@contextmanager
+def _nodes(name: str, directory: Path) -> Iterator[CuttableCluster]:
+    """Three nodes, each in a rack of its own."""
+    if name == "kafka":
+        kafka = CuttableKafkaCluster(directory, RACK_SETTINGS, of_node=RACKS)
+        with running_cluster(kafka):
+            yield kafka
+        return
+    racks = ",".join(one["broker.rack"] for one in RACKS.values())
+    with running_odradek_cluster({**RACK_SETTINGS, "odradek.nodes.racks": racks}) as odradek:
+        yield odradek
 
 
 @pytest.fixture(scope="module", params=BROKERS)
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    """Three nodes."""
-    if request.param == "kafka":
-        with running_cluster(ApacheKafkaCluster(tmp_path_factory.mktemp("kafka"))) as kafka:
-            yield kafka
-        return
-    with running_odradek_cluster() as odradek:
-        yield odradek
+) -> Iterator[CuttableCluster]:
+    """The nodes of most tests."""
+    with _nodes(request.param, tmp_path_factory.mktemp("nodes")) as nodes:
+        yield nodes
 
 
 @pytest.fixture
-def talk(cluster: Cluster) -> Iterator[ClusterTalk]:
+def talk(cluster: CuttableCluster) -> Iterator[ClusterTalk]:
     """Raw requests to them; in the end all run again."""
     talk = ClusterTalk(cluster)
     yield talk
+    cluster.heal_cuts()
     talk.start_all()
     talk.close()
     gc.collect()
 
 
-@pytest.fixture(params=[JAVA if name == "java" else name for name in LIBRARIES])
-def library(request: pytest.FixtureRequest) -> Library:
-    """Each of them."""
-    return LIBRARIES[request.param]
+def _cells() -> Iterator[Any]:
+    for script in CLIENT_SCRIPTS:
+        for library in LIBRARIES:
+            cell = (script, library)
+            marks = [pytest.mark.java] if library == "java" else []
+            if cell in NOT_COMPARED:
+                marks.append(pytest.mark.skip(NOT_COMPARED[cell]))
+            if cell not in KEPT_SHORT:
+                marks.append(only_long("other scripts and libraries"))
+            yield pytest.param(script, library, marks=marks)
 
 
-@pytest.fixture(params=[JAVA if name == "java" else name for name in LIBRARIES_WITH_TRANSACTIONS])
-def transactional(request: pytest.FixtureRequest) -> Library:
-    """Those whose transactions survive the coordinator."""
-    return LIBRARIES[request.param]
-
-
-def test_each_record_is_there_once_after_its_leader_was_killed(
-    talk: ClusterTalk, library: Library, topic: str
+@pytest.mark.parametrize(("script", "library"), list(_cells()))
+def test_a_client_lives_through_it(
+    script: str, library: str, cluster: CuttableCluster, talk: ClusterTalk, topic: str
 ) -> None:
-    talk.create_topic(topic, [1, 2, 3], [2, 3, 1])
-    bootstrap = talk.cluster.bootstrap_servers
-    values = [f"value-{number}" for number in range(400)]
-    with closing(library.producer(bootstrap)) as producer:
-        for number, value in enumerate(values):
-            if number == 100:
-                producer.flush()
-            if number == 200:  # the hundred before have had no answer, or are not sent
-                talk.cluster.node(1).kill()
-                talk.lost(1)
-            producer.send(topic, number % 2, value)
-        producer.flush()
-    talk.wait_for_state(topic, 0, leader=2, isr=[2, 3])
-    talk.wait_for_state(topic, 1, leader=2, isr=[2, 3])
-    found = committed_by_partition(talk.address_of_running(), [(topic, 0), (topic, 1)])
-    for partition in (0, 1):
-        assert [one.decode() for one in found[topic, partition]] == values[partition::2]
+    client = LIBRARIES[library]
+    reason = client.why_not()
+    if reason:
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        seen = CLIENT_SCRIPTS[script](Stage(cluster, talk, client, topic, stack))
+    assert {*seen} == {*SEEN.get((script, library), ())}
 
 
-def test_a_consumer_goes_on_after_its_coordinator_was_killed(
-    talk: ClusterTalk, library: Library, topic: str, group: str
+def test_the_page_has_every_script_and_library() -> None:
+    assert list(TITLES) == list(CLIENT_SCRIPTS)
+    assert list(LIBRARY_NAMES) == list(LIBRARIES)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """What Kafka Streams is told of a cluster."""
+
+    bootstrap: str
+
+
+@only_long("producers and consumers of the same library")
+@pytest.mark.java
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+@pytest.mark.parametrize("name", BROKERS)
+def test_kafka_streams_counts_each_word_once_while_every_node_is_restarted(
+    name: str, protocol: str, tmp_path: Path
 ) -> None:
-    talk.create_topic(topic, [1, 3], [3, 1])
-    talk.place_coordinator(group, [2, 3, 1])
-    bootstrap = talk.cluster.bootstrap_servers
-    values = [f"value-{number}" for number in range(300)]
+    reason = why_no_streams()
+    if reason:
+        pytest.skip(reason)
+    settings = {
+        "group.protocol": protocol,
+        "replication.factor": "3",
+        "transaction.timeout.ms": "20000",
+        **(CLASSIC if protocol == "classic" else {}),
+    }
     with (
-        closing(library.producer(bootstrap)) as producer,
-        closing(library.consumer(bootstrap, group, topic)) as consumer,
+        _nodes(name, tmp_path / "nodes") as cluster,
+        closing(ClusterTalk(cluster)) as talk,
+        word_counting(
+            _Nodes(cluster.bootstrap_servers), tmp_path, Random(SEED), settings, replicas=3
+        ) as (lines, counts, application),
     ):
-        _send(producer, topic, values[:200])
-        found = _read(consumer, 50)
-        consumer.commit()
-        talk.kill(2)
-        _send(producer, topic, values[200:])
-        found |= _read(consumer, 300 - len(found), found)
-        assert found == {*values}
-        consumer.commit()
-        talk.wait_for_coordinator(group, 3)
-        answer = talk.silently(3, committed(group, topic, partitions=(0, 1)))
-        (one,) = answer.groups[0].topics
-        offsets = [partition.committed_offset for partition in one.partitions]
-        assert offsets == [150, 150]
-
-
-def test_a_transaction_ends_after_its_coordinator_was_killed(
-    talk: ClusterTalk, transactional: Library, topic: str
-) -> None:
-    talk.create_topic(topic, [1, 3], [3, 1])
-    name = f"of-{topic}"
-    talk.place_coordinator(name, [2, 3, 1], TRANSACTION)
-    values = [f"value-{number}" for number in range(20)]
-    bootstrap = talk.cluster.bootstrap_servers
-    with closing(transactional.producer(bootstrap, name)) as producer:
-        producer.begin()
-        _send(producer, topic, values[:10])
-        talk.kill(2)
-        _send(producer, topic, values[10:])
-        producer.commit()
-        producer.begin()  # and the next
-        _send(producer, topic, ["after"])
-        producer.commit()
-    wait_until_decided(talk.address_of_running(), topic, 2)
-    found = [one.decode() for one in committed_values(talk.address_of_running(), topic, 2)]
-    assert sorted(found) == sorted([*values, "after"])
-
-
-def _send(producer: Producer, topic: str, values: list[str]) -> None:
-    """To both partitions in turn, and wait."""
-    for number, value in enumerate(values):
-        producer.send(topic, number % 2, value)
-    producer.flush()
-
-
-def _read(consumer: Consumer, count: int, known: Collection[str] = ()) -> set[str]:
-    """At least so many values that are not known: a consumer may read some again."""
-    deadline = time.monotonic() + READ_SECONDS
-    found: set[str] = set()
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} values"
-        found |= {*consumer.poll()} - {*known}
-    return found
+        application.start(2)
+        application.wait_until_counting(counts)
+        restart_each(talk, "lines")
+        application.wait_until_counting(counts)
+        lines.stop()
+        application.wait_until_counted(lines, counts)
+        assert counts.words == lines.words, application.story()

@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.bench.performance_page import performance_page
 from tests.docs.api_page import api_page
 from tests.docs.cli_page import cli_page
+from tests.docs.cluster_clients_page import cluster_clients_page
 from tests.docs.configuration_page import configuration_page
 from tests.docs.markdown import ROOT
 from tests.docs.pipeline_page import pipeline_page
@@ -17,5 +18,6 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/reference/cli.md": cli_page,
     ROOT / "docs/reference/pipeline-options.md": pipeline_page,
     ROOT / "docs/compatibility/apis.md": api_page,
+    ROOT / "docs/compatibility/cluster-clients.md": cluster_clients_page,
     PERFORMANCE: performance_page,
 }

@@ -59,3 +59,17 @@ class Cluster(Protocol):
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """Give a partition these replicas in this order, and wait until all are in sync."""
+
+
+class CuttableCluster(Cluster, Protocol):
+    """A cluster whose nodes can be cut off from clients."""
+
+    @property
+    def cuttable_bootstrap(self) -> str:
+        """The addresses of all nodes, for clients that are to be cut off."""
+
+    def cut(self, node_id: int, client_id: str) -> None:
+        """Let nothing pass between a node and the client that came by `cuttable_bootstrap`."""
+
+    def heal_cuts(self) -> None:
+        """Let everything pass again, also what was sent meanwhile."""

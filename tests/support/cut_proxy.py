@@ -1,6 +1,7 @@
 """A TCP proxy before a broker, whose connections can be cut, all at once and in both directions.
 
-What the broker has sent and the client has not got is lost, as is what was on its way to the
+It can also hold what arrives, as a network does that loses everything for a while. When it is cut,
+what the broker has sent and the client has not got is lost, as is what was on its way to the
 broker. It runs in a thread, and a broker must advertise its port.
 """
 
@@ -24,6 +25,8 @@ class CutProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._serves = threading.Event()
+        self._passes = asyncio.Event()
+        self._passes.set()
         self._thread = threading.Thread(target=self._run, name="proxy")
 
     def __enter__(self) -> Self:
@@ -39,6 +42,14 @@ class CutProxy:
     def cut(self) -> None:
         """Abort every connection that there is."""
         self._loop.call_soon_threadsafe(self._abort)
+
+    def hold(self) -> None:
+        """Let nothing pass, in either direction, until `release`. Connections are accepted."""
+        self._loop.call_soon_threadsafe(self._passes.clear)
+
+    def release(self) -> None:
+        """Pass on what was held, and what comes."""
+        self._loop.call_soon_threadsafe(self._passes.set)
 
     def _abort(self) -> None:
         for writer in self._writers:
@@ -81,8 +92,10 @@ class CutProxy:
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(CHUNK):
+            await self._passes.wait()
             writer.write(data)
             await writer.drain()
+        await self._passes.wait()
         with contextlib.suppress(OSError):
             writer.transport.abort()
         raise ConnectionResetError

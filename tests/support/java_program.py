@@ -2,19 +2,17 @@
 
 import atexit
 import functools
-import json
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
+from tests.support.line_program import LIMIT_SECONDS, LineProgram
 
-LIMIT_SECONDS = 30.0
 COMPILE_SECONDS = 120
 
 
@@ -55,8 +53,8 @@ def compiled_program(jars: Path, source: str) -> list[str]:
     return ["java", *quick, level, "-cp", f"{directory}:{jars}/*", path.stem]
 
 
-class JavaProgram:
-    """One process, started at once; it ends with its `with`, because its input does."""
+class JavaProgram(LineProgram):
+    """A program of this directory, compiled when it starts."""
 
     def __init__(
         self,
@@ -65,45 +63,4 @@ class JavaProgram:
         options: tuple[str, ...] = (),
         tools: JavaTools = JAVA_TOOLS,
     ) -> None:
-        self._source = source
-        self._process = subprocess.Popen(
-            [*tools.java(*options), str(Path(__file__).with_name(source)), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Close its input, and wait. Raises TimeoutExpired; it is killed then."""
-        try:
-            self._process.communicate(timeout=LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
-            raise
-
-    def ask(self, line: str) -> str:
-        """The line with which it answers one."""
-        to, back = self._process.stdin, self._process.stdout
-        assert to is not None
-        assert back is not None
-        to.write(line.encode() + b"\n")
-        to.flush()
-        answer = back.readline()
-        assert answer, f"{self._source} ended: see standard error"
-        return answer.decode().rstrip("\n")
-
-    def ask_json(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The same for a question and an answer that are JSON objects."""
-        answer: dict[str, Any] = json.loads(self.ask(json.dumps(question)))
-        return answer
-
-    def read(self, size: int) -> bytes:
-        """What comes behind an answer that told of so many bytes."""
-        assert self._process.stdout is not None
-        return self._process.stdout.read(size)
+        super().__init__([*tools.java(*options), Path(__file__).with_name(source), *arguments])

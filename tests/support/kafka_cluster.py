@@ -20,6 +20,7 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLe
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.broker_process import TEST_SETTINGS, ApacheKafkaProcess, free_ports
 from tests.support.clusters import NODE_IDS
+from tests.support.cut_proxy import CutProxy
 from tests.support.requests import build
 from tests.support.waiting import wait_until
 from tests.support.wire import WireClient
@@ -50,7 +51,7 @@ class KafkaNode(ApacheKafkaProcess):
     def __init__(
         self, node_id: int, directory: Path, ports: tuple[int, int], overrides: Mapping[str, str]
     ) -> None:
-        self._ports = ports
+        self.ports = ports
         super().__init__(directory, overrides)
         self.id = node_id
         self.port = ports[0]
@@ -205,6 +206,58 @@ class ApacheKafkaCluster:
         )
         with WireClient(self._running()[0].port) as client:
             client.ask(request, AlterPartitionReassignmentsResponse, 0)
+
+
+class CuttableKafkaCluster(ApacheKafkaCluster):
+    """The same, and a second listener of each node, which clients reach through a proxy."""
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        of_node: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
+        super().__init__(directory, overrides, of_node=of_node)
+        self._proxies: dict[int, CutProxy] = {}
+        taken = {port for node in self._all.values() for port in node.ports}
+        wanted = 2 * len(NODE_IDS)
+        ports = [port for port in free_ports(wanted + len(taken)) if port not in taken][:wanted]
+        addresses = []
+        for node, (port, behind) in zip(
+            self.nodes, zip(ports[::2], ports[1::2], strict=True), strict=True
+        ):
+            self._proxies[node.id] = CutProxy(port, behind)
+            addresses.append(f"127.0.0.1:{port}")
+            node.settings["listeners"] += f",CUT://127.0.0.1:{behind}"
+            node.settings["advertised.listeners"] += f",CUT://{addresses[-1]}"
+        for node in self._all.values():
+            node.settings["listener.security.protocol.map"] = ",".join(
+                f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", "CUT")
+            )
+        self.cuttable_bootstrap = ",".join(addresses)
+
+    def start(self) -> None:
+        """Start all nodes, and the proxies."""
+        for proxy in self._proxies.values():
+            proxy.__enter__()
+        super().start()
+
+    def end(self) -> None:
+        """Kill all nodes, and end the proxies."""
+        super().end()
+        for proxy in self._proxies.values():
+            proxy.__exit__()
+
+    def cut(self, node_id: int, client_id: str) -> None:
+        """Hold what passes between a node and clients that came by `cuttable_bootstrap`."""
+        del client_id  # it alone came so
+        self._proxies[node_id].hold()
+
+    def heal_cuts(self) -> None:
+        """Let everything pass."""
+        for proxy in self._proxies.values():
+            proxy.release()
 
 
 def _ask_metadata(node: KafkaNode, *topics: str) -> MetadataResponse:

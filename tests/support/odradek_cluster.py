@@ -56,6 +56,19 @@ class OdradekCluster:
         """Give a partition these replicas."""
         self._broker.reassign(topic, partition, replicas)
 
+    @property
+    def cuttable_bootstrap(self) -> str:
+        """The same addresses: a client is known by its id."""
+        return self._broker.bootstrap_servers
+
+    def cut(self, node_id: int, client_id: str) -> None:
+        """Cut a client off from a node."""
+        self.node(node_id).cut_from(client_id)
+
+    def heal_cuts(self) -> None:
+        """All nodes answer all clients."""
+        self._broker.heal()
+
 
 @contextlib.contextmanager
 def running_odradek_cluster(settings: Mapping[str, str] | None = None) -> Iterator[OdradekCluster]:

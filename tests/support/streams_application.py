@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from tests.support.broker_process import BrokerProcess
 from tests.support.topics import create_topic
 from tests.support.word_count import Counts, Instance, Lines
 
@@ -99,13 +99,26 @@ class Application:
             assert time.monotonic() < deadline, self.story()
 
 
+class Broker(Protocol):
+    """A broker, or a node of a cluster."""
+
+    @property
+    def bootstrap(self) -> str:
+        """What a client is told."""
+
+
 @contextmanager
 def word_counting(
-    broker: BrokerProcess, scratch: Path, rng: random.Random, settings: Mapping[str, str]
+    broker: Broker,
+    scratch: Path,
+    rng: random.Random,
+    settings: Mapping[str, str],
+    *,
+    replicas: int = 1,
 ) -> Iterator[tuple[Lines, Counts, Application]]:
     """The topics, a producer of lines, a reader of counts, and an application."""
     for topic in ("lines", "counts"):
-        create_topic(broker.bootstrap, topic, PARTITIONS)
+        create_topic(broker.bootstrap, topic, PARTITIONS, replicas=replicas)
     with (
         Lines(broker.bootstrap, "lines", PARTITIONS) as lines,
         Counts(broker.bootstrap, "counts", PARTITIONS) as counts,

@@ -8,11 +8,16 @@ LIMIT_SECONDS = 30.0
 
 
 def create_topic(
-    bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    bootstrap: str,
+    name: str,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    *,
+    replicas: int = 1,
 ) -> None:
     """Create a topic and wait for the answer; raises KafkaException when it is refused."""
     admin = _admin(bootstrap)
-    wanted = NewTopic(name, partitions, 1, config=dict(config or {}))
+    wanted = NewTopic(name, partitions, replicas, config=dict(config or {}))
     admin.create_topics([wanted])[name].result(LIMIT_SECONDS)
 
 

@@ -335,6 +335,10 @@ class ClusterTalk:
         not_yet = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         wait_until(lambda: error() not in not_yet)
 
+    def coordinator_of(self, group: str) -> int:
+        """The coordinator of a group, as a running node says."""
+        return self._coordinator(min(self.running), group, GROUP)
+
     def _coordinator(self, node: int, key: str, kind: int) -> int:
         request = build(FindCoordinatorRequest, 4, key_type=kind, coordinator_keys=[key])
         found: int = self.silently(node, (request, 4)).coordinators[0].node_id
