@@ -108,14 +108,18 @@ async def transactional_producer(world: World, name: str) -> None:
     """Commits and aborts; one whose transaction failed begins with a new epoch."""
     client = world.connect(name)
     number = 0
+    identities: set[tuple[int, int]] = set()
     while not world.is_over:
         init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=5_000)
         made, _ = await client.insist(init, InitProducerIdResponse, 4, lambda it: it.error_code)
         identity: tuple[int, int] | None = made.producer_id, made.producer_epoch
+        if identity in identities:
+            world.fault(f"{name}: id and epoch {identity} are those of an earlier instance")
         while identity is not None and not world.is_over:
             transaction = Transaction()
             world.known.transactions.append(transaction)
             number += 1
+            identities.add(identity)
             identity = await _one_transaction(world, client, number, transaction, identity)
             await world.pause(0.5)
 

@@ -100,8 +100,9 @@ async def test_a_fault_that_is_planted_is_found(scratch: Path, name: str) -> Non
         life, told = await lived(scratch)
         journal, chance = life.files.journal, random.Random(name)
         for number in range(1, PLANTED_IMAGES):
-            # From the end on, where there is most to lose.
-            image = some_image(journal[: len(journal) - number], chance)
+            # From the end on, where there is most to lose, and in turn anywhere.
+            ends = len(journal) - number, chance.randrange(life.files.first + 1, len(journal))
+            image = some_image(journal[: ends[number % 2]], chance)
             image.write(scratch / "image")
             wrong = await faults(scratch / "image", life.ledger, told[: image.promises])
             shutil.rmtree(scratch / "image")
