@@ -136,6 +136,10 @@ func (c *franzClient) poll() ([]string, error) {
 	var values []string
 	fetches.EachRecord(func(record *kgo.Record) { values = append(values, string(record.Value)) })
 	for _, each := range fetches.Errors() {
+		// The client joins its group again by itself.
+		if left := new(kgo.ErrGroupSession); errors.As(each.Err, &left) {
+			continue
+		}
 		if !errors.Is(each.Err, context.DeadlineExceeded) {
 			return nil, each.Err
 		}
