@@ -22,9 +22,9 @@ Of those that came last, with the seconds on a busy core:
     call 7    a failed fsync is taken for done
     call 6    a failed fsync is repeated
 
-Planted, not found, and left out: a recovery point that is ahead (300 images, 12 seeds), a truncation
-that is a byte late (40 images, 5 seeds), one that cuts nothing (5 seeds), and readers that see what
-is not synced (one seed of many).
+Planted, not found, and left out: a recovery point that is ahead (300 images, 12 seeds), a
+truncation that is a byte late (40 images, 5 seeds), one that cuts nothing (5 seeds), and readers
+that see what is not synced (found by one seed only).
 """
 
 import asyncio
