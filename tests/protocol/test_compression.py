@@ -295,6 +295,7 @@ BOMBS = {
 REFUSES_A_BOMB = """
 import re, sys
 from pathlib import Path
+from odradek.protocol import compression
 from odradek.protocol.codec_libraries import lz4_cramjam, zstd_cramjam
 if sys.argv[2] == "cramjam":
     compression.lz4_library = lambda: lz4_cramjam

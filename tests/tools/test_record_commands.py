@@ -106,7 +106,7 @@ def test_a_record_that_is_too_large_is_named_with_the_setting(
     done = run("produce", "orders", stdin=stdin)
     (line,) = done.stderr.splitlines()
     assert done.exit_code == 1
-    assert all(each in line for each in ("line 2", "max.request.size", "1 records were sent"))
+    assert all(each in line for each in ("line 2", "max.request.size", "records sent before: 1"))
     file = tmp_path / "client.properties"
     file.write_text("max.request.size=4000000\nmax.poll.records=500\nbuffer.memory=33554432\n")
     done = run("produce", "orders", "--config", str(file), stdin=stdin)
