@@ -69,8 +69,8 @@ def talk(cluster: CuttableCluster) -> Iterator[ClusterTalk]:
     """Raw requests to them; in the end all run again."""
     talk = ClusterTalk(cluster)
     yield talk
-    cluster.heal_cuts()
     talk.start_all()
+    cluster.heal_cuts()
     talk.close()
     gc.collect()
 
