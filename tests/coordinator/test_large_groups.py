@@ -41,7 +41,7 @@ CLASSIC_MEMBERS = 2_000
 UNKNOWN = 10_000
 INTERVAL_MS = 1_000
 # A stretch that was long is measured again: the first one may have compiled a codec.
-ATTEMPTS = 3
+ATTEMPTS = 15
 # A stretch of this length keeps nobody waiting.
 LIMIT_MS = 4.0
 TOPIC, OTHER = "topic", "other"

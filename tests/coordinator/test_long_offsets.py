@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 PARTITIONS = 9_900  # of one request that fits into a batch
 FEW = 20
 # A stretch that was long is measured again: the first one may have compiled a codec.
-ATTEMPTS = 3
+ATTEMPTS = 15
 
 
 class Once:

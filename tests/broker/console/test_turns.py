@@ -12,7 +12,7 @@ from tests.support.turns import TURN_MS, measured_broker
 
 pytestmark = pytest.mark.slow
 
-ATTEMPTS = 4
+ATTEMPTS = 15
 HEADERS = 150_000
 
 

@@ -13,7 +13,7 @@ from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 
 pytestmark = pytest.mark.slow
 
-ATTEMPTS = 4
+ATTEMPTS = 15
 FIELDS = 6_000  # nearly a mebibyte, which is the limit of a request's body
 
 

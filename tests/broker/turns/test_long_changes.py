@@ -63,7 +63,7 @@ from tests.support.wire import WireClient
 pytestmark = pytest.mark.slow
 
 # A turn that was long is measured again. So the changes are made and undone again.
-ATTEMPTS = 3
+ATTEMPTS = 15
 TOPICS = 1_000
 PARTITIONS = 3_000
 USERS = 4_000

@@ -28,7 +28,7 @@ MEBIBYTE = 2**20
 KINDS_ASKED = KINDS if LONG else ("different",)
 SIZES = (MEBIBYTE, 10 * MEBIBYTE) if LONG else (MEBIBYTE,)
 # A turn that was long is measured again: the first one may have compiled a codec.
-ATTEMPTS = 4
+ATTEMPTS = 15
 # A response of 100 MB, on a machine that does other things.
 ANSWER_SECONDS = 600.0
 

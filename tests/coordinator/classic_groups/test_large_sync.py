@@ -16,7 +16,7 @@ from tests.support.stretches import MeasuredSlicer, Stretches
 
 MEMBERS = 2_000
 # A stretch that was long is measured again.
-ATTEMPTS = 3
+ATTEMPTS = 15
 # A stretch of this length keeps nobody waiting.
 LIMIT_MS = 4.0
 
