@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.route import Handler
@@ -30,89 +30,73 @@ from odradek.protocol.messages.share_fetch import (
 )
 from odradek.protocol.schema import replace
 
-Response = TypeVar("Response", ProduceResponse, FetchResponse, ShareFetchResponse)
-
-FIRST_PRODUCE_VERSION = 10
-FIRST_FETCH_VERSION = 16
-FIRST_SHARE_FETCH_VERSION = 1
 OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
+class _Form(NamedTuple):
+    """The first version with leaders, the errors that have one, and the names of the fields.
+
+    An empty `topic_name`: topics have an id only.
+    """
+
+    first_version: int
+    errors: frozenset[ErrorCode]
+    topic_name: str
+    partitions_name: str
+    index_name: str
+    leader: Callable[..., Any]
+
+
+FORMS = {
+    ApiKey.PRODUCE: _Form(
+        10, OF_PRODUCE, "name", "partition_responses", "index", ProduceLeaderIdAndEpoch
+    ),
+    ApiKey.FETCH: _Form(
+        16, OF_FETCH, "topic", "partitions", "partition_index", FetchLeaderIdAndEpoch
+    ),
+    ApiKey.SHARE_FETCH: _Form(
+        1, OF_FETCH, "", "partitions", "partition_index", ShareFetchLeaderIdAndEpoch
+    ),
+}
+
+
 def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
     """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch."""
-    named = {
-        key: _with_leaders(handlers[key], first_version, name)
-        for key, first_version, name in (
-            (ApiKey.PRODUCE, FIRST_PRODUCE_VERSION, _name_in_produce),
-            (ApiKey.FETCH, FIRST_FETCH_VERSION, _name_in_fetch),
-            (ApiKey.SHARE_FETCH, FIRST_SHARE_FETCH_VERSION, _name_in_share_fetch),
-        )
-    }
+    named = {key: _with_leaders(handlers[key], form) for key, form in FORMS.items()}
     return {**handlers, **named}
 
 
-def _with_leaders(
-    handle: Handler, first_version: int, name: Callable[[RequestContext, Any], Any]
-) -> Handler:
+def _with_leaders(handle: Handler, form: _Form) -> Handler:
     @wraps(handle)
     def serve(context: RequestContext, request: Any) -> Any:
         response = handle(context, request)
-        if context.api_version < first_version or response.__class__ is bytearray:
+        if context.api_version < form.first_version or response.__class__ is bytearray:
             return response
         if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
-            return name(context, response)
+            return _name_leaders(context, response, form)
         if isinstance(response, Awaitable):
             return name_later(context, response)
         return response  # none
 
     async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
         response = await pending
-        return None if response is None else name(context, response)
+        return None if response is None else _name_leaders(context, response, form)
 
     return serve
 
 
-def _name_in_produce(context: RequestContext, response: ProduceResponse) -> ProduceResponse:
+def _name_leaders(context: RequestContext, response: Any, form: _Form) -> Any:
     leaders: set[int] = set()
     for answered in response.responses:
-        partitions = answered.partition_responses
+        name = getattr(answered, form.topic_name) if form.topic_name else ""
+        partitions = getattr(answered, form.partitions_name)
         for position, partition in enumerate(partitions):
-            if partition.error_code in OF_PRODUCE:
-                topic = _topic(context, answered.name, answered.topic_id)
-                leader_id, epoch = _leader(context, topic, partition.index)
+            if partition.error_code in form.errors:
+                topic = _topic(context, name, answered.topic_id)
+                leader_id, epoch = _leader(context, topic, getattr(partition, form.index_name))
                 leaders.add(leader_id)
-                leader = ProduceLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                partitions[position] = replace(partition, current_leader=leader)
-    return _with_endpoints(context, response, leaders)
-
-
-def _name_in_fetch(context: RequestContext, response: FetchResponse) -> FetchResponse:
-    leaders: set[int] = set()
-    for answered in response.responses:
-        partitions = answered.partitions
-        for position, partition in enumerate(partitions):
-            if partition.error_code in OF_FETCH:
-                topic = _topic(context, answered.topic, answered.topic_id)
-                leader_id, epoch = _leader(context, topic, partition.partition_index)
-                leaders.add(leader_id)
-                leader = FetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                partitions[position] = replace(partition, current_leader=leader)
-    return _with_endpoints(context, response, leaders)
-
-
-def _name_in_share_fetch(
-    context: RequestContext, response: ShareFetchResponse
-) -> ShareFetchResponse:
-    leaders: set[int] = set()
-    for answered in response.responses:
-        partitions = answered.partitions
-        for position, partition in enumerate(partitions):
-            if partition.error_code in OF_FETCH:
-                topic = _topic(context, "", answered.topic_id)
-                leader_id, epoch = _leader(context, topic, partition.partition_index)
-                leaders.add(leader_id)
-                leader = ShareFetchLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                leader = form.leader(leader_id=leader_id, leader_epoch=epoch)
                 partitions[position] = replace(partition, current_leader=leader)
     return _with_endpoints(context, response, leaders)
 
@@ -131,7 +115,7 @@ def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[i
     return node_id, partition.leader_epoch
 
 
-def _with_endpoints(context: RequestContext, response: Response, leaders: set[int]) -> Response:
+def _with_endpoints(context: RequestContext, response: Any, leaders: set[int]) -> Any:
     if not leaders:
         return response
     endpoints = [
