@@ -471,9 +471,12 @@ class Files:
 
     def total_bytes(self, directory: Path) -> int:
         """The size of that file system."""
-        import shutil
+        if not hasattr(os, "statvfs"):  # Windows
+            import shutil
 
-        return shutil.disk_usage(directory).total
+            return shutil.disk_usage(directory).total
+        status = os.statvfs(directory)
+        return status.f_blocks * status.f_frsize
 
     # --- lock
 
