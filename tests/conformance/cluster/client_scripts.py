@@ -179,11 +179,8 @@ def coordinator_moved_during_a_rebalance(stage: Stage) -> list[str]:
 
 def transaction_coordinator_killed(stage: Stage) -> list[str]:
     talk = stage.talk
-    talk.create_topic(stage.topic, [1, 3], [3, 1])
-    talk.place_coordinator(stage.transactional_id, [2, 3, 1], TRANSACTION)
     values = _values(20)
-    producer = stage.producer(transactional_id=stage.transactional_id)
-    producer.begin()
+    producer = _in_transaction(stage)
     seen = _send(producer, stage.topic, values[:10])
     talk.kill(2)
     seen += _send(producer, stage.topic, values[10:])
@@ -198,11 +195,8 @@ def transaction_coordinator_killed(stage: Stage) -> list[str]:
 def transaction_coordinator_moved(stage: Stage) -> list[str]:
     """In the middle of a transaction that is committed, and of one that is aborted."""
     talk = stage.talk
-    talk.create_topic(stage.topic, [1, 3], [3, 1])
-    talk.place_coordinator(stage.transactional_id, [2, 3, 1], TRANSACTION)
     values = _values(20)
-    producer = stage.producer(transactional_id=stage.transactional_id)
-    producer.begin()
+    producer = _in_transaction(stage)
     seen = _send(producer, stage.topic, values[:10])
     talk.coordinate(stage.transactional_id, 3, TRANSACTION)
     seen += _send(producer, stage.topic, values[10:])
@@ -221,12 +215,9 @@ def transaction_coordinator_moved(stage: Stage) -> list[str]:
 def coordinator_of_group_and_transaction_killed(stage: Stage) -> list[str]:
     """One node coordinates both; the transaction commits an offset after it."""
     talk = stage.talk
-    talk.create_topic(stage.topic, [1, 3], [3, 1])
-    talk.place_coordinator(stage.transactional_id, [2, 3, 1], TRANSACTION)
     talk.place_coordinator(stage.group, [2, 3, 1])
     values = _values(20)
-    producer = stage.producer(transactional_id=stage.transactional_id)
-    producer.begin()
+    producer = _in_transaction(stage)
     seen = _send(producer, stage.topic, values)
     producer.offset(stage.group, stage.topic, 0, 5)
     talk.kill(2)
@@ -398,6 +389,15 @@ CLIENT_SCRIPTS: dict[str, ClientScript] = {
         consumer_cut_off,
     )
 }
+
+
+def _in_transaction(stage: Stage) -> Producer:
+    """A producer that has begun one, which node 2 coordinates; the topic is there."""
+    stage.talk.create_topic(stage.topic, [1, 3], [3, 1])
+    stage.talk.place_coordinator(stage.transactional_id, [2, 3, 1], TRANSACTION)
+    producer = stage.producer(transactional_id=stage.transactional_id)
+    producer.begin()
+    return producer
 
 
 def _values(count: int) -> list[str]:
