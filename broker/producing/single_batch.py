@@ -31,7 +31,7 @@ TARGETS_KEPT = 4096
 REPLACED_EVERY = 64
 LONGEST_CLIENT_ID = 255  # in bytes
 _LONGEST_NAME = 0x7F - 1  # in bytes: its length takes one byte
-_LARGE_BYTES = 1 << 14  # of a batch, plus 1: the length takes more than two bytes
+_LARGE_BYTES = 1 << 21  # of a batch, plus 1: the length takes more than three bytes
 # What follows the target in a request without records: a null, and no tagged fields thrice.
 _REST_BYTES = 4
 
@@ -96,6 +96,9 @@ class SingleBatches:
             if size > 0x7F:
                 size += (frame[position] - 1) << 7
                 position += 1
+                if frame[position - 1] > 0x7F:
+                    size += (frame[position] - 1) << 14
+                    position += 1
             end = position + size - 1
             if (
                 0 < size < _LARGE_BYTES

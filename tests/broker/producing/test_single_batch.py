@@ -21,7 +21,7 @@ from odradek.protocol.schema import DecodeError, codec_for
 from tests.support.wire import request_frame
 
 VERSIONS = range(FIRST_FLEXIBLE_VERSION, 14)
-LONGEST = (1 << 14) - 2  # of which the length takes two bytes
+LONGEST = (1 << 21) - 2  # of which the length takes three bytes
 # How the bytes of a request are changed.
 CHANGES = (1, 0x7F, 0x80, 0xFF)
 
@@ -96,7 +96,7 @@ def changed(data: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, LONGEST, LONGEST + 1])
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 0x3FFE, 0x3FFF, LONGEST, LONGEST + 1])
 def test_a_batch_of_any_size_is_found_behind_bytes_that_are_known(version: int, size: int) -> None:
     batches = SingleBatches()
     assert not same(batches, frame(version, b"")), "the first request is decoded"
