@@ -26,6 +26,11 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from odradek.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
 from odradek.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.support.streams_members import subtopology, topology
 
@@ -352,3 +357,15 @@ async def test_items_inside_of_a_struct_are_freed_in_parts_too() -> None:
     parts = await runner().run(serve)
     assert {id(item) for part in parts for item in part} >= set(map(id, sent.subtopologies))
     assert max(map(len, parts)) < 300
+
+
+async def test_structs_without_arrays_are_freed_with_the_items_that_have_them() -> None:
+    answers = [ProducePartitionResponse(index=index, base_offset=0) for index in range(1000)]
+    response = ProduceResponse(
+        responses=[ProduceTopicResponse(name="orders", partition_responses=answers)]
+    )
+
+    async def serve(slices: Slices) -> Parts:
+        return parts_of(response, slices)
+
+    assert len(await runner().run(serve)) < 10
