@@ -107,6 +107,7 @@ def test_a_user_may_do_what_acls_allow(broker: Broker) -> None:
     assert values(broker) == [b"coffee"]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # aiokafka, when it is refused
 def test_strangers_and_wrong_passwords_are_refused(broker: Broker) -> None:
     settings = broker.client_settings("aiokafka")
 
