@@ -53,16 +53,16 @@ def read_progress(group: MarkGroup, places: Collection[Place]) -> dict[Place, Pa
 
 def check_same_job(job: str, job_id: str, found: Sequence[PartitionProgress]) -> None:
     """Raise JobError unless the job exists as a whole, and replays the same."""
+    if found and found[0].job != job:  # `found` may lack marks of topics that are not replayed now
+        raise JobError(
+            f"the job {job_id} was started with other topics or another range: use the same "
+            "again, or begin a new job without --job-id"
+        )
     if not found or len(found) < found[0].partitions:
         raise JobError(
             f"the broker {'has forgotten a part of' if found else 'does not know'} the job "
             f"{job_id}: it had not begun, or its marks have expired (offsets.retention.minutes), "
             "or a target topic was deleted. Without --job-id a new job begins"
-        )
-    if found[0].job != job:
-        raise JobError(
-            f"the job {job_id} was started with other topics or another range: use the same "
-            "again, or begin a new job without --job-id"
         )
 
 

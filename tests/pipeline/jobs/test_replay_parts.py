@@ -126,8 +126,9 @@ def test_a_job_is_continued_only_if_all_of_its_marks_are_there() -> None:
         check_same_job("job", "id", [])
     with pytest.raises(JobError, match="has forgotten a part of the job id"):
         check_same_job("job", "id", begun[:1])
-    with pytest.raises(JobError, match="started with other topics or another range"):
-        check_same_job("another", "id", begun)
+    for found in (begun, begun[:1]):  # the second: one of its topics is not asked for
+        with pytest.raises(JobError, match="started with other topics or another range"):
+            check_same_job("another", "id", found)
 
 
 def test_records_are_sent_no_faster_than_asked() -> None:
