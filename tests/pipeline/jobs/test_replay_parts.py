@@ -140,3 +140,15 @@ def test_records_are_sent_no_faster_than_asked() -> None:
         waits.clock.sleep(pace.wait_s(pace.step))
     assert waits.total_s == pytest.approx(14.0)
     assert Pace(None, waits.clock).wait_s(1000) == 0
+
+
+def test_a_pause_is_made_up_for_by_the_records_of_a_second_at_most() -> None:
+    waits = Waits()
+    pace = Pace(50.0, waits.clock)
+    for pause_s, expected_s in ((0.5, 4), (120, 123)):
+        began_s = waits.total_s
+        waits.clock.sleep(pace.wait_s(pace.step))
+        waits.clock.sleep(pause_s)
+        for _ in range(40):
+            waits.clock.sleep(pace.wait_s(pace.step))
+        assert waits.total_s - began_s == pytest.approx(expected_s)
