@@ -81,15 +81,16 @@ class Planner:
         if has_diverged(self.directories, partition, archived, bounds.start):
             return PartitionPlan(partition, diverged=True)
         segments = reader.segments()
-        closed = bounds.end if self.until_end else segments[-1].base_offset if segments else 0
+        limit = bounds.end
+        if not self.until_end:  # the active segment may begin after the high watermark
+            limit = min(limit, segments[-1].base_offset if segments else 0)
         begin = min(archived.start, bounds.start) if archived.covered else bounds.start
-        if not archived.missing(Span(begin, closed)):
-            return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
-        end = closed
+        if not archived.missing(Span(begin, limit)):
+            return PartitionPlan(partition, waiting=bounds.end - max(limit, bounds.start))
         if self.committed_only:  # markers in the active segment count, even if it is not archived
             stable = self.stable_offsets.of(self.directories, partition, key, bounds.end)
-            end = min(end, stable)
-        missing = archived.missing(Span(begin, end))
+            limit = min(limit, stable)
+        missing = archived.missing(Span(begin, limit))
         ranges = [
             OffsetRange(
                 partition, max(span.start, bounds.start), span.end, self.committed_only, topic_id
@@ -101,7 +102,7 @@ class Planner:
             partition,
             tuple(ranges),
             _size_bytes(segments, ranges),
-            bounds.end - max(end, bounds.start),
+            bounds.end - max(limit, bounds.start),
             tuple(_lost(key, span, bounds.start) for span in missing if span.start < bounds.start),
         )
 
