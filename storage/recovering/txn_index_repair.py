@@ -1,8 +1,8 @@
 """Finds damaged transaction indexes at start and rebuilds them from the markers.
 
 These files have no checksum. So the length, version and order of the entries are checked, and
-whether their offsets fit each other and are not before the segment. A missing file cannot be
-detected: most segments have none.
+whether their offsets fit each other and the segment. A missing file cannot be detected: most
+segments have none.
 
 The markers of aborted transactions are in the log. Where a transaction began follows from the
 producer state at the segment's start and the batches since. After a batch that cannot be read this
@@ -10,7 +10,8 @@ is not known. There a plausible entry is kept if it may be right: if the marker 
 abort marker, or cannot be read. Other entries are dropped: one that is wrong would hide committed
 records from consumers, and the cleaner would delete them.
 
-Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called. That keeps no entry.
+Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called. The first does not
+check that the entries are not after the segment. The second keeps no entry.
 """
 
 import logging
@@ -30,23 +31,26 @@ from .producer_recovery import rebuild_producer_state, replay_producer
 _logger = logging.getLogger(__name__)
 
 
-def is_plausible(segment: Segment) -> bool:
-    """Whether the entries of the segment's index are plausible. Raises OSError."""
+def is_plausible(segment: Segment, end_offset: int) -> bool:
+    """Whether the entries of the segment's index are plausible. Raises OSError.
+
+    `end_offset` is the offset after the segment: the next one begins there, or the log ends.
+    """
     data = segment.files.read(segment.path(FileKind.TXN_INDEX))
     if len(data) % ENTRY_BYTES:
         return False
     entries = list(entries_of(data))
     lasts = [entry.last_offset for _, entry in entries]
     return lasts == sorted(set(lasts)) and all(
-        version == 0 and _fits(segment, entry) for version, entry in entries
+        version == 0 and _fits(segment, end_offset, entry) for version, entry in entries
     )
 
 
-def _fits(segment: Segment, entry: AbortedTransaction) -> bool:
+def _fits(segment: Segment, end_offset: int, entry: AbortedTransaction) -> bool:
     return (
         entry.producer_id >= 0
         and 0 <= entry.first_offset < entry.last_offset
-        and entry.last_offset >= segment.base_offset
+        and segment.base_offset <= entry.last_offset < end_offset
         and 0 <= entry.last_stable_offset <= entry.last_offset + 1
     )
 
@@ -54,6 +58,7 @@ def _fits(segment: Segment, entry: AbortedTransaction) -> bool:
 def rebuild_txn_index(
     segment: Segment,
     segments: SegmentList,
+    end_offset: int,
     producers: ProducerStates,
     log_start_offset: int,
     now_ms: int,
@@ -64,7 +69,7 @@ def rebuild_txn_index(
     plausible = {
         entry.last_offset: entry
         for version, entry in entries_of(data)
-        if not version and _fits(segment, entry)
+        if not version and _fits(segment, end_offset, entry)
     }
     base_offset = segment.base_offset
     rebuild_producer_state(producers, segments, log_start_offset, base_offset, now_ms)
