@@ -12,18 +12,21 @@ _MAX_CREDIT_S = 1.0
 
 
 class Pace:
-    """Records are sent `step` at a time: those of a tenth of a second, or many without a limit."""
+    """A rate. `chunk_records` is how many records to send at a time.
+
+    That is a tenth of a second's worth, at most 5,000, and 5,000 without a rate.
+    """
 
     def __init__(self, records_per_s: float | None, clock: Clock) -> None:
         self._rate = records_per_s
         self._clock = clock
         self._due: float | None = None  # when the next records may be sent
-        self.step = _MOST_AT_ONCE
+        self.chunk_records = _MOST_AT_ONCE
         if records_per_s is not None:
-            self.step = min(max(int(records_per_s / 10), 1), _MOST_AT_ONCE)
+            self.chunk_records = min(max(int(records_per_s / 10), 1), _MOST_AT_ONCE)
 
-    def wait_s(self, records: int) -> float:
-        """Return how long to wait before the next records are sent."""
+    def reserve(self, records: int) -> float:
+        """Count the next records, and return the seconds to wait before sending them."""
         if self._rate is None:
             return 0.0
         now = self._clock.now()
