@@ -137,7 +137,10 @@ def test_an_entry_that_names_no_abort_marker_is_dropped(tmp_path: Path) -> None:
 def test_entries_are_kept_after_a_batch_that_cannot_be_read(
     tmp_path: Path, unreadable: int
 ) -> None:
-    """The batch is in the segment where the transaction begins, or in that of its marker."""
+    """The batch is in the segment where the transaction begins, or in that of its marker.
+
+    In the latter the marker is not known, so that an entry of another producer is kept, too.
+    """
     box = LogBox(tmp_path)
     log = box.open()
     put(log, b"a batch", b"of two")
@@ -161,6 +164,10 @@ def test_entries_are_kept_after_a_batch_that_cannot_be_read(
     damage_index(path, entry)
     box.open()
     assert read_aborted(Files(), path) == [entry]
+    of_another = entry._replace(producer_id=8)
+    damage_index(path, of_another)
+    box.open()
+    assert read_aborted(Files(), path) == ([of_another] if unreadable else [])
 
 
 # --- the log itself
