@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 CLIENT_PREFIX = "kafka."  # of options that are settings of the Kafka client
-_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"(\d+)\s*([kmg]?b?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.IGNORECASE)
@@ -26,7 +26,7 @@ def canonical_options(
 
     Names of client settings and ignored options become lower case. `refused` maps a lower-case name
     to the reason. `ignored` holds lower-case names. Raises OptionError for an option that is
-    refused or unknown.
+    refused or unknown. Of an unknown one, `purpose` (such as " for writing") follows the name.
     """
     known = {name.lower(): name for name in names}
     for name in map(str.lower, given):
@@ -67,7 +67,7 @@ def integer(name: str, text: str) -> int:
 
 
 def one_of(name: str, text: str, choices: Collection[str]) -> str:
-    """Parse one of some words, in any case."""
+    """Parse one of `choices`, which are lower case. `text` may be in any case."""
     word = text.strip().lower()
     if word not in choices:
         raise OptionError(f"{name} must be one of {', '.join(choices)}, not {text!r}")

@@ -1,4 +1,4 @@
-"""Formats times and durations for people, and reads times."""
+"""Formats times and durations for people, and converts times. Numbers are milliseconds."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second
 
 
 def utc(time_ms: int) -> str:
-    """Format a time; one outside the calendar's range stays a number."""
+    """Format a time since 1970; one outside the calendar's range stays a number."""
     try:
         moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -20,18 +20,20 @@ def utc_ms(moment: datetime) -> int:
     return round(zoned.timestamp() * 1000)
 
 
-def duration(time_ms: int) -> str:
+def duration(duration_ms: int) -> str:
     """Format a duration in the largest unit that divides it."""
-    return _in_unit(time_ms, next((u for u in _UNITS if time_ms and time_ms % u[1] == 0), None))
+    units = (unit for unit in _UNITS if duration_ms and duration_ms % unit[1] == 0)
+    return _in_unit(duration_ms, next(units, None))
 
 
-def rounded(time_ms: int) -> str:
+def rounded(duration_ms: int) -> str:
     """Format a duration in the largest unit that it has reached, rounded down."""
-    return _in_unit(time_ms, next((u for u in _UNITS if time_ms >= u[1]), None))
+    units = (unit for unit in _UNITS if duration_ms >= unit[1])
+    return _in_unit(duration_ms, next(units, None))
 
 
-def _in_unit(time_ms: int, unit: tuple[str, int] | None) -> str:
+def _in_unit(duration_ms: int, unit: tuple[str, int] | None) -> str:
     if unit is None:
-        return f"{time_ms} ms"
-    count = time_ms // unit[1]
+        return f"{duration_ms} ms"
+    count = duration_ms // unit[1]
     return f"{count} {unit[0]}{'' if count == 1 else 's'}"

@@ -1,14 +1,16 @@
 """Implements `odradek pipeline tables`: keeps an archive a few seconds behind a broker.
 
-Each round archives what has been written since the last one, to the log's end. A round that has
-much to do takes longer, and the next one has more to do: rounds never overlap, and memory is
-bounded by the size of a task. Small files are merged beside the rounds by a thread with processes
-of its own; commits of both may come in any order (table).
+Each round archives what has been written since the last one, to the log's end. Rounds never
+overlap. A long round leaves more for the next one. Memory is bounded by the size of a task. Small
+files are merged beside the rounds by a thread with processes of its own. The commits of both may
+come in any order (see table/archive_table.py).
 
-After an error a round is tried again, after pauses that grow: a store that is away for an hour
-costs nothing but the delay. What was committed stays.
+A round that failed is tried again, after pauses that grow. If storage is unreachable for an hour,
+the archive is only late. What was committed stays. If merging fails, the rounds go on. The reason
+is a problem of each round until a later merge has succeeded.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,13 +24,15 @@ from odradek.storage.files import Files
 
 from .task_runner import TaskRunner
 
-_MAX_PAUSE_S = 60.0
+_logger = logging.getLogger(__name__)
+
+_MAX_PAUSE_S = 60.0  # after failed rounds, if rounds are not further apart anyway
 
 
 class Round(NamedTuple):
-    """What a round has done, and how long it took: so much the table was behind at its end.
+    """What a round has done, and why it failed: `error`, or "".
 
-    `error` is why it failed, or why merging did.
+    `seconds`: how long it took. At its end the table lacks what was written during that time.
     """
 
     summary: ArchiveSummary
@@ -38,7 +42,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Seconds between the begins of two rounds, and between two merges of small files."""
+    """Seconds between the starts of two rounds, and between two merges of small files."""
 
     round_s: float = 5.0
     merge_s: float = 600.0
@@ -67,11 +71,12 @@ class FollowingArchive:
         self._files = files
         self._clock = clock
         self._merging: threading.Thread | None = None
-        self._merge_error = ""
+        self._merge_problems: list[str] = []  # of the last merge that has ended
 
     def run(self, stop: threading.Event) -> None:
         """Archive until `stop` is set."""
         pause_s = self._pace.round_s
+        max_pause_s = max(_MAX_PAUSE_S, self._pace.round_s)
         merged_at = self._clock()
         while not stop.is_set():
             began = self._clock()
@@ -80,13 +85,13 @@ class FollowingArchive:
             if self._clock() - merged_at >= self._pace.merge_s:
                 merged_at = self._clock()
                 self._begin_merge()
-            pause_s = min(2 * pause_s, _MAX_PAUSE_S) if done.error else self._pace.round_s
+            pause_s = min(2 * pause_s, max_pause_s) if done.error else self._pace.round_s
             stop.wait(max(0.0, began + pause_s - self._clock()))
         if self._merging is not None:
             self._merging.join()
 
     def _round(self, began: float) -> Round:
-        error, self._merge_error = self._merge_error, ""
+        error = ""
         try:
             summary = self._run.read_again()
         except OvertakenError as other:
@@ -94,17 +99,21 @@ class FollowingArchive:
             summary.notes.append(str(other))
         except (JobError, OSError) as failure:
             error, summary = str(failure), self._run.summary
+        summary.problems += self._merge_problems
         return Round(summary, self._clock() - began, error)
 
     def _begin_merge(self) -> None:
         if self._merging is None or not self._merging.is_alive():
-            self._merging = threading.Thread(target=self._merge, daemon=True)
+            self._merging = threading.Thread(target=self._merge, name="merge", daemon=True)
             self._merging.start()
 
     def _merge(self) -> None:
         try:
             run = ArchiveRun(self._merging_runner, self._settings, files=self._files)
             run.compact()
-            self._merge_error = "; ".join(run.summary.problems)
+            self._merge_problems = run.summary.problems
         except (JobError, OSError) as failure:
-            self._merge_error = f"small files were not merged: {failure}"
+            self._merge_problems = [f"small files were not merged: {failure}"]
+        except Exception as failure:
+            _logger.exception("small files were not merged")
+            self._merge_problems = [f"small files were not merged: {failure!r}"]

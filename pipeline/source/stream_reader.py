@@ -1,7 +1,7 @@
 """The reader of a streaming query: plans offsets in the driver, reads ranges in tasks.
 
-Spark 4.0 and 4.1 let a Python reader neither limit a batch nor know where it begins, and ask it for
-no state of trigger AvailableNow. LimitedStreamReader needs Spark 4.2.
+In Spark 4.0 and 4.1, a Python reader cannot limit a batch, is not told where it begins, and does
+not support Trigger.AvailableNow. For Spark 4.2 see limited_stream_reader.py.
 """
 
 import time
@@ -22,7 +22,7 @@ JsonOffsets = dict[str, Any]
 
 
 class OdradekStreamReader(DataSourceStreamReader):
-    """Spark creates one in the driver, which plans, and copies another to the tasks, which read."""
+    """Spark creates two in the driver: one plans; copies of the other read in the tasks."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
@@ -31,7 +31,8 @@ class OdradekStreamReader(DataSourceStreamReader):
     @cached_property
     def planner(self) -> StreamPlanner:
         # A batch that runs again after a crash must have the same tasks, or the sink cannot tell
-        # which it has written. Files change in the meantime; offsets do not.
+        # which it has written. Files change in the meantime; offsets do not. So ranges are divided
+        # by offsets, not by bytes.
         origin = make_origin(self.options, split_by_bytes=False)
         return StreamPlanner(origin, self.options, lambda: time.monotonic() * 1000)
 

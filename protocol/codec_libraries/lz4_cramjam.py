@@ -12,7 +12,8 @@
 
 Checksums are xxHash32. cramjam can unpack a whole frame too, but only at once, and it would take
 bytes after the frame for another one. A block that is linked to those before it is unpacked as a
-frame of its own, after 64 KiB of the content before it. cramjam has one level only.
+frame of its own, after 64 KiB of the content before it. Dictionaries are not known: the first block
+that refers to one cannot be unpacked. cramjam has one level only.
 
 LZ4 frame format 1.6.4.
 """
@@ -33,7 +34,7 @@ _SKIPPED_MAGIC = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
 _WRITTEN_HEADER = _MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, no checksums
 _WRITTEN_BLOCK_BYTES = 64 << 10
 _HISTORY_BYTES = 64 << 10
-_NOT_COMPRESSED = 1 << 31
+_NOT_COMPRESSED = 1 << 31  # a flag in the size of a block
 _SMALLEST_BLOCK_ID = 4
 _UINT32 = Struct("<I")
 _END = bytes(4)
@@ -48,7 +49,7 @@ class _Header(NamedTuple):
 
     @property
     def max_block_bytes(self) -> int:
-        return 1 << 8 + 2 * self.block_id
+        return 1 << (8 + 2 * self.block_id)
 
 
 class _Reader:
@@ -135,27 +136,27 @@ def _blocks(reader: _Reader, header: _Header, max_blocks: int) -> Iterator[bytes
     buffer = bytearray(max_bytes)
     history = b""
     blocks = 0
-    while length := reader.number():
+    while size_and_flag := reader.number():
         blocks += 1
         if blocks > max_blocks:
             raise TooManyBlocksError
-        block = reader.take(length & ~_NOT_COMPRESSED)
+        block = reader.take(size_and_flag & ~_NOT_COMPRESSED)
         if len(block) > max_bytes:
             raise CodecError(f"a block has {len(block)} bytes, more than {max_bytes}")
         if header.has_block_sums and reader.number() != xxh32_intdigest(block):
             raise CodecError("the checksum of a block is wrong")
-        if length & _NOT_COMPRESSED:
+        if size_and_flag & _NOT_COMPRESSED:
             content = bytes(block)
         elif history:
-            content = _after(history, block, header)
+            content = _unpack_linked(history, block, header)
         else:
-            content = _content(block, buffer)
+            content = _unpack(block, buffer)
         if header.is_linked:
             history = (history + content)[-_HISTORY_BYTES:]
         yield content
 
 
-def _content(block: memoryview, buffer: bytearray) -> bytes:
+def _unpack(block: memoryview, buffer: bytearray) -> bytes:
     """Unpack a block that is linked to none before it. Raises CodecError."""
     try:
         size = cramjam_lz4.decompress_block_into(block, buffer, output_len=len(buffer))
@@ -164,7 +165,7 @@ def _content(block: memoryview, buffer: bytearray) -> bytes:
     return bytes(memoryview(buffer)[:size])
 
 
-def _after(history: bytes, block: memoryview, header: _Header) -> bytes:
+def _unpack_linked(history: bytes, block: memoryview, header: _Header) -> bytes:
     """Unpack a block that is linked to `history`. Raises CodecError."""
     described = bytes((1 << 6, header.block_id << 4))
     frame = b"".join(

@@ -2,7 +2,8 @@
 
 The name of a partition's directory says what it holds: a log, a deleted log, the copy of a log that
 is being moved here, or a stray, which belongs to no partition and is kept for the user. Each log is
-returned with its checkpointed offsets and the bytes to read before it can be served.
+returned with its checkpointed offsets and the number of unflushed bytes, which are read before it
+can be served.
 """
 
 import logging
@@ -88,10 +89,10 @@ def _found_logs(
     watermarks = read_checkpoint(files, directory, REPLICATION_OFFSET_CHECKPOINT)
     found = []
     for key in keys:
-        unread = 0
+        size_bytes = 0
         if not directory.had_clean_shutdown:
             path = directory.path / partition_directory(*key)
-            unread = unflushed_bytes(files, path, recovery_points.get(key, 0))
+            size_bytes = unflushed_bytes(files, path, recovery_points.get(key, 0))
         found.append(
             FoundLog(
                 directory=directory,
@@ -100,7 +101,7 @@ def _found_logs(
                 recovery_point=recovery_points.get(key),
                 log_start_offset=log_starts.get(key),
                 high_watermark=watermarks.get(key),
-                unflushed_bytes=unread,
+                unflushed_bytes=size_bytes,
             )
         )
     return found

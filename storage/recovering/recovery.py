@@ -57,7 +57,7 @@ def load_log(source: LogSource) -> LoadedLog:
     if not source.had_clean_shutdown and source.recovered is None:
         producers = recover_unflushed(source, segments, epochs)
     end_offset = _check_end(source, segments, epochs, producers)
-    _check_txn_indexes(source, segments, names)
+    _check_txn_indexes(source, segments, names, end_offset)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(source.log_start_offset)
     if not source.had_clean_shutdown:
@@ -146,14 +146,15 @@ def _end_of_last_segment(source: LogSource, segments: SegmentList, epochs: Leade
 
 
 def _check_txn_indexes(
-    source: LogSource, segments: SegmentList, names: set[SegmentFileName]
+    source: LogSource, segments: SegmentList, names: set[SegmentFileName], end_offset: int
 ) -> None:
     present = {name.offset for name in names if name.kind is FileKind.TXN_INDEX}
-    for segment in segments:
+    ends = [*segments.base_offsets[1:], end_offset]
+    for segment, end in zip(segments, ends, strict=True):
         if segment.base_offset in present:
             path = segment.path(FileKind.TXN_INDEX)
-            if source.files.exists(path) and not is_plausible(segment):
+            if source.files.exists(path) and not is_plausible(segment, end):
                 producers = source.new_producers()
                 rebuild_txn_index(
-                    segment, segments, producers, source.log_start_offset, source.now_ms
+                    segment, segments, end, producers, source.log_start_offset, source.now_ms
                 )

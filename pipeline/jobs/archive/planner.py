@@ -57,7 +57,7 @@ class Planner:
     committed_only: bool = True
 
     @cached_property
-    def _archived_with_id(self) -> frozenset[TopicPartition]:
+    def _partitions_with_known_topic_id(self) -> frozenset[TopicPartition]:
         return frozenset(key.without_id for key in self.state.partitions if key.topic_id)
 
     def plan(self, partition: TopicPartition) -> PartitionPlan:
@@ -73,23 +73,27 @@ class Planner:
         reader = self.directories.reader(partition)
         topic_id = self.directories.topic_id(reader.directory)
         key = partition_key(partition, topic_id)
-        if topic_id is None and partition in self._archived_with_id:
+        if topic_id is None and partition in self._partitions_with_known_topic_id:
             why = "partition.metadata is missing or damaged, and the archive knows the topic's id"
-            return PartitionPlan(partition, problem=f"{why}: it waits for that file")
+            skipped = "the partition is skipped until the file is there"
+            return PartitionPlan(partition, problem=f"{why}: {skipped}")
         archived = self.state.of(key)
         bounds = offset_bounds(self.directories, partition)
         if has_diverged(self.directories, partition, archived, bounds.start):
             return PartitionPlan(partition, diverged=True)
         segments = reader.segments()
-        closed = bounds.end if self.until_end else segments[-1].base_offset if segments else 0
-        begin = min(archived.start, bounds.start) if archived.covered else bounds.start
-        if not archived.missing(Span(begin, closed)):
-            return PartitionPlan(partition, waiting=bounds.end - max(closed, bounds.start))
-        end = closed
+        limit = bounds.end
+        if not self.until_end:  # the active segment may begin after the high watermark
+            limit = min(limit, segments[-1].base_offset if segments else 0)
+        begin = bounds.start
+        if archived.covered:  # include deleted offsets after the first archived one: they are lost
+            begin = min(begin, archived.start)
+        if not archived.missing(Span(begin, limit)):  # do not search for transactions
+            return PartitionPlan(partition, waiting=bounds.end - max(limit, bounds.start))
         if self.committed_only:  # markers in the active segment count, even if it is not archived
             stable = self.stable_offsets.of(self.directories, partition, key, bounds.end)
-            end = min(end, stable)
-        missing = archived.missing(Span(begin, end))
+            limit = min(limit, stable)
+        missing = archived.missing(Span(begin, limit))
         ranges = [
             OffsetRange(
                 partition, max(span.start, bounds.start), span.end, self.committed_only, topic_id
@@ -101,7 +105,7 @@ class Planner:
             partition,
             tuple(ranges),
             _size_bytes(segments, ranges),
-            bounds.end - max(end, bounds.start),
+            bounds.end - max(limit, bounds.start),
             tuple(_lost(key, span, bounds.start) for span in missing if span.start < bounds.start),
         )
 
@@ -128,15 +132,19 @@ def _size_bytes(segments: list[SegmentFile], ranges: list[OffsetRange]) -> int:
 
 
 def _lost(key: PartitionKey, span: Span, log_start: int) -> ArchivedRange:
+    """Return the offsets of `span` that are lost. Once committed, they count as covered."""
     gone = Span(span.start, min(span.end, log_start))
     return ArchivedRange(key, gone.start, gone.end, lost=(gone,))
 
 
 def part_size_bytes(total_bytes: int, parallelism: int, largest: int = MAX_PART_BYTES) -> int:
-    """Return the size of parts with which all workers finish at about the same time."""
-    parts = -(-total_bytes // largest)
-    evenly = -(-parts // parallelism) * parallelism
-    return max(-(-total_bytes // max(evenly, 1)), min(_MIN_PART_BYTES, largest))
+    """Return the size of parts with which all workers finish at about the same time.
+
+    The number of parts is rounded up to a multiple of the workers.
+    """
+    part_count = -(-total_bytes // largest)
+    part_count = -(-part_count // parallelism) * parallelism
+    return max(-(-total_bytes // max(part_count, 1)), min(_MIN_PART_BYTES, largest))
 
 
 def divide_into_tasks(
@@ -157,6 +165,7 @@ def divide_into_tasks(
         for part in parts:
             task.append(part)
             task_bytes += plan.size_bytes // len(parts)
+            # The next part may have `max_bytes`: no task has more than one and a half times that.
             if task_bytes >= max_bytes // 2 or len(task) == _MAX_RANGES_PER_TASK:
                 yield task
                 task, task_bytes = [], 0

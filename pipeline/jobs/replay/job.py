@@ -68,7 +68,7 @@ class ReplayPlan(NamedTuple):
 
     sources: Mapping[Place, ArchivedPartition]
     partitions: Mapping[str, int]
-    job: str
+    content_hash: str
     notes: Sequence[str]
 
 
@@ -107,8 +107,8 @@ def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayP
         source.check(settings.selection)
     needed = {targets[topic]: count for topic, count in archived.partition_counts.items()}
     topic_ids = sorted({(each.of.topic, each.topic_id) for each in sources.values()})
-    job = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
-    return ReplayPlan(sources, needed, job, archived.notes)
+    content_hash = xxh3_64_hexdigest(msgspec.json.encode((targets, topic_ids, settings.selection)))
+    return ReplayPlan(sources, needed, content_hash, archived.notes)
 
 
 def run_replay(
@@ -156,7 +156,7 @@ def _begin(
     """Commit the first marks, or check those of the job that is continued. Returns them."""
     found = read_progress(group, plan.sources.keys())
     if settings.continues:
-        check_same_job(plan.job, settings.job_id, list(found.values()))
+        check_same_job(plan.content_hash, settings.job_id, list(found.values()))
         summary.notes += [
             f"{plan.sources[place].of} was archived after the job began: it is not part of it"
             for place in plan.sources
@@ -165,7 +165,7 @@ def _begin(
         return found
     if found:
         raise JobError(f"the job {settings.job_id} exists already")
-    marks = first_marks(plan.job, plan.sources.keys())
+    marks = first_marks(plan.content_hash, plan.sources.keys())
     if settings.delivery is Delivery.AT_LEAST_ONCE:
         group.commit(marks)
     else:

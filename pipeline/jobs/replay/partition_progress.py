@@ -1,10 +1,10 @@
-"""How far a replay is: a mark for each partition, in the group `odradek-replay-<job>`.
+"""How far a replay has come: a mark for each partition, in the group `odradek-replay-<job id>`.
 
 topic, partition    the target's
 offset              the next offset of the source
 metadata            {"job": "00f3…", "partitions": 12, "records": 100, "done": false}
 
-`job` is a hash of what the job replays; it cannot change. `partitions` is the number of marks with
+`job` is a hash of what the job replays. It cannot change. `partitions` is the number of marks with
 which the job began. If fewer exist, some have expired, and their partitions would be sent again.
 """
 
@@ -21,10 +21,10 @@ ID_PREFIX = "odradek-replay-"
 class PartitionProgress(NamedTuple):
     """All records of the source before `next_offset` are in the target.
 
-    `job` and `partitions` are those of the job.
+    `content_hash` is that of what the job replays. The job began with `partitions` marks.
     """
 
-    job: str
+    content_hash: str
     partitions: int
     next_offset: int = 0
     records: int = 0
@@ -33,7 +33,7 @@ class PartitionProgress(NamedTuple):
     def as_mark(self, place: Place) -> Mark:
         """Return the mark to commit for it."""
         metadata = {
-            "job": self.job,
+            "job": self.content_hash,
             "partitions": self.partitions,
             "records": self.records,
             "done": self.is_done,
@@ -41,9 +41,9 @@ class PartitionProgress(NamedTuple):
         return Mark(*place, self.next_offset, json.dumps(metadata))
 
 
-def first_marks(job: str, places: Collection[Place]) -> list[Mark]:
+def first_marks(content_hash: str, places: Collection[Place]) -> list[Mark]:
     """Return the marks with which a job begins."""
-    return [PartitionProgress(job, len(places)).as_mark(place) for place in places]
+    return [PartitionProgress(content_hash, len(places)).as_mark(place) for place in places]
 
 
 def read_progress(group: MarkGroup, places: Collection[Place]) -> dict[Place, PartitionProgress]:
@@ -51,18 +51,19 @@ def read_progress(group: MarkGroup, places: Collection[Place]) -> dict[Place, Pa
     return {(mark.topic, mark.partition): _parse(mark) for mark in group.read(places)}
 
 
-def check_same_job(job: str, job_id: str, found: Sequence[PartitionProgress]) -> None:
-    """Raise JobError unless the job exists as a whole, and replays the same."""
+def check_same_job(content_hash: str, job_id: str, found: Sequence[PartitionProgress]) -> None:
+    """Raise JobError if marks of the job are missing, or if it replays something else."""
+    # Checked first: `found` lacks the marks of topics that are not asked for.
+    if found and found[0].content_hash != content_hash:
+        raise JobError(
+            f"the job {job_id} was started with other topics or another range: use the same "
+            "again, or begin a new job without --job-id"
+        )
     if not found or len(found) < found[0].partitions:
         raise JobError(
             f"the broker {'has forgotten a part of' if found else 'does not know'} the job "
             f"{job_id}: it had not begun, or its marks have expired (offsets.retention.minutes), "
             "or a target topic was deleted. Without --job-id a new job begins"
-        )
-    if found[0].job != job:
-        raise JobError(
-            f"the job {job_id} was started with other topics or another range: use the same "
-            "again, or begin a new job without --job-id"
         )
 
 

@@ -186,7 +186,7 @@ class _Sending:
     def _send_rest(self, writer: PartWriter, progress: PartitionProgress) -> None:
         self._begin(writer, progress)
         for table in self._tables(progress.next_offset):
-            wait_s = self._pace.wait_s(table.num_rows)
+            wait_s = self._pace.reserve(table.num_rows)
             if self._is_full(writer, wait_s):
                 writer.commit(self._group, [progress.as_mark(self._wanted.place)])
                 self._begin(writer, progress)
@@ -218,8 +218,8 @@ class _Sending:
         selection = self._work.selection
         for table in self._wanted.source.tables(max(start, selection.from_offset or 0)):
             selected = selection.filter(table)
-            for at in range(0, selected.num_rows, self._pace.step):
-                yield selected.slice(at, self._pace.step)
+            for at in range(0, selected.num_rows, self._pace.chunk_records):
+                yield selected.slice(at, self._pace.chunk_records)
 
 
 def _rows(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:

@@ -25,7 +25,7 @@ from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import write_offsets
-from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
+from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from tests.support.archives import (
@@ -129,6 +129,23 @@ def test_the_active_segment_waits_until_it_is_closed(tmp_path: Path) -> None:
     archive_here(settings, QUICK)
     active = int(box.names(".log")[-1].removesuffix(".log"))
     assert archived(settings) == [row for row in logged(box.directory) if row[2] < active]
+
+
+def test_records_after_the_high_watermark_wait_also_if_a_segment_is_closed(tmp_path: Path) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path, until_end=False, committed_only=False)
+    *_, segment, active = LogReader(box.directory).segments()
+    end = segment.base_offset
+    checkpoint = box.directory.parent / REPLICATION_OFFSET_CHECKPOINT
+    write_offsets(QUICK, checkpoint, {("orders", 0): end})
+    (plan,) = plan_archive(settings, QUICK)
+    assert 0 < end < active.base_offset
+    assert ([(each.start, each.end) for each in plan.ranges], plan.waiting) == ([(0, end)], 0)
+    archive_here(settings, QUICK)
+    records = logged(box.directory, committed=False)
+    assert archived(settings) == [row for row in records if row[2] < end]
+    (plan,) = plan_archive(settings, QUICK)
+    assert (plan.ranges, plan.waiting) == ((), 0)
 
 
 def test_records_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None:

@@ -174,6 +174,19 @@ def test_a_round_that_fails_is_tried_again_after_growing_pauses(
     assert followed.rows() == logged(box.directory)
 
 
+def test_after_a_failed_round_the_next_one_does_not_begin_earlier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_at(tmp_path)
+
+    def refuse(_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(ArchiveRun, "read", refuse)
+    pauses = Followed(tmp_path, round_s=300).follow(lambda: None, monkeypatch.undo)
+    assert pauses.lengths_s == [300, 300, 300]
+
+
 def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
     box, log = log_at(tmp_path)
     followed = Followed(tmp_path)
@@ -215,20 +228,59 @@ def test_an_archive_at_the_same_time_is_no_error(
     assert followed.rows() == logged(box.directory)
 
 
-def test_merging_that_fails_is_reported_and_rounds_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def merged() -> None:
+    """Wait until no merge runs."""
+    for thread in threading.enumerate():
+        if thread.name == "merge":
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (OSError("no space left"), "small files were not merged: no space left"),
+        (TypeError("of our own"), "small files were not merged: TypeError('of our own')"),
+    ],
+)
+def test_merging_that_fails_is_a_problem_until_it_succeeds_and_no_failed_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, reason: str
 ) -> None:
     box, log = log_at(tmp_path)
-    followed = Followed(tmp_path, round_s=5, merge_s=5)
+    followed = Followed(tmp_path, round_s=5, merge_s=10)
 
     def refuse(_: object) -> None:
-        raise OSError("no space left")
+        raise failure
 
     monkeypatch.setattr(ArchiveRun, "compact", refuse)
-    followed.follow(*[lambda: put(log, b"another")] * 5)
-    errors = {each.error for each in followed.rounds}
-    assert "small files were not merged: no space left" in errors
+    steps = [lambda: put(log, b"1"), merged, merged, monkeypatch.undo, merged, merged]
+    pauses = followed.follow(*steps)
+    assert pauses.lengths_s == [5] * 7
+    assert [each.error for each in followed.rounds] == [""] * 7
+    problems = [each.summary.problems for each in followed.rounds]
+    assert problems[:3] == [[], [], []]
+    assert problems[3] == problems[4] == [reason]
+    assert problems[-1] == []
     assert followed.rows() == logged(box.directory)
+
+
+def test_a_round_that_fails_beside_merging_reports_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, log = log_at(tmp_path)
+    followed = Followed(tmp_path, round_s=5, merge_s=5)
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    def break_off() -> None:
+        merged()
+        monkeypatch.setattr(ArchiveRun, "read", refuse)
+
+    monkeypatch.setattr(ArchiveRun, "compact", refuse)
+    followed.follow(lambda: put(log, b"1"), break_off)
+    last = followed.rounds[-1]
+    assert last.error == "no space left"
+    assert last.summary.problems == ["small files were not merged: no space left"]
 
 
 def test_records_that_a_log_has_lost_are_replaced(tmp_path: Path) -> None:

@@ -126,16 +126,29 @@ def test_a_job_is_continued_only_if_all_of_its_marks_are_there() -> None:
         check_same_job("job", "id", [])
     with pytest.raises(JobError, match="has forgotten a part of the job id"):
         check_same_job("job", "id", begun[:1])
-    with pytest.raises(JobError, match="started with other topics or another range"):
-        check_same_job("another", "id", begun)
+    for found in (begun, begun[:1]):  # the second: one of its topics is not asked for
+        with pytest.raises(JobError, match="started with other topics or another range"):
+            check_same_job("another", "id", found)
 
 
 def test_records_are_sent_no_faster_than_asked() -> None:
     waits = Waits()
     pace = Pace(50.0, waits.clock)
-    assert pace.step == 5
+    assert pace.chunk_records == 5
     waits.clock.sleep(10)  # before the first record, which is not made up for
     for _ in range(41):
-        waits.clock.sleep(pace.wait_s(pace.step))
+        waits.clock.sleep(pace.reserve(pace.chunk_records))
     assert waits.total_s == pytest.approx(14.0)
-    assert Pace(None, waits.clock).wait_s(1000) == 0
+    assert Pace(None, waits.clock).reserve(1000) == 0
+
+
+def test_a_pause_is_made_up_for_by_the_records_of_a_second_at_most() -> None:
+    waits = Waits()
+    pace = Pace(50.0, waits.clock)
+    for pause_s, expected_s in ((0.5, 4), (120, 123)):
+        began_s = waits.total_s
+        waits.clock.sleep(pace.reserve(pace.chunk_records))
+        waits.clock.sleep(pause_s)
+        for _ in range(40):
+            waits.clock.sleep(pace.reserve(pace.chunk_records))
+        assert waits.total_s - began_s == pytest.approx(expected_s)

@@ -1,8 +1,9 @@
 """The Delta table of an archive: commits records together with what they cover.
 
 A commit adds files to the table. It also sets an application transaction (`txn` in Delta's
-protocol): the number of a file `_odradek/state-NUMBER.json`, written before, which says what is
-archived after the commit (state.py). So records and covered ranges change in one atomic step.
+protocol) to the number of a file `_odradek/state-NUMBER.json`. The file was written before, and
+says what is archived after the commit (state.py). So records and covered ranges change in one
+atomic step. The number is no sequence number: it is 63 bits of the SHA-256 of the file.
 
 Each commit is made against the state that it was computed from. If another process has changed the
 state in the meantime, the table refuses the commit, because both set the same application
@@ -68,7 +69,7 @@ _ACCEPT = (
 
 
 class ArchiveTable:
-    """The table as of its newest version when it was opened or last committed to."""
+    """The table as of its newest version when it was opened, refreshed, or last committed to."""
 
     def __init__(
         self,
@@ -90,14 +91,17 @@ class ArchiveTable:
         except (DeltaError, OSError) as error:
             raise JobError(f"cannot open the archive {location}: {_reason(error)}") from error
         self._check_format()
-        self._synced: set[str] = set()
+        self._synced: set[str] = set()  # names in _delta_log that are synced
         self._examined = -1  # the newest version whose changes are known
         self._number, self.state = self._read_state()
         if refuse_changes:
             self._refuse_changes()
 
     def _check_format(self) -> None:
-        """Raise JobError if the rows of the files are not the rows of the table."""
+        """Raise JobError if the table uses deletion vectors or column mapping.
+
+        Then the Parquet files alone do not show its rows.
+        """
         features = self.delta.protocol().reader_features or ()
         if found := _UNREADABLE.intersection(features):
             raise JobError(
@@ -115,7 +119,7 @@ class ArchiveTable:
 
     def rows(self, wanted: PartitionRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows of a partition in order of offset. Raises OSError."""
-        paths = [file.path for file in self.data_files(wanted.of.of.topic) if file.may_have(wanted)]
+        paths = [file.path for file in self.data_files(wanted.topic) if file.may_have(wanted)]
         return read_by_offset(self.files.filesystem, paths, wanted, columns)
 
     # -- commits -----------------------------------------------------------------------------------
@@ -137,7 +141,7 @@ class ArchiveTable:
 
         Raises JobError, OSError.
         """
-        data = None if records is None else self._with_all_columns(records, rows.of.of.topic)
+        data = None if records is None else self._with_all_columns(records, rows.topic)
 
         def act(properties: CommitProperties) -> None:
             if data is None:
@@ -154,7 +158,7 @@ class ArchiveTable:
                     commit_properties=properties,
                 )
 
-        with self._rewriting():
+        with self._syncing_new_files():
             self._commit(act, change)
 
     def _with_all_columns(self, records: pa.Table, topic: str) -> pa.Table:
@@ -221,7 +225,11 @@ class ArchiveTable:
         act: Callable[[CommitProperties], None],
         change: Callable[[ArchiveState], ArchiveState],
     ) -> None:
-        """Commit, again as long as others commit at the same time. Raises JobError, OSError."""
+        """Commit, and change the state. Raises JobError, OSError.
+
+        If another process commits first, the change is applied to its state, and the commit is
+        tried again, without limit. After other errors it is tried _MAX_ATTEMPTS times in all.
+        """
         commit_id = uuid.uuid4().hex
         failures = 0
         while True:
@@ -251,14 +259,14 @@ class ArchiveTable:
     def _committing(self, what: str) -> Iterator[None]:
         """Commit something that does not change the state."""
         try:
-            with self._rewriting():
+            with self._syncing_new_files():
                 yield
         except (DeltaError, OSError) as error:
             raise JobError(f"{what} of {self.location}: {_reason(error)}") from error
 
     @contextmanager
-    def _rewriting(self) -> Iterator[None]:
-        """Sync the files that the table's library writes meanwhile: it does not."""
+    def _syncing_new_files(self) -> Iterator[None]:
+        """fsync the files that deltalake writes inside the block: deltalake does not fsync them."""
         before = set(self.delta.file_uris())
         yield
         self.refresh()
@@ -270,9 +278,8 @@ class ArchiveTable:
     def _sync_log(self) -> None:
         if (directory := self.location.directory) is not None:
             names = set(self.files.files.list_directory(directory / LOG_DIRECTORY))
-            new = {
-                name for name in names - self._synced if "#" not in name
-            }  # of a commit that runs
+            # A name with # is the temporary file of a commit that runs.
+            new = {name for name in names - self._synced if "#" not in name}
             self.files.sync(f"{LOG_DIRECTORY}/{name}" for name in new)
             self._synced = names - {_LAST_CHECKPOINT}
 
@@ -297,6 +304,7 @@ class ArchiveTable:
                 )
             return []
         after, until = max(self.state.table_version, self._examined), self.delta.version()
+        # The commit of the state made version table_version + 1.
         if self.state.table_version >= until:
             raise JobError(
                 f"{self.location} has version {until}, and its state is that of a later one: its "
@@ -319,7 +327,7 @@ class ArchiveTable:
         self._examined = self.delta.version()
 
     def accept_changes(self) -> list[str]:
-        """Have the state name what other writers have changed, and return it.
+        """Record the changes of other writers in the state as accepted, and return them.
 
         Raises JobError, OSError.
         """

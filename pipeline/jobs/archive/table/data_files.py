@@ -59,7 +59,7 @@ class DataFile(NamedTuple):
     def may_have(self, wanted: "PartitionRows") -> bool:
         """Whether it may have such rows."""
         last, (lowest, highest) = self.offsets[1], self.partitions
-        partition = wanted.of.of.partition
+        partition = wanted.partition
         return (
             (last is None or last >= wanted.start_offset)
             and (lowest is None or lowest <= partition)
@@ -81,23 +81,34 @@ class PartitionRows(NamedTuple):
     of: PartitionState
     start_offset: int = 0
 
+    @property
+    def topic(self) -> str:
+        return self.of.of.topic
+
+    @property
+    def topic_id(self) -> str:
+        return self.of.of.topic_id
+
+    @property
+    def partition(self) -> int:
+        return self.of.of.partition
+
     def sql(self) -> str:
         """Return the predicate for the table's library."""
-        topic, topic_id, partition = self.of.of.topic, self.of.of.topic_id, self.of.of.partition
-        of_partition = f"topic = '{topic}' AND partition = {partition}"
-        of_id = f"= '{topic_id}'" if topic_id else "IS NULL"
+        of_partition = f"topic = '{self.topic}' AND partition = {self.partition}"
+        of_id = f"= '{self.topic_id}'" if self.topic_id else "IS NULL"
         return f'{of_partition} AND "offset" >= {self.start_offset} AND "topicId" {of_id}'
 
     def select(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table that has one topic."""
         wanted = pc.and_(
-            pc.equal(table["partition"], self.of.of.partition),
+            pc.equal(table["partition"], self.partition),
             pc.greater_equal(table[_OFFSET], self.start_offset),
         )
         if "topicId" not in table.column_names:
-            return table.slice(0, 0) if self.of.of.topic_id else table.filter(wanted)
+            return table.slice(0, 0) if self.topic_id else table.filter(wanted)
         ids = pc.fill_null(table["topicId"], "")
-        return table.filter(pc.and_(wanted, pc.equal(ids, self.of.of.topic_id)))
+        return table.filter(pc.and_(wanted, pc.equal(ids, self.topic_id)))
 
 
 def read_by_offset(
@@ -141,6 +152,6 @@ def _row_groups(filesystem: pafs.FileSystem, path: str, rows: PartitionRows) -> 
         if (
             partitions is None
             or not partitions.has_min_max
-            or partitions.min <= rows.of.of.partition <= partitions.max
+            or partitions.min <= rows.partition <= partitions.max
         ):
             yield RowGroup(offsets.min if known else 0, path, number)
