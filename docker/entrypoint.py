@@ -1,3 +1,4 @@
+#!/usr/local/bin/python
 """Writes a server.properties from environment variables, and becomes `odradek serve`.
 
 The rules are those of Apache Kafka's image (KafkaDockerWrapper), so its compose files work here:
@@ -21,7 +22,8 @@ property name the variable that it comes from. For that the broker runs in this 
 The file is written to the directory for temporary files. With a read-only root that is the working
 directory, which is a volume. healthcheck.py reads the file.
 
-    entrypoint.py [--print] [arguments of `odradek serve`]
+    entrypoint.py [--print] [options of `odradek serve`]
+    entrypoint.py COMMAND [ARGUMENT]...     run the command instead, as other images do
 """
 
 import os
@@ -32,6 +34,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from kafka_commands import RUN
 from other_images import (
     BITNAMI_CONFIGS,
     BITNAMI_PREFIX,
@@ -65,6 +68,7 @@ DATA_IN_OTHER_IMAGES = {
 # The first is Kafka's and Confluent's, the others are Bitnami's.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 EXIT_BAD_CONFIG = 2
+EXIT_NOT_THERE = 127
 
 NOT_PROPERTIES = {
     "KAFKA_VERSION",
@@ -237,8 +241,21 @@ def format_directories(file: Path, draft: Draft, explain: Callable[[str], str]) 
     return run(file, [], credentials=draft.users, ignore_formatted=True, explain=explain)
 
 
+def run_command(arguments: Sequence[str]) -> None:
+    """Become another program."""
+    try:
+        os.execvp(arguments[0], arguments)
+    except OSError as error:
+        sys.stderr.write(f"odradek: {arguments[0]}: {error.strerror}\n")
+        sys.exit(EXIT_NOT_THERE)
+
+
 def main(arguments: list[str]) -> None:
-    """Print the file, or write it and run the broker."""
+    """Print the file, or write it and run the broker, or run another command."""
+    if arguments and not arguments[0].startswith("-"):
+        if arguments[0] not in RUN:
+            run_command(arguments)
+        arguments = arguments[1:]
     try:
         draft = draft_of(os.environ)
     except VariableError as error:

@@ -7,7 +7,8 @@ What is copied keeps its path:
   a broker does not use;
 - site-packages without pip and setuptools. Debug symbols are stripped: they are half of all bytes;
 - every shared library that ldd names for them, and the dynamic linker;
-- if it is installed, a static busybox, so that `docker exec -it NAME sh` works.
+- bash, which is `sh`, too: health checks use it, and `docker exec -it NAME sh`. If it is installed,
+  a static busybox has the other programs. Its shell would find its `nc` before that of the PATH.
 
 Modules are compiled in advance, because the user of the container cannot write to the root. The
 compiled files contain a hash and no time, so that two builds are equal. Of the standard library,
@@ -44,7 +45,13 @@ NEVER = ("__pycache__", "*.a")
 # Where the dynamic linker finds libraries outside its own directories.
 LINKER_CACHE = Path("/etc/ld.so.cache")
 BUSYBOX = Path("/bin/busybox")
-APPLETS = ("sh", "cat", "ls", "ps", "nc", "wget", "df", "du", "sleep")
+SHELL = Path("/bin/bash")
+APPLETS = (
+    *("cat", "ls", "ps", "nc", "wget", "df", "du", "sleep"),
+    # What health checks and init containers call beside Kafka's commands.
+    *("awk", "cut", "date", "echo", "env", "false", "grep", "head", "hostname", "seq", "sed"),
+    *("sort", "tail", "test", "timeout", "tr", "true", "wc", "xargs"),
+)
 COMMAND = "#!{python}\nimport sys\n\nfrom odradek.tools.cli import main\n\nsys.exit(main())\n"
 
 
@@ -65,12 +72,14 @@ def make_root(root: Path, site_packages: Path) -> None:
     command.chmod(0o755)
     # ldd reads the originals, because some find their libraries relative to the file.
     for path in libraries_of(
-        [python, *originals_in(inside(root, library), library, site_packages)]
+        [python, SHELL, *originals_in(inside(root, library), library, site_packages)]
     ):
         if not inside(root, path).exists():
             copy_file(path, root)
     strip([path for path in inside(root, Path(sys.base_prefix)).rglob("*.so*") if path.is_file()])
     copy_file(LINKER_CACHE, root)
+    copy_file(SHELL, root)
+    inside(root, SHELL.with_name("sh")).symlink_to(SHELL.name)
     compile_library(inside(root, library), root)
     compile_modules(inside(root, library / "site-packages"), root)
     if BUSYBOX.exists():

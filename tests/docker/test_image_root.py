@@ -17,6 +17,7 @@ from tests.support.metrics import get
 
 ROOT = Path(__file__).parents[2]
 MAX_BYTES = 90_000_000
+SCRIPTS = "/opt/odradek/docker"
 CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
 why_not = "needs root, chroot and strip"
 can_run = CHROOT is not None and shutil.which("strip") is not None and os.geteuid() == 0
@@ -44,8 +45,13 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (packages,) = venv.glob("lib/python*/site-packages")
     script = ROOT / "docker" / "slim_root.py"
     subprocess.run([sys.executable, str(script), str(root), str(packages)], check=True)
-    for name in ("entrypoint.py", "healthcheck.py"):
-        shutil.copy(ROOT / "docker" / name, root)
+    scripts = root / SCRIPTS.removeprefix("/")
+    scripts.mkdir(parents=True)
+    for name in ("entrypoint", "other_images", "kafka_commands", "healthcheck"):
+        shutil.copy(ROOT / "docker" / f"{name}.py", scripts)
+        (scripts / f"{name}.py").chmod(0o755)
+    install = [sys.executable, str(ROOT / "docker" / "kafka_commands.py"), "--install", str(root)]
+    subprocess.run(install, check=True)
     volume = root / "var" / "lib" / "odradek"
     volume.mkdir(parents=True)
     os.chown(volume, 1000, 1000)
@@ -72,16 +78,26 @@ def test_a_broker_runs_there_as_a_user_that_cannot_write_to_the_root(image: Path
         "KAFKA_ODRADEK_HTTP_LISTENER": f"127.0.0.1:{http}",
     }
     with subprocess.Popen(
-        [*inside, "/entrypoint.py"], env=environment, stderr=subprocess.PIPE, text=True
+        [*inside, f"{SCRIPTS}/entrypoint.py"], env=environment, stderr=subprocess.PIPE, text=True
     ) as broker:
         deadline = time.monotonic() + 30
-        check = [*inside, "/healthcheck.py"]
+        check = [*inside, f"{SCRIPTS}/healthcheck.py"]
         while (
             subprocess.run(check, check=False, env={}, stderr=subprocess.DEVNULL).returncode
             and broker.poll() is None
             and time.monotonic() < deadline
         ):
             time.sleep(0.05)
+        here = subprocess.run(
+            [
+                *(*inside, "/usr/local/bin/kafka-topics.sh"),
+                *("--bootstrap-server", f"127.0.0.1:{port}", "--create", "--topic", "made-inside"),
+            ],
+            capture_output=True,
+            text=True,
+            env={},
+        )
+        assert here.stdout == "Created topic made-inside.\n", here.stderr
         flushed = [compressed(port, kind) for kind in ("gzip", "snappy", "lz4", "zstd")]
         status, _ = get(http, "/metrics")
         broker.send_signal(signal.SIGTERM)
@@ -97,6 +113,19 @@ def test_the_command_line_shows_its_help_and_its_mistakes_there(image: Path) -> 
         done = subprocess.run([str(CHROOT), str(image), command, *words], capture_output=True)
         assert done.returncode == code, done.stderr.decode()
         assert b"Traceback" not in done.stderr
+
+
+def test_a_shell_finds_the_commands_of_the_path_before_busyboxs(image: Path) -> None:
+    place = image / "usr" / "local" / "bin"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "ours").write_text("#!/bin/sh\necho ours\n")
+    (place / "ours").chmod(0o755)
+    for shell in ("sh", "bash"):
+        script = "PATH=/usr/local/bin:/bin; command -v nc; ours; [[ -n x ]] && echo $((1 + 1))"
+        done = subprocess.run(
+            [str(CHROOT), str(image), f"/bin/{shell}", "-c", script], capture_output=True, text=True
+        )
+        assert done.stdout == "/usr/local/bin/nc\nours\n2\n", done.stderr
 
 
 def compressed(port: int, kind: str) -> int:

@@ -1,0 +1,564 @@
+#!/usr/local/bin/python
+"""The commands of Kafka's images that compose files call, in health checks and to make topics.
+
+The image has a link for each name: `kafka-topics`, `/opt/kafka/bin/kafka-topics.sh` and so on.
+What a command prints, and its exit code, are those of Kafka's. They have the options that compose
+files use. For all else there are Kafka's own commands, and `odradek` (docs/docker.md).
+
+    kafka-topics                 --list, --create, --describe, --alter --partitions, --delete
+    kafka-configs                --alter and --describe for topics and brokers, users of SCRAM
+    kafka-broker-api-versions    whether the broker answers, and what it serves
+    cub kafka-ready, zk-ready    wait until so many brokers are there, or a port is open
+    nc -z HOST PORT              whether a port is open; without -z it is busybox's
+
+    kafka_commands.py --install ROOT      make the links in the root directory of the image
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from getopt import GetoptError, getopt, gnu_getopt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from odradek.tools.client.wire import WireCluster
+
+# Kafka's tools try for so long to reach a broker (default.api.timeout.ms).
+LIMIT_S = 60.0
+CONNECT_S = 3.0
+PAUSE_S = 0.25
+EXIT_FAILED = 1
+EXIT_NOT_THERE = 127
+BUSYBOX = "/bin/busybox"
+TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
+SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
+DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
+DEFAULT_ITERATIONS = 4096
+
+HERE = Path("/opt/odradek/docker")
+# Where the images of Apache, Bitnami and Confluent have the commands, and what is in the PATH.
+DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/opt/kafka/bin", "/opt/bitnami/kafka/bin")
+# What starts the broker in those images.
+RUN = (
+    "/etc/kafka/docker/run",
+    "/etc/confluent/docker/run",
+    "/opt/bitnami/scripts/kafka/run.sh",
+    "/usr/bin/start-kafka.sh",
+)
+
+
+class FailedError(Exception):
+    """A command has failed; the message says why."""
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+# -- the broker ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iterator[WireCluster]:
+    """A client of a broker, as soon as one listens. Raises FailedError for what it cannot do."""
+    from odradek.tools.client.client_config import client_settings
+    from odradek.tools.client.failure import CommandError
+    from odradek.tools.client.servers import parse_servers
+    from odradek.tools.client.wire import WireCluster
+
+    try:
+        settings = client_settings(servers, file)
+        places = [(one.host, one.port) for one in parse_servers(settings["bootstrap.servers"])]
+        wait_for_port(places, limit_s)
+        with closing(WireCluster(settings)) as cluster:
+            yield cluster
+    except CommandError as error:
+        raise FailedError(str(error)) from None
+
+
+def wait_for_port(places: Sequence[tuple[str, int]], limit_s: float) -> None:
+    """Wait until somebody listens at one of the addresses. Raises FailedError."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        for place in places:
+            try:
+                socket.create_connection(place, CONNECT_S).close()
+            except OSError as error:
+                refused = error
+            else:
+                return
+        if time.monotonic() >= deadline:
+            names = ", ".join(f"{host}:{port}" for host, port in places)
+            raise FailedError(f"nobody listens at {names}: {refused}")
+        time.sleep(PAUSE_S)
+
+
+def check(error_code: int, message: str | None) -> None:
+    """Raise FailedError if the broker has refused."""
+    from odradek.protocol.errors import ErrorCode
+
+    if error_code:
+        raise FailedError(message or ErrorCode(error_code).name)
+
+
+class Options(ArgumentParser):
+    """The options of a command that talks to a broker."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, allow_abbrev=False)
+        self.add_argument("--bootstrap-server", dest="servers", metavar="HOST:PORT", required=True)
+        self.add_argument("--command-config", type=Path, metavar="FILE")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise FailedError: Kafka's tools end with exit code 1, argparse's with 2."""
+        raise FailedError(f"{message}; the image of odradek has a part of {self.prog} only")
+
+
+# -- kafka-topics ----------------------------------------------------------------------------------
+
+
+def topics(words: Sequence[str]) -> None:
+    if any(word.partition("=")[0] == "--zookeeper" for word in words):
+        raise FailedError("there is no ZooKeeper; use --bootstrap-server HOST:PORT")
+    options = Options("kafka-topics")
+    action = options.add_mutually_exclusive_group(required=True)
+    for name in ("list", "create", "describe", "alter", "delete"):
+        action.add_argument(f"--{name}", action="store_const", const=name, dest="action")
+    options.add_argument("--topic")
+    options.add_argument("--partitions", type=int, default=-1)
+    options.add_argument("--replication-factor", type=int, default=-1)
+    options.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    options.add_argument("--if-not-exists", action="store_true")
+    options.add_argument("--if-exists", action="store_true")
+    options.add_argument("--exclude-internal", action="store_true")
+    asked = options.parse_args(words)
+    if asked.topic is None and asked.action not in ("list", "describe"):
+        raise FailedError(f"--{asked.action} needs --topic")
+    with connected(asked.servers, asked.command_config) as cluster:
+        TOPIC_ACTIONS[asked.action](cluster, asked)
+
+
+def list_topics(cluster: WireCluster, asked: Namespace) -> None:
+    for topic in named(cluster, asked.topic):
+        if not (asked.exclude_internal and topic.is_internal):
+            say(topic.name)
+
+
+def create_topic(cluster: WireCluster, asked: Namespace) -> None:
+    from odradek.protocol.errors import ErrorCode
+    from odradek.protocol.messages.create_topics import (
+        CreateTopicsConfig,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        CreateTopicsTopic,
+    )
+
+    topic = CreateTopicsTopic(
+        name=asked.topic,
+        num_partitions=asked.partitions,
+        replication_factor=asked.replication_factor,
+        assignments=[],
+        configs=[
+            CreateTopicsConfig(name=name, value=value)
+            for name, value in (pair_of(text) for text in asked.config)
+        ],
+    )
+    request = CreateTopicsRequest(topics=[topic])
+    (result,) = cluster.bootstrap.ask(request, CreateTopicsResponse).topics
+    if asked.if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+        return
+    check(result.error_code, result.error_message)
+    say(f"Created topic {asked.topic}.")
+
+
+def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
+    from odradek.protocol.primitives import uuid_text
+
+    found = named(cluster, asked.topic)
+    if asked.topic is not None and not found and not asked.if_exists:
+        raise absent(asked.topic)
+    for topic in found:
+        partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
+        configs = settings_of(cluster, TOPIC, topic.name, keep=lambda one: one != DEFAULT_CONFIG)
+        say(
+            f"Topic: {topic.name}\tTopicId: {uuid_text(topic.topic_id)}"
+            f"\tPartitionCount: {len(partitions)}"
+            f"\tReplicationFactor: {len(partitions[0].replica_nodes)}"
+            f"\tConfigs: {','.join(f'{name}={value}' for name, value in configs.items())}"
+        )
+        for each in partitions:
+            leader = "none" if each.leader_id < 0 else each.leader_id
+            replicas, isr = (
+                ",".join(map(str, nodes)) for nodes in (each.replica_nodes, each.isr_nodes)
+            )
+            say(
+                f"\tTopic: {topic.name}\tPartition: {each.partition_index}\tLeader: {leader}"
+                f"\tReplicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
+            )
+
+
+def alter_topic(cluster: WireCluster, asked: Namespace) -> None:
+    from odradek.protocol.messages.create_partitions import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreatePartitionsTopic,
+    )
+
+    found = named(cluster, asked.topic)
+    if not found and not asked.if_exists:
+        raise absent(asked.topic)
+    wanted = [
+        CreatePartitionsTopic(name=each.name, count=asked.partitions, assignments=None)
+        for each in found
+    ]
+    request = CreatePartitionsRequest(topics=wanted, timeout_ms=60_000, validate_only=False)
+    for result in cluster.bootstrap.ask(request, CreatePartitionsResponse).results:
+        check(result.error_code, result.error_message)
+
+
+def delete_topics(cluster: WireCluster, asked: Namespace) -> None:
+    from odradek.protocol.messages.delete_topics import (
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        DeleteTopicsTopic,
+    )
+    from odradek.protocol.primitives import ZERO_UUID
+
+    found = named(cluster, asked.topic)
+    if not found and not asked.if_exists:
+        raise absent(asked.topic)
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicsTopic(name=each.name, topic_id=ZERO_UUID) for each in found],
+        topic_names=[each.name for each in found],
+        timeout_ms=60_000,
+    )
+    for result in cluster.bootstrap.ask(request, DeleteTopicsResponse).responses:
+        check(result.error_code, result.error_message)
+
+
+def named(cluster: WireCluster, pattern: str | None) -> list[Any]:
+    """The topics whose whole name matches a pattern, or one of several with commas between."""
+    found = sorted(cluster.metadata().topics, key=lambda topic: topic.name)
+    if pattern is None:
+        return found
+    try:
+        compiled = re.compile(pattern.strip("'\"").replace(",", "|").replace(" ", ""))
+    except re.error as error:
+        raise FailedError(f"{pattern!r} is no regular expression: {error}") from None
+    return [topic for topic in found if compiled.fullmatch(topic.name)]
+
+
+def absent(topic: str) -> FailedError:
+    return FailedError(f"Topic '{topic}' does not exist as expected")
+
+
+TOPIC_ACTIONS: Mapping[str, Callable[[WireCluster, Namespace], None]] = {
+    "list": list_topics,
+    "create": create_topic,
+    "describe": describe_topics,
+    "alter": alter_topic,
+    "delete": delete_topics,
+}
+
+# -- kafka-configs ---------------------------------------------------------------------------------
+
+
+def configs(words: Sequence[str]) -> None:
+    options = Options("kafka-configs")
+    action = options.add_mutually_exclusive_group(required=True)
+    for name in ("alter", "describe"):
+        action.add_argument(f"--{name}", action="store_const", const=name, dest="action")
+    options.add_argument("--add-config", default="")
+    options.add_argument("--delete-config", default="")
+    options.add_argument("--entity-type", choices=("topics", "brokers", "users"))
+    options.add_argument("--entity-name", default="")
+    options.add_argument("--entity-default", action="store_true")
+    for kind in ("topic", "broker", "user"):
+        options.add_argument(f"--{kind}")
+    options.add_argument("--all", action="store_true")
+    asked = options.parse_args(words)
+    for kind in ("topic", "broker", "user"):
+        if (name := getattr(asked, kind)) is not None:
+            asked.entity_type, asked.entity_name = f"{kind}s", name
+    if asked.entity_type is None or not (asked.entity_name or asked.entity_default):
+        raise FailedError("--entity-type and --entity-name are needed")
+    with connected(asked.servers, asked.command_config) as cluster:
+        if asked.entity_type == "users":
+            alter_user(cluster, asked)
+        elif asked.action == "alter":
+            alter_configs(cluster, asked)
+        else:
+            describe_configs(cluster, asked)
+
+
+def alter_configs(cluster: WireCluster, asked: Namespace) -> None:
+    from odradek.protocol.messages.incremental_alter_configs import (
+        IncrementalAlterConfigsConfig,
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResource,
+        IncrementalAlterConfigsResponse,
+    )
+
+    changes = [
+        IncrementalAlterConfigsConfig(name=name, config_operation=SET, value=value)
+        for name, value in pairs_of(asked.add_config).items()
+    ]
+    changes += [
+        IncrementalAlterConfigsConfig(name=name.strip(), config_operation=DELETE, value=None)
+        for name in filter(None, asked.delete_config.split(","))
+    ]
+    resource = IncrementalAlterConfigsResource(
+        resource_type=kind_of(asked), resource_name=asked.entity_name, configs=changes
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    for result in cluster.bootstrap.ask(request, IncrementalAlterConfigsResponse).responses:
+        check(result.error_code, result.error_message)
+    say(f"Completed updating config for {entity(asked)}.")
+
+
+def describe_configs(cluster: WireCluster, asked: Namespace) -> None:
+    kind = kind_of(asked)
+    dynamic = {1} if kind == TOPIC else {2, 3}  # DYNAMIC_TOPIC, DYNAMIC_BROKER, and its default
+    found = settings_of(
+        cluster, kind, asked.entity_name, keep=lambda one: asked.all or one in dynamic
+    )
+    say(f"{'All' if asked.all else 'Dynamic'} configs for {entity(asked)} are:")
+    for name, value in found.items():
+        say(f"  {name}={value}")
+
+
+def alter_user(cluster: WireCluster, asked: Namespace) -> None:
+    """Make or delete the credentials of a user of SCRAM."""
+    from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, salted
+    from odradek.protocol.messages.alter_user_scram_credentials import (
+        AlterUserScramCredentialsDeletion,
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+        AlterUserScramCredentialsUpsertion,
+    )
+
+    user = asked.entity_name
+    added = {name: pairs_of(text) for name, text in pairs_of(asked.add_config).items()}
+    deleted = [name.strip() for name in asked.delete_config.split(",") if name.strip()]
+    is_whole = all("password" in given for given in added.values())
+    if asked.action != "alter" or not is_whole or {*added, *deleted} - {*SCRAM_MECHANISMS}:
+        raise FailedError(
+            "of users, the image of odradek only makes and deletes SCRAM's: --alter --add-config"
+            " 'SCRAM-SHA-512=[password=…]'"
+        )
+
+    def made(name: str, given: Mapping[str, str]) -> AlterUserScramCredentialsUpsertion:
+        salt, iterations = os.urandom(32), int(given.get("iterations", DEFAULT_ITERATIONS))
+        mechanism = SCRAM_MECHANISMS[name]
+        return AlterUserScramCredentialsUpsertion(
+            name=user,
+            mechanism=mechanism,
+            iterations=iterations,
+            salt=salt,
+            salted_password=salted(mechanism, given["password"], salt, iterations),
+        )
+
+    requests = [
+        AlterUserScramCredentialsRequest(
+            deletions=[AlterUserScramCredentialsDeletion(name=user, mechanism=mechanism)],
+            upsertions=[],
+        )
+        for mechanism in (SCRAM_MECHANISMS[name] for name in deleted)
+    ]
+    requests += [
+        AlterUserScramCredentialsRequest(deletions=[], upsertions=[made(name, given)])
+        for name, given in added.items()
+    ]
+    for request in requests:  # a request may change one credential of a user
+        for result in cluster.bootstrap.ask(request, AlterUserScramCredentialsResponse).results:
+            check(result.error_code, result.error_message)
+    say(f"Completed updating config for {entity(asked)}.")
+
+
+def settings_of(
+    cluster: WireCluster, kind: int, name: str, *, keep: Callable[[int], bool]
+) -> dict[str, str]:
+    """The settings of a topic or broker; `keep` is asked with the source of each."""
+    from odradek.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+        DescribeConfigsResponse,
+    )
+
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    request = DescribeConfigsRequest(resources=[resource])
+    (result,) = cluster.bootstrap.ask(request, DescribeConfigsResponse).results
+    check(result.error_code, result.error_message)
+    return {
+        each.name: each.value or ""
+        for each in sorted(result.configs, key=lambda config: config.name)
+        if keep(each.config_source)
+    }
+
+
+def kind_of(asked: Namespace) -> int:
+    return TOPIC if asked.entity_type == "topics" else BROKER
+
+
+def entity(asked: Namespace) -> str:
+    """As Kafka's tools name it: `topic orders`."""
+    kind = asked.entity_type.removesuffix("s")
+    return f"default {asked.entity_type}" if asked.entity_default else f"{kind} {asked.entity_name}"
+
+
+def pairs_of(text: str) -> dict[str, str]:
+    """`a=1,b=[c,d]` -> {"a": "1", "b": "c,d"}. Raises FailedError."""
+    found = re.findall(r"[^,\[]*(?:\[[^\]]*\])?[^,\[]*", text)
+    pairs = dict(pair_of(part) for part in found if part.strip())
+    return {name: value.removeprefix("[").removesuffix("]") for name, value in pairs.items()}
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """`a=1` -> ("a", "1"). Raises FailedError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise FailedError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+# -- the others ------------------------------------------------------------------------------------
+
+
+def api_versions(words: Sequence[str]) -> None:
+    from odradek.protocol.api_keys import ApiKey
+
+    asked = Options("kafka-broker-api-versions").parse_args(words)
+    with connected(asked.servers, asked.command_config) as cluster:
+        for broker in cluster.metadata([]).brokers:
+            served = cluster.bootstrap.versions.items()
+            say(f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack}) -> (")
+            lines = [
+                f"\t{''.join(map(str.capitalize, ApiKey(key).name.split('_')))}({key}): "
+                f"{lowest} to {highest} [usable: {highest}]"
+                for key, (lowest, highest) in served
+                if key in set(ApiKey)
+            ]
+            say(",\n".join(lines) + "\n)")
+
+
+def cub(words: Sequence[str]) -> None:
+    """Confluent's utility: wait until a service is ready."""
+    try:
+        given, rest = gnu_getopt([*words], "b:c:s:", ["bootstrap_broker_list=", "config="])
+    except GetoptError as error:
+        raise FailedError(f"cub: {error}") from None
+    options = {name.lstrip("-")[0]: value for name, value in given}
+    match rest:
+        case ["zk-ready", places, limit] if limit.isdigit():
+            wait_for_port([address_of(place) for place in places.split(",")], int(limit))
+        case ["kafka-ready", count, limit] if "b" in options and (count + limit).isdigit():
+            file = Path(options["c"]) if "c" in options else None
+            wait_for_brokers(options["b"], file, int(count), int(limit))
+        case _:
+            raise FailedError(
+                "of cub the image of odradek has: cub kafka-ready -b HOST:PORT [-c FILE] COUNT"
+                " SECONDS, and: cub zk-ready HOST:PORT SECONDS"
+            )
+
+
+def wait_for_brokers(servers: str, config: Path | None, count: int, limit_s: float) -> None:
+    """Wait until so many brokers are there. Raises FailedError."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        with connected(servers, config, deadline - time.monotonic()) as cluster:
+            found = len(cluster.metadata([]).brokers)
+        if found >= count:
+            return
+        if time.monotonic() >= deadline:
+            raise FailedError(f"expected {count} brokers, found {found}")
+        time.sleep(PAUSE_S)
+
+
+def nc(words: Sequence[str]) -> None:
+    """Netcat; busybox's knows no -z."""
+    try:
+        given, rest = getopt([*words], "zvnw:")
+    except GetoptError:
+        given, rest = [], []
+    options = dict(given)
+    if "-z" not in options:
+        os.execv(BUSYBOX, ["nc", *words])
+    if len(rest) != 2:
+        raise FailedError("usage: nc -z [-v] [-w SECONDS] HOST PORT")
+    host, port = rest
+    try:
+        socket.create_connection((host, int(port)), float(options.get("-w", CONNECT_S))).close()
+    except (OSError, ValueError) as error:
+        raise FailedError(f"nc: connect to {host} port {port} (tcp) failed: {error}") from None
+    if "-v" in options:
+        sys.stderr.write(f"Connection to {host} {port} port [tcp/*] succeeded!\n")
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """`host:2181/chroot` -> ("host", 2181). Raises FailedError."""
+    host, _, port = text.partition("/")[0].rpartition(":")
+    if not port.isdigit():
+        raise FailedError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
+    "kafka-topics": topics,
+    "kafka-configs": configs,
+    "kafka-broker-api-versions": api_versions,
+    "cub": cub,
+    "nc": nc,
+}
+# What Kafka's tools print before the reason.
+FAILED = {"kafka-topics": "Error while executing topic command : "}
+
+
+def links() -> Iterator[tuple[Path, Path]]:
+    """Each path in the image, and what it is a link to."""
+    for directory in DIRECTORIES:
+        for name in COMMANDS:
+            yield Path(directory, name), HERE / "kafka_commands.py"
+            if name.startswith("kafka-"):
+                yield Path(directory, f"{name}.sh"), HERE / "kafka_commands.py"
+    for path in RUN:
+        yield Path(path), HERE / "entrypoint.py"
+
+
+def install(root: Path) -> None:
+    """Make the links."""
+    for path, target in links():
+        place = root / path.relative_to("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+
+
+def main(program: str, words: Sequence[str]) -> int:
+    """Run the command of that name. Returns the exit code."""
+    if words[:1] == ["--install"]:
+        install(Path(words[1]))
+        return 0
+    name = Path(program).name.removesuffix(".sh")
+    command = COMMANDS.get(name)
+    if command is None:
+        sys.stderr.write(f"{name}: no such command here, only {', '.join(COMMANDS)}\n")
+        return EXIT_NOT_THERE
+    try:
+        command(words)
+    except FailedError as error:
+        sys.stderr.write(f"{FAILED.get(name, '')}{error}\n")
+        return EXIT_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[0], sys.argv[1:]))
