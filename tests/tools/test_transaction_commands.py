@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,9 +11,16 @@ from click.testing import Result
 from confluent_kafka import KafkaException, Producer
 
 from odradek.broker.testing import Broker
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsTransaction,
+)
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.protocol.schema import Message
+from odradek.tools.client.wire import WireConnection
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.wire import WireClient
 
@@ -32,14 +41,14 @@ def open_transaction(broker: Broker, name: str) -> Producer:
     return producer
 
 
-def hang(run: Run, broker: Broker) -> None:
+def hang(run: Run, broker: Broker, producer_id: int = STRANGER, epoch: int = 0) -> None:
     """Leave a record of a transaction that no coordinator knows."""
     setting = "transaction.partition.verification.enable"
     assert run("configs", "alter", "broker", "0", "--set", f"{setting}=false").exit_code == 0
     batch = build_batch(
         [Record(None, b"hanging", 0)],
-        producer_id=STRANGER,
-        producer_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
         base_sequence=0,
         is_transactional=True,
     )
@@ -94,6 +103,68 @@ def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) ->
     assert done.exit_code == 0, done.stderr
     assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
     assert run("transactions", "open", "--topic", "orders").stdout.startswith("1 open transactions")
+
+
+def after_first(
+    monkeypatch: pytest.MonkeyPatch, request_type: type[Message], act: Callable[[Any], object]
+) -> None:
+    """Let something happen after the command's first request of a type; `act` gets the response."""
+    ask, left = WireConnection.ask, [act]
+
+    def ask_and_act(self: WireConnection, request: Message, *others: Any) -> Any:
+        answer = ask(self, request, *others)
+        if isinstance(request, request_type) and left:
+            left.pop()(answer)
+        return answer
+
+    monkeypatch.setattr(WireConnection, "ask", ask_and_act)
+
+
+def test_a_transaction_that_begins_meanwhile_is_not_hanging(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    begin = partial(open_transaction, broker, "new")
+    after_first(monkeypatch, ListTransactionsRequest, lambda _: begin())
+    assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
+
+
+def test_a_transaction_that_ends_meanwhile_is_not_hanging(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    known = open_transaction(broker, "known")
+    after_first(monkeypatch, DescribeProducersRequest, lambda _: known.commit_transaction(LIMIT_S))
+    assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
+
+
+def test_an_id_that_expires_meanwhile_does_not_end_the_command(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    expired = ListTransactionsTransaction(
+        transactional_id="expired", producer_id=STRANGER, transaction_state="Empty"
+    )
+    after_first(
+        monkeypatch,
+        ListTransactionsRequest,
+        lambda answer: answer.transaction_states.insert(0, expired),
+    )
+    (found,) = json.loads(run("transactions", "open", "--json").stdout)
+    assert found["transactional_id"] == "known"
+
+
+def test_a_transaction_of_a_newer_epoch_than_its_coordinator_has_is_hanging(
+    run: Run, broker: Broker
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    (known,) = json.loads(run("transactions", "describe", "known", "--json").stdout)
+    hang(run, broker, known["producer_id"], known["producer_epoch"] + 1)
+    (found,) = json.loads(run("transactions", "open", "--hanging", "--json").stdout)
+    assert (found["producer_id"], found["state"]) == (known["producer_id"], "hanging")
 
 
 @pytest.mark.parametrize(

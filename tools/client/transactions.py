@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 
 import typer
@@ -47,7 +48,7 @@ FENCING_TIMEOUT_MS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction that is open in a partition; `transactional_id` None: nobody knows it."""
+    """A transaction that is open in a partition. `transactional_id` None: no coordinator has it."""
 
     topic: str
     partition: int
@@ -118,9 +119,8 @@ class TransactionCommands(ClusterCommands):
         """
         producers = [
             each
-            for each in self._producers(topic, partition)
-            if each.current_txn_start_offset != NO_TRANSACTION
-            and start_offset in (None, each.current_txn_start_offset)
+            for each in self._open_producers(topic, partition)
+            if start_offset in (None, each.current_txn_start_offset)
         ]
         if not producers:
             raise CommandError(f"no such transaction is open in {topic}-{partition}")
@@ -158,8 +158,12 @@ class TransactionCommands(ClusterCommands):
 
     # -- what the brokers know --------------------------------------------------------------------
 
-    def _list(self, states: Sequence[str]) -> Iterator[ListTransactionsTransaction]:
-        request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
+    def _list(
+        self, states: Sequence[str], producer_ids: Sequence[int] = ()
+    ) -> Iterator[ListTransactionsTransaction]:
+        request = ListTransactionsRequest(
+            state_filters=list(states), producer_id_filters=list(producer_ids)
+        )
         for broker in self._cluster.brokers():
             answer = broker.ask(request, ListTransactionsResponse)
             check_answer("transactions cannot be listed", answer.error_code)
@@ -168,52 +172,98 @@ class TransactionCommands(ClusterCommands):
             yield from answer.transaction_states
 
     def _describe(self, transactional_id: str) -> DescribeTransactionsTransaction:
-        coordinator = self._cluster.transaction_coordinator(transactional_id)
-        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        (found,) = coordinator.ask(request, DescribeTransactionsResponse).transaction_states
-        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        found = self._find(transactional_id)
+        if found is None:
             raise CommandError(
                 f"there is no transactional id {transactional_id}; `odradek transactions list`"
                 " shows them"
             )
+        return found
+
+    def _find(self, transactional_id: str) -> DescribeTransactionsTransaction | None:
+        coordinator = self._cluster.transaction_coordinator(transactional_id)
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        (found,) = coordinator.ask(request, DescribeTransactionsResponse).transaction_states
+        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
         check_answer(f"{transactional_id} cannot be described", found.error_code)
         return found
 
-    def _producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+    def _open_producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+        """The producers that have a transaction open in a partition."""
         wanted = DescribeProducersTopic(name=topic, partition_indexes=[partition])
         leader = self._cluster.leader(topic, partition)
         answer = leader.ask(DescribeProducersRequest(topics=[wanted]), DescribeProducersResponse)
         found = answer.topics[0].partitions[0]
         check_answer(f"producers of {topic}-{partition} cannot be described", found.error_code)
-        return found.active_producers
+        return [
+            each
+            for each in found.active_producers
+            if each.current_txn_start_offset != NO_TRANSACTION
+        ]
 
     def _open(self, topics: Sequence[str]) -> Iterator[OpenTransaction]:
-        """The open transactions of topics, or of all: with what their coordinators know."""
-        known = {
-            (topic.topic, partition, state.producer_id): state
-            for each in self._list([])
-            for state in [self._describe(each.transactional_id)]
-            for topic in state.topics
-            for partition in topic.partitions
-        }
+        """The open transactions of topics, or of all.
+
+        A coordinator knows a transaction before a partition has it, and until its marker is there.
+        So the coordinators are asked after the partitions. What none of them knows has ended
+        meanwhile, or is hanging: then it is still open in its partition.
+        """
+        in_partitions = [
+            (topic, partition, producer)
+            for topic, partition in self._partitions(topics)
+            for producer in self._open_producers(topic, partition)
+        ]
+        owners = self._owners({producer.producer_id for _, _, producer in in_partitions})
+        for topic, partition, producer in in_partitions:
+            owner = owners.get((topic, partition, producer.producer_id))
+            # As `odradek verify` decides: a coordinator with an older epoch will not end it.
+            if owner is not None and owner.producer_epoch < producer.producer_epoch:
+                owner = None
+            if owner is None and not self._is_still_open(topic, partition, producer):
+                continue
+            yield OpenTransaction(
+                topic=topic,
+                partition=partition,
+                producer_id=producer.producer_id,
+                start_offset=producer.current_txn_start_offset,
+                last_write_ms=producer.last_timestamp,
+                transactional_id=owner.transactional_id if owner else None,
+                state=owner.transaction_state if owner else "hanging",
+            )
+
+    def _partitions(self, topics: Sequence[str]) -> Iterator[tuple[str, int]]:
         for topic in self._cluster.metadata(list(topics) or None).topics:
             if topic.error_code:
                 raise CommandError(f"there is no topic {topic.name}")
             assert topic.name is not None
             for index in sorted(each.partition_index for each in topic.partitions):
-                for producer in self._producers(topic.name, index):
-                    if producer.current_txn_start_offset == NO_TRANSACTION:
-                        continue
-                    state = known.get((topic.name, index, producer.producer_id))
-                    yield OpenTransaction(
-                        topic=topic.name,
-                        partition=index,
-                        producer_id=producer.producer_id,
-                        start_offset=producer.current_txn_start_offset,
-                        last_write_ms=producer.last_timestamp,
-                        transactional_id=state.transactional_id if state else None,
-                        state=state.transaction_state if state else "hanging",
-                    )
+                yield topic.name, index
+
+    def _owners(
+        self, producer_ids: AbstractSet[int]
+    ) -> dict[tuple[str, int, int], DescribeTransactionsTransaction]:
+        """The transactions that coordinators will end, by topic, partition and producer id."""
+        if not producer_ids:
+            return {}
+        listed = self._list([], sorted(producer_ids))
+        described = [self._find(each.transactional_id) for each in listed]
+        return {
+            (topic.topic, partition, state.producer_id): state
+            for state in described
+            if state is not None  # it has expired meanwhile
+            for topic in state.topics
+            for partition in topic.partitions
+        }
+
+    def _is_still_open(
+        self, topic: str, partition: int, producer: DescribeProducersProducerState
+    ) -> bool:
+        return any(
+            each.producer_id == producer.producer_id
+            and each.current_txn_start_offset == producer.current_txn_start_offset
+            for each in self._open_producers(topic, partition)
+        )
 
 
 def _as_json(described: DescribeTransactionsTransaction) -> dict[str, object]:
