@@ -114,22 +114,31 @@ class ListenerTls:
     # -- changes ----------------------------------------------------------------------------------
 
     def check_successor(self, new: ListenerTls, settings: ListenerSettings) -> None:
-        """Raise ConfigError unless `new` may take this one's place. Kafka: SslFactory."""
+        """Raise ConfigError unless `new` may take this one's place.
+
+        A new certificate may add alternative names, but has all of the old one. What is compared
+        depends on `settings`. Kafka: SslFactory.
+        """
         if new.has_trust_store and not self.has_trust_store:
             raise ConfigError("a trust store cannot be added to a listener that has none")
+        keeps_subject = not settings.value("ssl.allow.dn.changes")
+        keeps_names = not settings.value("ssl.allow.san.changes")
+        if not keeps_subject and not keeps_names:
+            return
         if len(new.entries) != len(self.entries):
             raise ConfigError(
                 f"the key store had {len(self.entries)} keys, and now has {len(new.entries)}"
+                " (ssl.allow.dn.changes, ssl.allow.san.changes)"
             )
         for before, after in zip(self.entries, new.entries, strict=True):
             old_name, new_name = (_subject(each.chain[0]) for each in (before, after))
-            if not settings.value("ssl.allow.dn.changes") and not _is_same(old_name, new_name):
+            if keeps_subject and not _is_same(old_name, new_name):
                 raise ConfigError(
                     f"the certificate's name would change from {old_name!r} to {new_name!r}"
                     " (ssl.allow.dn.changes)"
                 )
             old_names, new_names = (_alternative_names(each.chain[0]) for each in (before, after))
-            if not settings.value("ssl.allow.san.changes") and old_names != new_names:
+            if keeps_names and not new_names >= old_names:
                 raise ConfigError(
                     "the certificate's alternative names would change from"
                     f" {sorted(old_names)} to {sorted(new_names)} (ssl.allow.san.changes)"
