@@ -61,10 +61,10 @@ class NewRecord(NamedTuple):
 
 
 def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -> None:
-    """Send standard input, and say how many records were sent.
+    """Send standard input, and print how many records were sent.
 
-    Raises CommandError; what was read before a line that is no record is sent. After control-C
-    nothing is waited for.
+    If a line is not a record, the records before it are still sent, and CommandError is raised.
+    After control-C, records that are not acknowledged are dropped.
     """
     settings = client_settings(bootstrap, file)
     sender = _Sender(options.topic, connected(settings), settings)
@@ -72,15 +72,18 @@ def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -
         try:
             for record in records(options, sys.stdin.buffer):
                 sender.send(record)
+            failure = sender.wait()
         except CommandError as error:
-            sender.wait()
-            raise CommandError(f"{error}; records sent before: {sender.sent}") from None
-        sender.wait()
+            failure = sender.wait() or error
     except KeyboardInterrupt:
         waiting = sender.drop()
+        sender.end_progress()
         more = f"; {waiting} more were not acknowledged" if waiting else ""
         typer.echo(f"odradek: interrupted: sent {_count(sender.sent)}{more}", err=True)
         raise
+    sender.end_progress()
+    if failure is not None:
+        raise CommandError(f"{failure}; records sent: {sender.sent}")
     typer.echo(f"sent {_count(sender.sent)} to {options.topic}", err=True)
 
 
@@ -141,6 +144,7 @@ class _Sender:
         self.sent = 0
         self._topic = topic
         self._failure: CommandError | None = None
+        self._is_line_open = False
         # A topic may take smaller batches than the client makes, and would refuse all their
         # records. Then a batch is smaller, unless one record alone is too large.
         batch_bytes = min(_max_batch_bytes(admin, topic), MAX_BATCH_BYTES)
@@ -169,21 +173,27 @@ class _Sender:
         self._producer.poll(0)
         self._check()
 
-    def wait(self) -> None:
-        """Wait until the queued records are acknowledged; drop them if one has failed.
+    def wait(self) -> CommandError | None:
+        """Wait until the queued records are acknowledged. If one has failed, drop the others.
 
-        Raises CommandError if one has failed.
+        Returns the first failure.
         """
         while self._producer.flush(WAIT_S):
             if self._failure is not None:
                 self._producer.purge()
-        self._check()
+        return self._failure
 
     def drop(self) -> int:
         """Drop the records that are not acknowledged, and return their number."""
         waiting = len(self._producer)
         self._producer.purge()
         return waiting
+
+    def end_progress(self) -> None:
+        """End the line that shows how many records were sent."""
+        if self._is_line_open:
+            typer.echo(err=True)
+            self._is_line_open = False
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -196,6 +206,7 @@ class _Sender:
         self.sent += 1
         if self.sent % REPORT_EVERY == 0 and sys.stderr.isatty():
             typer.echo(f"\r{self.sent} records", nl=False, err=True)
+            self._is_line_open = True
 
     def _refused(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
         what = f"produce line {line} of standard input to {self._topic}"
