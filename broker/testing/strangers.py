@@ -86,7 +86,9 @@ class Strangers:
     ) -> Any:
         answer = await response
         topics = context.broker.metadata.topics
-        if made := [name for name in missing if name in topics]:
+        # A topic with an error may have been created by another client meanwhile.
+        served = {topic.name for topic in answer.topics if not topic.error_code}
+        if made := [name for name in missing if name in topics and name in served]:
             _add(self._stranger(context).topics, made)
         return answer
 
