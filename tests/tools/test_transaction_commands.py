@@ -11,6 +11,8 @@ from click.testing import Result
 from confluent_kafka import KafkaException, Producer
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest
 from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -86,6 +88,28 @@ def test_a_terminated_producer_is_fenced(run: Run, broker: Broker) -> None:
     with pytest.raises(KafkaException):
         producer.commit_transaction(LIMIT_S)
     assert broker.records("orders") == []
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_terminate_asks_again_until_the_producer_is_fenced(
+    run: Run, broker: Broker, error: ErrorCode
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "stuck")
+    before, timeout_ms = epoch_and_timeout(run, "stuck")
+    broker.fail_next(ApiKey.INIT_PRODUCER_ID, error)
+    assert run("transactions", "terminate", "stuck").exit_code == 0
+    after, new_timeout_ms = epoch_and_timeout(run, "stuck")
+    assert after > before
+    assert new_timeout_ms == min(timeout_ms, 30_000)
+    assert json.loads(run("transactions", "open", "--json").stdout) == []
+
+
+def epoch_and_timeout(run: Run, name: str) -> tuple[int, int]:
+    (described,) = json.loads(run("transactions", "describe", name, "--json").stdout)
+    return described["producer_epoch"], described["timeout_ms"]
 
 
 def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) -> None:

@@ -40,10 +40,22 @@ from odradek.tools.tables import print_json, show_rows, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
+from .wire import TIMEOUT_S
 
 NO_TRANSACTION = -1
-# A fenced producer must not time out before it is fenced; Kafka's admin client asks for 1 ms.
-FENCING_TIMEOUT_MS = 1
+# Kafka's coordinator must store the new epoch within this time. Kafka's admin client sends its
+# request timeout (FenceProducersHandler). The id keeps its own timeout if that is shorter.
+FENCING_TIMEOUT_MS = 30_000
+# As Kafka's admin client. CONCURRENT_TRANSACTIONS may come before the producer is fenced.
+RETRIED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+RETRY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +157,20 @@ class TransactionCommands(ClusterCommands):
         typer.echo(f"aborted the transaction in {topic}-{partition} from offset {offset} on")
 
     def terminate(self, transactional_id: str) -> None:
-        """End the transaction of an id: fence its producer, which aborts what is open."""
-        self._describe(transactional_id)
+        """Fence the producer of a transactional id, which aborts its open transaction."""
+        timeout_ms = self._describe(transactional_id).transaction_timeout_ms
         request = InitProducerIdRequest(
-            transactional_id=transactional_id, transaction_timeout_ms=FENCING_TIMEOUT_MS
+            transactional_id=transactional_id,
+            transaction_timeout_ms=min(timeout_ms, FENCING_TIMEOUT_MS),
         )
-        coordinator = self._cluster.transaction_coordinator(transactional_id)
-        answer = coordinator.ask(request, InitProducerIdResponse)
-        if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:  # it is being ended already
-            check_answer(f"{transactional_id} cannot be fenced", answer.error_code)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            coordinator = self._cluster.transaction_coordinator(transactional_id)
+            answer = coordinator.ask(request, InitProducerIdResponse)
+            if answer.error_code not in RETRIED or time.monotonic() > deadline:
+                break
+            time.sleep(RETRY_S)
+        check_answer(f"{transactional_id} cannot be fenced", answer.error_code)
         typer.echo(f"fenced {transactional_id}")
 
     # -- what the brokers know --------------------------------------------------------------------
