@@ -18,6 +18,7 @@ from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsTransaction,
 )
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -189,6 +190,22 @@ def test_a_transaction_of_a_newer_epoch_than_its_coordinator_has_is_hanging(
     hang(run, broker, known["producer_id"], known["producer_epoch"] + 1)
     (found,) = json.loads(run("transactions", "open", "--hanging", "--json").stdout)
     assert (found["producer_id"], found["state"]) == (known["producer_id"], "hanging")
+
+
+@pytest.mark.parametrize("words", [["open"], ["abort", "orders", "0"]])
+def test_a_topic_that_may_not_be_described_is_not_called_missing(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def refuse(answer: MetadataResponse) -> None:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answer.topics[0] = msgspec.structs.replace(answer.topics[0], error_code=code, partitions=[])
+
+    broker.create_topic("orders")
+    after_first(monkeypatch, MetadataRequest, refuse)
+    done = run("transactions", *words)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "TOPIC_AUTHORIZATION_FAILED; give --config FILE" in line
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from odradek.tools.tables import print_json, show_rows, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
-from .wire import TIMEOUT_S
+from .wire import TIMEOUT_S, topic_failure
 
 NO_TRANSACTION = -1
 # Kafka's coordinator must store the new epoch within this time. Kafka's admin client sends its
@@ -252,7 +252,7 @@ class TransactionCommands(ClusterCommands):
     def _partitions(self, topics: Sequence[str]) -> Iterator[tuple[str, int]]:
         for topic in self._cluster.metadata(list(topics) or None).topics:
             if topic.error_code:
-                raise CommandError(f"there is no topic {topic.name}")
+                raise topic_failure(topic)
             assert topic.name is not None
             for index in sorted(each.partition_index for each in topic.partitions):
                 yield topic.name, index
