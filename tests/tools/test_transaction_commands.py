@@ -127,7 +127,9 @@ def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) ->
     done = run("transactions", "abort", "orders", "0", "--start-offset", "1")
     assert done.exit_code == 0, done.stderr
     assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
-    assert run("transactions", "open", "--topic", "orders").stdout.startswith("1 open transactions")
+    assert run("transactions", "open", "--topic", "orders").stdout.startswith(
+        "1 open transaction\n"
+    )
 
 
 def after_first(

@@ -36,7 +36,7 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
     WriteTxnMarkersTopic,
 )
-from odradek.tools.tables import print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
@@ -76,12 +76,13 @@ class TransactionCommands(ClusterCommands):
 
     def show_all(self, states: Sequence[str], *, as_json: bool) -> None:
         """Print the transactional ids with their states."""
-        header = ("transactional id", "producer id", "state")
+        header = ("transactional id", "state", "producer id")
         rows = sorted(
-            (each.transactional_id, each.producer_id, each.transaction_state)
+            (each.transactional_id, each.transaction_state, each.producer_id)
             for each in self._list(states)
         )
-        show_rows(f"{len(rows)} transactional ids", header, rows, as_json=as_json)
+        title = counted(len(rows), "transactional id")
+        show_rows(title, header, rows, as_json=as_json, texts=2)
 
     def describe(self, transactional_ids: Sequence[str], *, as_json: bool) -> None:
         """Print the state of transactional ids, and the partitions of their transactions."""
@@ -101,14 +102,17 @@ class TransactionCommands(ClusterCommands):
                 typer.echo(f"  {topic.topic}: {partitions}")
 
     def show_open(self, topics: Sequence[str], *, only_hanging: bool, as_json: bool) -> None:
-        """Print the transactions that are open in partitions, or those of no transactional id."""
+        """Print the transactions that are open in partitions.
+
+        `only_hanging`: only those that no coordinator will end.
+        """
         found = [
             each for each in self._open(topics) if not only_hanging or each.transactional_id is None
         ]
         if as_json:
             print_json([asdict(each) for each in found])
             return
-        header = ("topic", "transactional id", "state", "partition", "start offset", "age in s")
+        header = ("topic", "transactional id", "state", "partition", "start offset", "idle in s")
         now_ms = time.time() * 1000
         rows = [
             (
@@ -122,7 +126,7 @@ class TransactionCommands(ClusterCommands):
             for each in found
         ]
         kind = "hanging" if only_hanging else "open"
-        show_table(f"{len(rows)} {kind} transactions", header, rows, texts=3)
+        show_table(counted(len(rows), f"{kind} transaction"), header, rows, texts=3)
 
     def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
         """Abort a hanging transaction: write its marker to a partition.
