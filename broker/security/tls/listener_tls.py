@@ -31,6 +31,7 @@ logger = logging.getLogger("odradek.tls")
 EXPIRY_WARNING = timedelta(days=30)
 _CLIENT_AUTH = "ssl.client.auth"
 _ENGINE = "ssl.engine.factory.class"
+# The values of ssl.protocol that Java accepts. Which versions are served is ssl.enabled.protocols.
 _SSL_CONTEXTS = (
     "TLS",
     "TLSv1",
@@ -75,11 +76,13 @@ class ListenerTls:
                 "ssl.cipher.suites: %s are not served", ", ".join(sorted(suites.unknown))
             )
         self._tls_1_3 = suites.tls_1_3 or frozenset(TLS_1_3)
-        _check_other(settings)
+        _check_engine_and_protocol(settings)
         client_auth = _client_auth(listener, settings)
         trusted = read_trust_store(settings)
         self.has_trust_store = trusted is not None
         self.context = make_context(settings, client_auth, suites, self.entries, trusted)
+        # One context per host name, chosen by SNI; one entry needs no choice. Reversed, so that the
+        # first entry with a name wins.
         self._by_name = {
             name: make_context(settings, client_auth, suites, [entry], trusted)
             for entry in (reversed(self.entries) if len(self.entries) > 1 else ())
@@ -132,7 +135,7 @@ class ListenerTls:
             )
         for before, after in zip(self.entries, new.entries, strict=True):
             old_name, new_name = (_subject(each.chain[0]) for each in (before, after))
-            if keeps_subject and not _is_same(old_name, new_name):
+            if keeps_subject and not _is_same_subject(old_name, new_name):
                 raise ConfigError(
                     f"the certificate's name would change from {old_name!r} to {new_name!r}"
                     " (ssl.allow.dn.changes)"
@@ -177,7 +180,10 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 
 def _client_auth(listener: Listener, settings: ListenerSettings) -> str:
-    """ssl.client.auth. Only the key with its prefix is for a SASL listener (ChannelBuilders)."""
+    """The effective ssl.client.auth.
+
+    As in Kafka, a SASL listener ignores the key without the listener's prefix (ChannelBuilders).
+    """
     written = settings.written_name(_CLIENT_AUTH)
     client_auth = str(settings.value(_CLIENT_AUTH))
     if listener.security_protocol is SecurityProtocol.SASL_SSL and written == _CLIENT_AUTH:
@@ -193,8 +199,8 @@ def _client_auth(listener: Listener, settings: ListenerSettings) -> str:
     return client_auth
 
 
-def _check_other(settings: ListenerSettings) -> None:
-    """Refuse what cannot be served."""
+def _check_engine_and_protocol(settings: ListenerSettings) -> None:
+    """Raise ConfigError for a Java class, and for a protocol that Java does not know."""
     if settings.value(_ENGINE) is not None:
         written = settings.written_name(_ENGINE)
         raise ConfigError(f"{written}: a Java class cannot be loaded; remove the key")
@@ -214,7 +220,8 @@ def _subject(certificate: x509.Certificate) -> str:
     return name_text(certificate.subject.public_bytes())
 
 
-def _is_same(name: str, other: str) -> bool:
+def _is_same_subject(name: str, other: str) -> bool:
+    """Compare as Java's X500Principal does: without regard to case and repeated spaces."""
     return " ".join(name.lower().split()) == " ".join(other.lower().split())
 
 
