@@ -20,7 +20,8 @@ def problems(observed: Observed) -> Iterator[str]:
         yield f"the broker has failed: {broker.directory_failures.fatal.result()}"
     waiting = broker.log_manager.waiting()
     if waiting:
-        yield f"{len(waiting)} logs are being recovered"
+        logs = "1 log is" if len(waiting) == 1 else f"{len(waiting)} logs are"
+        yield f"{logs} being recovered"
     coordinators = broker.coordinators
     for coordinator in (coordinators.groups, coordinators.transactions, coordinators.share_states):
         shards = coordinator.shards

@@ -67,7 +67,7 @@ async def test_it_is_not_ready_while_a_log_is_recovered(
         patched.setattr(found_log, "READ_AT_ONCE_BYTES", 0)
         patched.setattr(child_process, "RECOVERY_COMMAND", STUCK)
         async with running(config_in(tmp_path)) as (_, port):
-            assert await readiness(port) == (503, "1 logs are being recovered\n")
+            assert await readiness(port) == (503, "1 log is being recovered\n")
             assert await asyncio.to_thread(get, port, "/healthz") == (200, "ok\n")
     async with running(config_in(tmp_path)) as (_, port):
         assert await readiness(port) == (200, "ready\n")
