@@ -67,6 +67,7 @@ class ListenerTls:
 
     def __init__(self, listener: Listener, settings: ListenerSettings) -> None:
         """Read the stores. Raises ConfigError."""
+        # First, so that a file that changes while the stores are read is read again.
         self.source = source_of(settings)
         self.entries = read_key_store(settings)
         self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
