@@ -70,6 +70,11 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 topic`, `2 topics`. `many` is the plural if it is not `one` with an s."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def number(value: int) -> str:
     """`1,234,567`; an empty text for 0."""
     return f"{value:,}" if value else ""

@@ -1,7 +1,7 @@
 """Applies configuration overrides that the metadata has replayed. Where they take effect:
 
     of a topic              in its logs; existing segments keep their size
-    of the broker           in EffectiveConfig, which passes them to all that follow it, and in the
+    of the broker           in EffectiveConfig, which calls its on_change callbacks, and in the
                             logs of every topic
     of a group              in the coordinator, which reads them at each use (group_configs.py)
     of client metrics       in the subscriptions of clients (telemetry/)
@@ -40,11 +40,13 @@ class AppliedConfig:
         self._configs = configs
         self._log_manager = log_manager
         self._subscriptions = subscriptions
-        self._changes = 0  # while one is applied to many logs, another may come
+        # Grows with each change. `_update_logs` compares it after a step, to see that its config is
+        # out of date.
+        self._change_count = 0
 
     def apply(self, changed: Iterable[ConfigResource], step: Step = no_step) -> None:
-        """Apply the changes of these resources. All logs of a topic get the same one."""
-        self._changes += 1
+        """Apply the stored settings of these resources. All logs of a topic get the same config."""
+        self._change_count += 1
         names: dict[int, set[str]] = {}
         for kind, name in stepping(changed, step):
             names.setdefault(kind, set()).add(name)
@@ -63,21 +65,21 @@ class AppliedConfig:
         self._effective_config.refresh()
         if self._effective_config.current is before:
             return
-        self._changes += 1
+        self._change_count += 1
         for topic in dict.fromkeys(log.topic for log in stepping(self._log_manager.logs(), step)):
             self._update_logs(topic, step)
 
     def _update_logs(self, topic: str, step: Step) -> None:
         """Apply a topic's overrides to its logs, and to their copies that are being moved."""
-        config, change = self._config_of(topic), self._changes
+        config, change_count = self._config_of(topic), self._change_count
         for log in stepping(self._log_manager.of_topic(topic).values(), step):
-            if change != self._changes:  # in the step; `config` is old
-                config, change = self._config_of(topic), self._changes
+            if change_count != self._change_count:  # another change was applied in the step
+                config, change_count = self._config_of(topic), self._change_count
             log.update_config(config)
             future = self._log_manager.futures.get(log.key)
             if future is not None:
                 future.log.update_config(config)
 
     def _config_of(self, topic: str) -> TopicConfig:
-        broker = self._effective_config.current
-        return broker.stored_topic_config(self._configs.of_topic(topic))
+        config = self._effective_config.current
+        return config.stored_topic_config(self._configs.of_topic(topic))

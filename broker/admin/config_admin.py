@@ -109,7 +109,7 @@ class ConfigAdmin:
         self, slices: Slices, alterations: Sequence[Alteration], validate_only: bool
     ) -> dict[ConfigResource, ApiError | None]:
         try:
-            async with self._operations.deciding:
+            async with self._operations.decision_lock:
                 results = self._controller.alter_configs(
                     alterations,
                     config_rules(self._effective_config.current),

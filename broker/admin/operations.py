@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Operations:
-    """The running changes. `deciding` is held while the controller decides in slices."""
+    """The running changes. `decision_lock` is held while the controller decides in slices."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, runner: SliceRunner) -> None:
-        self.deciding = asyncio.Lock()
+        self.decision_lock = asyncio.Lock()
         self._tasks = BackgroundTasks(loop)
         self._runner = runner
 

@@ -56,7 +56,7 @@ class QuotaAdmin:
     async def _alter(
         self, slices: Slices, alterations: Sequence[QuotaAlteration], validate_only: bool
     ) -> dict[Entity, ApiError | None]:
-        async with self._operations.deciding:
+        async with self._operations.decision_lock:
             results = self._controller.alter_client_quotas(
                 alterations,
                 self._addresses.is_known,

@@ -121,7 +121,7 @@ class TopicAdmin:
     ) -> dict[str, CreatedTopic | ApiError]:
         async with self._lock:
             now_ms = self._now_ms()
-            async with self._operations.deciding:
+            async with self._operations.decision_lock:
                 results = self._controller.create_topics(
                     new_topics,
                     now_ms,
@@ -217,7 +217,7 @@ class TopicAdmin:
             now_ms, topics = self._now_ms(), self._metadata.topics
             named = (topics.get(item.name) for item in slices.of(additions))
             before = {topic.name: len(topic.partitions) for topic in named if topic}
-            async with self._operations.deciding:
+            async with self._operations.decision_lock:
                 results = self._controller.create_partitions(
                     additions,
                     now_ms,
@@ -267,7 +267,7 @@ class TopicAdmin:
             self._log_cleaner.paused(self._partitions(slices, refs), slices.step),
         ):
             now_ms = self._now_ms()
-            async with self._operations.deciding:
+            async with self._operations.decision_lock:
                 results = self._controller.delete_topics(
                     refs, now_ms, permits=permits, step=slices.step
                 )

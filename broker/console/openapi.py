@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the console's API, made of its endpoints."""
+"""The OpenAPI 3.1 description of the console's API, generated from its endpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import msgspec
 from .endpoints import PREFIX, Endpoint, Failure
 from .view import View
 
-_REFERENCE = "#/components/schemas/{name}"
+_SCHEMAS = "#/components/schemas/"
+_REFERENCE = _SCHEMAS + "{name}"
 
 
 def describe(endpoints: Iterable[Endpoint], version: str) -> Mapping[str, Any]:
@@ -27,15 +28,33 @@ def describe(endpoints: Iterable[Endpoint], version: str) -> Mapping[str, Any]:
     for endpoint in known:
         operation = _operation(endpoint, schemas)
         paths.setdefault(f"{PREFIX}{endpoint.template}", {})[endpoint.method.lower()] = operation
-    requests = {each.request.__name__ for each in known if each.method == "GET"}
+    # Requests that are described as parameters are left out.
+    used = _references(paths, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "odradek console", "version": version},
         "paths": paths,
-        "components": {
-            "schemas": {name: each for name, each in schemas.items() if name not in requests}
-        },
+        "components": {"schemas": {name: each for name, each in schemas.items() if name in used}},
     }
+
+
+def _references(value: object, schemas: Mapping[str, Any]) -> set[str]:
+    """The names of the schemas to which a value refers, also through other schemas."""
+    found: set[str] = set()
+    unread = [value]
+    while unread:
+        each = unread.pop()
+        if isinstance(each, Mapping):
+            reference = each.get("$ref")
+            if isinstance(reference, str):
+                name = reference.removeprefix(_SCHEMAS)
+                if name not in found:
+                    found.add(name)
+                    unread.append(schemas[name])
+            unread += each.values()
+        elif isinstance(each, list | tuple):
+            unread += each
+    return found
 
 
 def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +62,10 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
         "summary": endpoint.summary,
         "responses": {
             "200": _answer(endpoint),
-            "default": _content("Why it was refused.", Failure.__name__),
+            "default": {
+                "description": "Why it was refused.",
+                **_json(_reference(Failure.__name__)),
+            },
         },
     }
     schema = schemas[endpoint.request.__name__]
@@ -56,15 +78,18 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
     if parameters:
         operation["parameters"] = parameters
     if endpoint.method != "GET":
-        operation["requestBody"] = _content("", endpoint.request.__name__)
+        body = _body(endpoint, schema, in_path)
+        if body is not None:
+            operation["requestBody"] = body
     return operation
 
 
 def _answer(endpoint: Endpoint) -> dict[str, Any]:
+    description = "What was asked for."
     if endpoint.stream is None:
-        return _content("What was asked for.", endpoint.response.__name__)
+        return {"description": description, **_json(_reference(endpoint.response.__name__))}
     body = {"schema": {"type": "string"}}
-    return {"description": "What was asked for.", "content": {endpoint.content_type: body}}
+    return {"description": description, "content": {endpoint.content_type: body}}
 
 
 def _parameter(
@@ -78,7 +103,23 @@ def _parameter(
     }
 
 
-def _content(description: str, name: str) -> dict[str, Any]:
-    reference = {"$ref": _REFERENCE.format(name=name)}
-    content: dict[str, Any] = {"content": {"application/json": {"schema": reference}}}
-    return {"description": description, **content} if description else content
+def _body(
+    endpoint: Endpoint, schema: Mapping[str, Any], in_path: set[str]
+) -> dict[str, Any] | None:
+    """The fields of a request that its path does not have; None if there are no others."""
+    fields = {name: each for name, each in schema["properties"].items() if name not in in_path}
+    if not fields:
+        return None
+    required = [name for name in schema.get("required", ()) if name not in in_path]
+    in_body: Mapping[str, Any] = _reference(endpoint.request.__name__)
+    if len(fields) < len(schema["properties"]):
+        in_body = {**schema, "properties": fields, "required": required}
+    return {"required": bool(required), **_json(in_body)}
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(name=name)}
+
+
+def _json(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}

@@ -15,7 +15,10 @@ MAX_SLEEP_SECONDS = 1.0
 
 
 class Pace:
-    """A rate. `bytes_per_second` may be set: zero stops all work, below zero is no limit."""
+    """Keeps an average rate since its start.
+
+    `bytes_per_second` may be set: zero stops all work, below zero is no limit.
+    """
 
     def __init__(self, bytes_per_second: float, *, now: Callable[[], float]) -> None:
         """`now` returns seconds since a fixed moment."""
@@ -28,8 +31,8 @@ class Pace:
         """Count bytes that were read or written."""
         self._moved_bytes += size_bytes
 
-    def early_seconds(self) -> float:
-        """How long to wait before moving more; not at all if it is zero or less."""
+    def wait_seconds(self) -> float:
+        """Seconds to wait before more bytes are moved. Zero or less: none."""
         return self._due() - self._now()
 
     def restart(self) -> None:
@@ -45,7 +48,7 @@ class Pace:
 
 
 class Throttle(Pace):
-    """A pace that sleeps by itself."""
+    """A Pace that sleeps by itself, in `moved`."""
 
     def __init__(
         self, bytes_per_second: float, *, now: Callable[[], float], sleep: Callable[[float], object]
@@ -59,6 +62,6 @@ class Throttle(Pace):
         self.note(size_bytes)
         if self._now() - self._began < CHECK_AFTER_SECONDS:
             return
-        while (early := self.early_seconds()) > 0:
-            self._sleep(min(early, MAX_SLEEP_SECONDS))
+        while (wait := self.wait_seconds()) > 0:
+            self._sleep(min(wait, MAX_SLEEP_SECONDS))
         self.restart()

@@ -28,7 +28,7 @@ async def handle(
     results: dict[str, ApiError | None]
     try:
         context.check_cluster(AclOperation.ALTER)
-        async with context.broker.admin.operations.deciding:
+        async with context.broker.admin.operations.decision_lock:
             results = context.broker.controller.alter_scram_credentials(
                 deletions, upsertions, context.now_ms, context.step
             )

@@ -26,7 +26,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     try:
         check_may_change(context)
         entries = [entry_of(new) for new in context.sliced(request.creations)]
-        async with context.broker.admin.operations.deciding:
+        async with context.broker.admin.operations.decision_lock:
             results = context.broker.controller.create_acls(entries, context.now_ms, context.step)
     except ApiError as error:
         results = [error.with_traceback(None)] * len(request.creations)

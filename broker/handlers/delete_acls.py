@@ -26,7 +26,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     results: Deletions
     try:
         check_may_change(context)
-        async with context.broker.admin.operations.deciding:
+        async with context.broker.admin.operations.decision_lock:
             results = context.broker.controller.delete_acls(filters, context.now_ms, context.step)
     except ApiError as error:
         results = [error.with_traceback(None)] * len(filters)

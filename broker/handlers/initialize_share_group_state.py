@@ -1,7 +1,7 @@
 """InitializeShareGroupState (key 83, v0).
 
-Creates what a share group knows about partitions, before the first of their records is delivered
-(KIP-932). The start offset may be left open: the partition's leader decides it."""
+Creates the stored state of a share group for partitions (KIP-932). A group coordinator sends it
+before the first delivery. Start offset -1: the leader of the partition decides it."""
 
 from functools import partial
 

@@ -23,7 +23,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         for update in context.sliced(request.feature_updates)
     }
     context.check_cluster(AclOperation.ALTER)
-    async with context.broker.admin.operations.deciding:
+    async with context.broker.admin.operations.decision_lock:
         context.broker.controller.update_features(
             updates, context.now_ms, validate_only=request.validate_only
         )

@@ -214,8 +214,8 @@ class LogMover:
     async def _await_rate(self, future: FutureLog) -> None:
         """Wait until more may be copied; the rate may change during the wait."""
         self._pace.bytes_per_second = self._in_force.move_bytes_per_second
-        while self._is_active(future) and (early := self._pace.early_seconds()) > 0:
-            await asyncio.wait([self._closed], timeout=min(early, MAX_SLEEP_SECONDS))
+        while self._is_active(future) and (wait := self._pace.wait_seconds()) > 0:
+            await asyncio.wait([self._closed], timeout=min(wait, MAX_SLEEP_SECONDS))
             self._pace.bytes_per_second = self._in_force.move_bytes_per_second
         self._pace.restart()
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.protocol.errors import ApiError
-
 from .observed import Observed
 
 
 def problems(observed: Observed) -> Iterator[str]:
-    """Say in one line each what is missing; nothing if the broker is ready."""
+    """Yield one line for each reason why the broker is not ready."""
     broker = observed.broker
     if observed.is_stopping:
         yield "the broker is stopping"
@@ -22,11 +20,16 @@ def problems(observed: Observed) -> Iterator[str]:
         yield f"the broker has failed: {broker.directory_failures.fatal.result()}"
     waiting = broker.log_manager.waiting()
     if waiting:
-        yield f"{len(waiting)} logs are being recovered"
-    for shards in (broker.coordinators.groups.shards, broker.coordinators.transactions.shards):
-        try:
-            shards.all()
-        except ApiError as error:
-            yield error.message
+        logs = "1 log is" if len(waiting) == 1 else f"{len(waiting)} logs are"
+        yield f"{logs} being recovered"
+    coordinators = broker.coordinators
+    for coordinator in (coordinators.groups, coordinators.transactions, coordinators.share_states):
+        shards = coordinator.shards
+        if shards.is_loading:
+            yield f"{shards.topic} is loading"
+        unserved = shards.unserved()
+        if unserved:
+            partitions = ", ".join(map(str, unserved))
+            yield f"partitions of {shards.topic} are not served: {partitions}"
     for path, reason in broker.log_manager.offline.items():
         yield f"log directory {path} is offline: {reason}"

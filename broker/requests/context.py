@@ -59,7 +59,9 @@ class RequestContext(Struct, eq=False):
     def sliced(self, items: Iterable[T]) -> Iterable[T]:
         """The items. The request gives way to others before one of them if it has run for long.
 
-        Handlers iterate in this way over what may be long. See broker/turns/slices.py.
+        Handlers iterate in this way over what may be long. A dict is copied, because others may
+        change it between two steps; iter(d.items()) avoids the copy of one that only the handler
+        has. See broker/turns/slices.py.
         """
         return items if self.slices is None else self.slices.of(items)
 

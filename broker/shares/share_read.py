@@ -5,10 +5,14 @@
 
 Reading may have to be tried again, because a page is not in memory or there is not enough yet.
 Until everything is read, the headers too, nothing is acquired: records that an attempt acquired and
-could not send would stay locked. All is done in one turn of the event loop then, or in slices if
-there are many share-partitions. Then nothing is acquired of those that have changed since they were
-read, because others have acquired or acknowledged their records. A share-partition that cannot be
-read has an error; the others are answered. Records before a damaged batch are delivered first.
+could not send would stay locked.
+
+An attempt runs in one turn of the event loop. With many share-partitions it runs in slices. Between
+slices, other requests may acquire or acknowledge records. A share-partition that has changed since
+it was read is skipped.
+
+A share-partition that cannot be read has an error; the others are answered. Records before a
+damaged batch are delivered first.
 
 Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 """
@@ -45,12 +49,17 @@ from .shares import Shares
 
 Answers = dict[Place, ShareFetchPartitionData]
 
-# The headers that one attempt reads. A few milliseconds; and more records than clients ask for.
+# An attempt reads at most this many batch headers. That takes a few milliseconds, and holds more
+# records than clients ask for.
 MAX_HEADERS = 1_000
 
 
 class ShareFetchCall(NamedTuple):
-    """What a member asks for."""
+    """What a member asks for.
+
+    `batch_size` is about how many records an acquired range has. `has_record_limit`: `max_records`
+    is a strict limit; else whole batches are acquired.
+    """
 
     group_id: str
     member_id: str
@@ -80,7 +89,8 @@ class _Read(NamedTuple):
 class ShareRead:
     """A ShareFetch in progress.
 
-    `on_open` is called with each share-partition in the turn in which an attempt opens it.
+    `on_open` is called with each share-partition that an attempt uses, whether it was open already
+    or not.
     """
 
     def __init__(
@@ -111,7 +121,7 @@ class ShareRead:
             reads = self._read_all(some)
             if self._is_enough(reads):
                 break
-        else:
+        else:  # no group was enough
             if not is_last:
                 return None
         answers = self._acquire_all(self._with_headers(reads), now)
@@ -122,13 +132,13 @@ class ShareRead:
         size = 0
         for read in stepping(reads, self.step):
             if read.error is not None:
-                return True
+                return True  # an error is answered at once
             if read.records is not None:
                 size += read.records.size_bytes
         return bool(reads) and size >= self.call.min_bytes
 
     def _in_order(self, led: Sequence[LedPartition]) -> Iterator[Sequence[LedPartition]]:
-        """Which share-partitions are read, until there is enough; all of them in the end.
+        """Yield groups of share-partitions to try in turn. The last group is all of them.
 
         Those that this attempt has opened come after the others, and one at a time: Kafka answers
         with what has been opened, while the states of others are still being read.
@@ -178,10 +188,10 @@ class ShareRead:
         reads = []
         missing: list[WouldWaitError] = []
         left, is_first = self.call.max_bytes, True
-        shares = _shares_of(self.call.max_bytes, len(ready))
-        for (one, offset), share in zip(stepping(ready, self.step), shares, strict=True):
+        byte_limits = _divide(self.call.max_bytes, len(ready))
+        for (one, offset), byte_limit in zip(stepping(ready, self.step), byte_limits, strict=True):
             try:
-                read = self._read(one, offset, min(share, left), is_first=is_first)
+                read = self._read(one, offset, min(byte_limit, left), is_first=is_first)
             except WouldWaitError as error:
                 missing.append(error.with_traceback(None))
                 continue
@@ -208,8 +218,8 @@ class ShareRead:
     def _with_headers(self, reads: Sequence[_Read]) -> list[_Read]:
         """Read the headers of the batches that can be acquired.
 
-        There is a limit for all share-partitions together. Those that it leaves out begin at one of
-        the next requests: each begins with another share-partition.
+        MAX_HEADERS is the limit for all share-partitions together. Those beyond it get nothing now.
+        Each request starts with a different share-partition, so their turn comes.
         """
         complete = []
         missing: list[WouldWaitError] = []
@@ -233,12 +243,12 @@ class ShareRead:
 
     def _headers(self, read: _Read, records: RecordsSlice, limit: int) -> Fetched:
         partition = read.led.partition
-        room = min(self.call.max_records, read.led.limits().max_in_flight)
+        record_limit = min(self.call.max_records, read.led.limits().max_in_flight)
         return fetched_batches(
             self._files,
             read.led.log,
             records,
-            last_needed_offset=max(partition.end_offset, read.offset) + room,
+            last_needed_offset=max(partition.end_offset, read.offset) + record_limit,
             limit=limit,
             finds_aborted=bool(read.aborted),
             step=self.step,
@@ -259,7 +269,12 @@ class ShareRead:
         return answers
 
     def _with_error(self, read: _Read, error: ApiError) -> ShareFetchPartitionData:
-        """Answer a failed read. If the log has lost its first records, others follow them."""
+        """Answer a failed read.
+
+        OFFSET_OUT_OF_RANGE: the log start has moved past the offset. The start of the
+        share-partition is moved there, and the answer has no records. The next fetch goes on from
+        the new start.
+        """
         if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
             return partition_with_error(read.place[1], error)
         read.led.partition.log_start_moved(read.led.log.log_start_offset)
@@ -294,12 +309,17 @@ class ShareRead:
         return not (is_next and self._shares.is_open(led))
 
 
-def _shares_of(max_bytes: int, count: int) -> list[int]:
-    """Divide bytes evenly; what is left over goes to one of them."""
-    share, rest = divmod(max_bytes, count)
-    shares = [share] * count
-    shares[random.randrange(count)] += rest
-    return shares
+def _divide(max_bytes: int, count: int) -> list[int]:
+    """Divide bytes evenly. One of the parts, chosen at random, also gets the remainder."""
+    size, rest = divmod(max_bytes, count)
+    sizes = [size] * count
+    sizes[random.randrange(count)] += rest
+    return sizes
+
+
+def _unset_leader() -> ShareFetchLeaderIdAndEpoch:
+    """A leader that is not named: as in Kafka, both fields are 0."""
+    return ShareFetchLeaderIdAndEpoch(leader_id=0, leader_epoch=0)
 
 
 def answered_partition(
@@ -309,7 +329,7 @@ def answered_partition(
     return ShareFetchPartitionData(
         partition_index=partition,
         acknowledge_error_code=ErrorCode.NONE,
-        current_leader=ShareFetchLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        current_leader=_unset_leader(),
         records=records,
         acquired_records=[
             ShareFetchAcquiredRecords(
@@ -328,7 +348,7 @@ def partition_with_error(partition: int, error: ApiError) -> ShareFetchPartition
         partition_index=partition,
         error_code=error.code,
         acknowledge_error_code=ErrorCode.NONE,
-        current_leader=ShareFetchLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        current_leader=_unset_leader(),
         records=b"",
         acquired_records=[],
     )

@@ -10,7 +10,10 @@ from .call import Call, Count, Milliseconds
 
 
 class NodeAction(StrEnum):
-    """What a test does with a node."""
+    """What a test does with a node.
+
+    CUT_FROM_NODES: the other nodes do not reach it; clients do. RESUME ends that, and PAUSE.
+    """
 
     KILL = "kill"
     START = "start"
@@ -21,12 +24,14 @@ class NodeAction(StrEnum):
 
 
 class ActOnNode(Call, frozen=True):
+    """Do something with a node, at once."""
+
     node: int
     action: NodeAction
 
 
 class SlowNode(Call, frozen=True):
-    """Let a node answer so much later."""
+    """Delay each answer of a node by `delay_ms`; 0 ends that."""
 
     node: int
     delay_ms: Milliseconds
@@ -44,10 +49,12 @@ class HealCluster(Call, frozen=True):
 
 
 class NoticeNow(Call, frozen=True):
-    """Let the nodes notice at once which of them do not answer."""
+    """Run the failure detection of the nodes now, without waiting for its timeout."""
 
 
 class MoveLeader(Call, frozen=True):
+    """Let the node `to`, which is in sync, lead a partition."""
+
     topic: str
     partition: int
     to: int
@@ -58,13 +65,15 @@ class ElectPreferred(Call, frozen=True):
 
 
 class Reassign(Call, frozen=True):
+    """Move a partition to other nodes, and return when they have it."""
+
     topic: str
     partition: int
     replicas: list[int]
 
 
 class ShrinkIsr(Call, frozen=True):
-    """Let only these nodes be in sync; None: all that live."""
+    """Let only these nodes and the leader be in sync; None: all that run are, again."""
 
     topic: str
     partition: int
@@ -72,7 +81,7 @@ class ShrinkIsr(Call, frozen=True):
 
 
 class Lag(Call, frozen=True):
-    """Let the followers lag behind by so many records; 0: they do not."""
+    """Keep the followers `records` behind the leader; 0 removes the lag."""
 
     topic: str
     partition: int

@@ -33,11 +33,15 @@ _JOIN_EPOCH = 0
 
 
 class Strangers:
-    """What connections that are older than the last reset have done since. `handlers`: watched."""
+    """Records what connections from before the last reset do.
+
+    `handlers` are the given handlers, wrapped so that they record.
+    """
 
     def __init__(self, handlers: Mapping[ApiKey, Handler]) -> None:
-        self._test = ""  # which the last reset was for
-        self._earlier: dict[Session, str] = {}  # and the test before them
+        self._test = ""  # that the last reset prepared
+        # Connections older than the last reset, with the test during which each connected.
+        self._earlier: dict[Session, str] = {}
         self._found: dict[Session, Stranger] = {}
         self.handlers = {
             **handlers,
@@ -60,7 +64,8 @@ class Strangers:
     def _noting_groups(self, handle: Handler) -> Handler:
         @functools.wraps(handle)
         def handle_and_note(context: RequestContext, request: Any) -> Any:
-            # A JoinGroup has no epoch. A heartbeat with another one is refused after a reset.
+            # Epoch 0 joins; a JoinGroup has none. After a reset, a heartbeat with another epoch is
+            # refused.
             joins = getattr(request, "member_epoch", _JOIN_EPOCH) == _JOIN_EPOCH
             if joins and context.session in self._earlier:
                 _add(self._stranger(context).groups, [request.group_id])
@@ -73,7 +78,7 @@ class Strangers:
         def handle_and_note(context: RequestContext, request: Any) -> Any:
             response = handle(context, request)
             if context.session not in self._earlier or not inspect.isawaitable(response):
-                return response  # what makes a topic waits for it
+                return response  # only a handler that returns an awaitable can create a topic
             topics = context.broker.metadata.topics
             names = [topic.name for topic in request.topics or ()]
             missing = [name for name in names if name is not None and name not in topics]
@@ -86,7 +91,9 @@ class Strangers:
     ) -> Any:
         answer = await response
         topics = context.broker.metadata.topics
-        if made := [name for name in missing if name in topics]:
+        # A topic with an error may have been created by another client meanwhile.
+        served = {topic.name for topic in answer.topics if not topic.error_code}
+        if made := [name for name in missing if name in topics and name in served]:
             _add(self._stranger(context).topics, made)
         return answer
 

@@ -243,6 +243,11 @@ class CoordinatorShards(Generic[S]):
         """Iterate over the shards that are served."""
         return (shard for shard in self._shards if isinstance(shard, Shard))
 
+    def unserved(self) -> list[int]:
+        """Return the partitions that are neither served nor loading."""
+        not_served = ErrorCode.NOT_COORDINATOR
+        return [index for index, each in enumerate(self._shards) if each is not_served]
+
 
 def _cached_partition_of(partition_count: int) -> Callable[[str], int]:
     """Make a cached `partition_of`, which hashes the whole key. Long keys are not cached."""

@@ -44,7 +44,7 @@ def described(
 ) -> StreamsGroupDescribeGroup:
     """Describe the group and all its members as they are now, in steps.
 
-    Raises ApiError UNKNOWN_SERVER_ERROR.
+    Raises ApiError UNKNOWN_SERVER_ERROR if the group has no topology.
     """
     targets = dict(group.targets)
     return StreamsGroupDescribeGroup(
@@ -71,13 +71,14 @@ def _topology(group: StreamsGroup) -> StreamsGroupDescribeTopology:
     if topology is None:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group has no topology")
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
-        subtopologies = [_configured(*item) for item in configured.subtopologies.items()]
+        subtopologies = [_describe_configured(*item) for item in configured.subtopologies.items()]
     else:
-        subtopologies = [_stored(found) for _, found in sorted(topology.subtopologies.items())]
+        stored = sorted(topology.subtopologies.items())
+        subtopologies = [_describe_stored(found) for _, found in stored]
     return StreamsGroupDescribeTopology(epoch=topology.epoch, subtopologies=subtopologies)
 
 
-def _configured(
+def _describe_configured(
     subtopology_id: str, found: ConfiguredSubtopology
 ) -> StreamsGroupDescribeSubtopology:
     return StreamsGroupDescribeSubtopology(
@@ -91,7 +92,7 @@ def _configured(
     )
 
 
-def _stored(found: Subtopology) -> StreamsGroupDescribeSubtopology:
+def _describe_stored(found: Subtopology) -> StreamsGroupDescribeSubtopology:
     return StreamsGroupDescribeSubtopology(
         subtopology_id=found.subtopology_id,
         source_topics=sorted(found.source_topics),

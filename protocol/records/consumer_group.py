@@ -73,8 +73,9 @@ class ClassicMemberMetadata(Struct):
 class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
     """`classic_member_metadata` is set for a member that joined with JoinGroup, else null.
 
-    Null is always written. Kafka's definition has a JSON null as the default, which Kafka's
-    generator ignores. So where the field is absent, Kafka reads empty metadata instead of null.
+    A null is written explicitly, and not left out. Kafka's definition has a JSON null as the
+    default, which Kafka's generator ignores. So where the field is absent, Kafka reads empty
+    metadata instead of null.
     """
 
     instance_id: String | None
@@ -95,6 +96,8 @@ class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    """`assignment_timestamp` is in milliseconds since 1970; 0 if it is not known."""
+
     assignment_epoch: Int32
     assignment_timestamp: Annotated[Int64, tagged(0), IGNORABLE] = 0
 
@@ -142,7 +145,10 @@ class ConsumerGroupRegularExpressionKey(Message, versions="0"):
 
 
 class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
-    """`version` is the offset of the metadata against which it was resolved."""
+    """`version` is the offset of the metadata against which it was resolved.
+
+    `timestamp` is when that was, in milliseconds since 1970.
+    """
 
     topics: list[String]
     version: Int64

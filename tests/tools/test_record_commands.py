@@ -1,12 +1,15 @@
 """`odradek produce` and `odradek consume`."""
 
+import io
 import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,6 +18,10 @@ from confluent_kafka import Producer
 
 from odradek.broker.testing import Broker, Record
 from odradek.protocol.api_keys import ApiKey
+from odradek.tools.client import producing
+from odradek.tools.client.failure import CommandError
+from odradek.tools.client.producing import ProduceOptions, produce
+from odradek.tools.client.record_json import parse_json
 
 Run = Callable[..., Result]
 COMMAND = str(Path(sys.executable).with_name("odradek"))
@@ -106,7 +113,7 @@ def test_a_record_that_is_too_large_is_named_with_the_setting(
     done = run("produce", "orders", stdin=stdin)
     (line,) = done.stderr.splitlines()
     assert done.exit_code == 1
-    assert all(each in line for each in ("line 2", "max.request.size", "records sent before: 1"))
+    assert all(each in line for each in ("line 2", "max.request.size", "records sent: 1"))
     file = tmp_path / "client.properties"
     file.write_text("max.request.size=4000000\nmax.poll.records=500\nbuffer.memory=33554432\n")
     done = run("produce", "orders", "--config", str(file), stdin=stdin)
@@ -115,7 +122,7 @@ def test_a_record_that_is_too_large_is_named_with_the_setting(
     done = run("produce", "orders", "--config", str(file), stdin=stdin)
     (line,) = done.stderr.splitlines()
     assert done.exit_code == 1
-    assert all(each in line for each in ("line 2", "max.message.bytes", "orders"))
+    assert all(each in line for each in ("line 2", "max.message.bytes", "records sent: 1"))
 
 
 def test_many_small_records_are_sent_to_a_topic_of_small_batches(run: Run, broker: Broker) -> None:
@@ -155,6 +162,35 @@ def test_control_c_ends_produce_also_while_the_broker_hangs(tmp_path: Path) -> N
     )
     assert found, line
     assert int(found[1]) >= sent
+
+
+@pytest.mark.parametrize(("last", "end"), [(b"", "sent 5 records to orders\n"), (b"[]\n", "")])
+def test_the_progress_on_a_terminal_ends_before_the_result(
+    broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    last: bytes,
+    end: str,
+) -> None:
+    broker.create_topic("orders")
+    monkeypatch.setattr(producing, "REPORT_EVERY", 2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    stdin = io.BytesIO(b'{"value":"x"}\n' * 5 + last)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    options = ProduceOptions(
+        topic="orders",
+        partition=None,
+        separator=None,
+        key=None,
+        headers=[],
+        null_if_empty=False,
+        parse=parse_json,
+        keep_partitions=False,
+    )
+    fails = pytest.raises(CommandError, match=r"; records sent: 5$") if last else nullcontext()
+    with fails:
+        produce(options, broker.bootstrap_servers, None)
+    assert capsys.readouterr().err == f"\r2 records\r4 records\n{end}"
 
 
 def test_one_line_end_is_cut(run: Run, broker: Broker) -> None:

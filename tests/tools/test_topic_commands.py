@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
 from odradek.tools.app import app
+from odradek.tools.client import admin
+from odradek.tools.client.failure import CommandError
 
 Run = Callable[..., Result]
 
@@ -96,3 +99,9 @@ def test_settings_of_java_clients_are_understood(broker: Broker, tmp_path: Path)
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 1
     assert "JKS" in done.stderr
+
+
+def test_an_answer_that_does_not_come_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "TIMEOUT_S", 0.0)
+    with pytest.raises(CommandError, match=r"^settings of orders: no answer within 0 s; "):
+        admin.result("settings of orders", Future())

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,9 +11,19 @@ from click.testing import Result
 from confluent_kafka import KafkaException, Producer
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsTransaction,
+)
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.protocol.schema import Message
+from odradek.tools.client.wire import WireConnection
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.wire import WireClient
 
@@ -32,14 +44,14 @@ def open_transaction(broker: Broker, name: str) -> Producer:
     return producer
 
 
-def hang(run: Run, broker: Broker) -> None:
+def hang(run: Run, broker: Broker, producer_id: int = STRANGER, epoch: int = 0) -> None:
     """Leave a record of a transaction that no coordinator knows."""
     setting = "transaction.partition.verification.enable"
     assert run("configs", "alter", "broker", "0", "--set", f"{setting}=false").exit_code == 0
     batch = build_batch(
         [Record(None, b"hanging", 0)],
-        producer_id=STRANGER,
-        producer_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
         base_sequence=0,
         is_transactional=True,
     )
@@ -79,6 +91,28 @@ def test_a_terminated_producer_is_fenced(run: Run, broker: Broker) -> None:
     assert broker.records("orders") == []
 
 
+@pytest.mark.parametrize(
+    "error", [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_terminate_asks_again_until_the_producer_is_fenced(
+    run: Run, broker: Broker, error: ErrorCode
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "stuck")
+    before, timeout_ms = epoch_and_timeout(run, "stuck")
+    broker.fail_next(ApiKey.INIT_PRODUCER_ID, error)
+    assert run("transactions", "terminate", "stuck").exit_code == 0
+    after, new_timeout_ms = epoch_and_timeout(run, "stuck")
+    assert after > before
+    assert new_timeout_ms == min(timeout_ms, 30_000)
+    assert json.loads(run("transactions", "open", "--json").stdout) == []
+
+
+def epoch_and_timeout(run: Run, name: str) -> tuple[int, int]:
+    (described,) = json.loads(run("transactions", "describe", name, "--json").stdout)
+    return described["producer_epoch"], described["timeout_ms"]
+
+
 def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) -> None:
     broker.create_topic("orders")
     open_transaction(broker, "known")
@@ -93,7 +127,87 @@ def test_a_hanging_transaction_is_found_and_aborted(run: Run, broker: Broker) ->
     done = run("transactions", "abort", "orders", "0", "--start-offset", "1")
     assert done.exit_code == 0, done.stderr
     assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
-    assert run("transactions", "open", "--topic", "orders").stdout.startswith("1 open transactions")
+    assert run("transactions", "open", "--topic", "orders").stdout.startswith(
+        "1 open transaction\n"
+    )
+
+
+def after_first(
+    monkeypatch: pytest.MonkeyPatch, request_type: type[Message], act: Callable[[Any], object]
+) -> None:
+    """Let something happen after the command's first request of a type; `act` gets the response."""
+    ask, left = WireConnection.ask, [act]
+
+    def ask_and_act(self: WireConnection, request: Message, *others: Any) -> Any:
+        answer = ask(self, request, *others)
+        if isinstance(request, request_type) and left:
+            left.pop()(answer)
+        return answer
+
+    monkeypatch.setattr(WireConnection, "ask", ask_and_act)
+
+
+def test_a_transaction_that_begins_meanwhile_is_not_hanging(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    begin = partial(open_transaction, broker, "new")
+    after_first(monkeypatch, ListTransactionsRequest, lambda _: begin())
+    assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
+
+
+def test_a_transaction_that_ends_meanwhile_is_not_hanging(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    known = open_transaction(broker, "known")
+    after_first(monkeypatch, DescribeProducersRequest, lambda _: known.commit_transaction(LIMIT_S))
+    assert json.loads(run("transactions", "open", "--hanging", "--json").stdout) == []
+
+
+def test_an_id_that_expires_meanwhile_does_not_end_the_command(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    expired = ListTransactionsTransaction(
+        transactional_id="expired", producer_id=STRANGER, transaction_state="Empty"
+    )
+    after_first(
+        monkeypatch,
+        ListTransactionsRequest,
+        lambda answer: answer.transaction_states.insert(0, expired),
+    )
+    (found,) = json.loads(run("transactions", "open", "--json").stdout)
+    assert found["transactional_id"] == "known"
+
+
+def test_a_transaction_of_a_newer_epoch_than_its_coordinator_has_is_hanging(
+    run: Run, broker: Broker
+) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    (known,) = json.loads(run("transactions", "describe", "known", "--json").stdout)
+    hang(run, broker, known["producer_id"], known["producer_epoch"] + 1)
+    (found,) = json.loads(run("transactions", "open", "--hanging", "--json").stdout)
+    assert (found["producer_id"], found["state"]) == (known["producer_id"], "hanging")
+
+
+@pytest.mark.parametrize("words", [["open"], ["abort", "orders", "0"]])
+def test_a_topic_that_may_not_be_described_is_not_called_missing(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def refuse(answer: MetadataResponse) -> None:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answer.topics[0] = msgspec.structs.replace(answer.topics[0], error_code=code, partitions=[])
+
+    broker.create_topic("orders")
+    after_first(monkeypatch, MetadataRequest, refuse)
+    done = run("transactions", *words)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "TOPIC_AUTHORIZATION_FAILED; give --config FILE" in line
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,9 @@ def test_a_broken_batch_behind_the_recovery_point_ends_the_log(data: Path) -> No
     killed(data)
     later = len(segments(data)) - 2
     found = verdict(data)
-    assert found.says(segments(data)[1].name, "recovery cuts the log", f"{later} later segments")
+    assert found.says(
+        segments(data)[1].name, "recovery cuts this segment", f"{later} later segments"
+    )
 
 
 def test_a_broken_batch_before_the_recovery_point_stays(data: Path) -> None:

@@ -16,7 +16,7 @@ from odradek.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import counted, print_json, show_table
 
 from .acl_entries import Entry, EntryFilter
 from .acl_terms import (
@@ -51,7 +51,7 @@ class AclCommands(ClusterCommands):
             for resource, name in resources
         ]
         entries = self._matching(filters or [EntryFilter(principal=named)])
-        _print(f"{len(entries)} entries", entries, as_json=as_json)
+        _print(counted(len(entries), "entry", "entries"), entries, as_json=as_json)
 
     def add(self, entries: Sequence[Entry], *, as_json: bool) -> None:
         """Add entries, and print them. Those that exist stay as they are."""
@@ -80,9 +80,10 @@ class AclCommands(ClusterCommands):
         entries = self._matching(filters)
         if execute and entries:
             self._delete(filters)
-        title = f"removed {len(entries)} entries"
+        count = counted(len(entries), "entry", "entries")
+        title = f"removed {count}"
         if not execute:
-            title = f"{len(entries)} entries would be removed; --execute removes them"
+            title = f"{count} would be removed; --execute removes them"
         _print(title, entries, as_json=as_json)
 
     def _matching(self, filters: Sequence[EntryFilter]) -> list[Entry]:

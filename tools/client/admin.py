@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
-from .failure import kafka_failure
+from .failure import ADVICE, CommandError, kafka_failure
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -37,6 +37,10 @@ def result(what: str, future: Future[T]) -> T:
         return future.result(TIMEOUT_S)
     except KafkaException as error:
         raise kafka_failure(what, error.args[0]) from None
+    except TimeoutError:
+        raise CommandError(
+            f"{what}: no answer within {TIMEOUT_S:g} s; {ADVICE['_TIMED_OUT']}"
+        ) from None
 
 
 def results(what: str, futures: Mapping[K, Future[Any]]) -> dict[K, Any]:

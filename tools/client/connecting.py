@@ -1,7 +1,7 @@
 """Connects by librdkafka, and says why if the broker cannot be used.
 
-librdkafka itself tries again until a request times out, and then does not say what was wrong: it
-reports the failures of connections and logins to a callback.
+librdkafka retries until the request times out, and its exception does not name the cause. The cause
+goes to `error_cb`, so the failures are collected there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ POLL_S = 0.01
 # How long to wait after all servers have failed. librdkafka tries one address of a server after
 # the other, and `localhost` often has one where nobody listens.
 OTHER_ADDRESSES_S = 1.0
+# Errors that a retry does not cure.
 _FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 # `sasl_ssl://localhost:9093/bootstrap: REASON (after 1ms in state SSL_HANDSHAKE)`
 _REPORT = re.compile(
@@ -52,7 +53,7 @@ def connected(settings: Mapping[str, str]) -> AdminClient:
 def _listening_server(servers: str) -> tuple[str, int]:
     """The first server that accepts a connection. Raises CommandError if none does.
 
-    librdkafka would try until a timeout, for a broker that is being started.
+    Without this check librdkafka would retry until its timeout, in case the broker is starting.
     """
     failures = []
     for server in parse_servers(servers):

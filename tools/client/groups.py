@@ -13,7 +13,7 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
-from odradek.tools.tables import print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
@@ -60,7 +60,7 @@ class GroupCommands:
             for group in found.valid
         )
         header = ("group", "type", "state")
-        show_rows(f"{len(rows)} groups", header, rows, as_json=as_json, texts=3)
+        show_rows(counted(len(rows), "group"), header, rows, as_json=as_json, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""
@@ -90,7 +90,7 @@ class GroupCommands:
                 ["-" if value is None else str(value) for value in asdict(lag).values()]
                 for lag in lags
             ]
-            members = f"{len(group.members)} member{'s' if len(group.members) != 1 else ''}"
+            members = counted(len(group.members), "member")
             show_table(f"{group.group_id}: {group.state.name.lower()}, {members}", header, rows)
 
     def watch(self, names: Sequence[str], every_s: float) -> None:

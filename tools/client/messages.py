@@ -11,11 +11,11 @@ from confluent_kafka import Message
 
 
 def as_bytes(value: Any) -> bytes | None:
-    """A key or a value."""
+    """A key or a value as bytes; None: null. Other types, which are not expected, as UTF-8 text."""
     return value if value is None or isinstance(value, bytes) else str(value).encode()
 
 
 def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
-    """The headers."""
+    """The headers in order; a name may occur several times."""
     headers: Any = message.headers() or []
     return [(name, as_bytes(value)) for name, value in headers]

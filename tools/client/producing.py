@@ -15,6 +15,8 @@ import typer
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from odradek.tools.tables import counted
+
 from .admin import result
 from .client_config import client_settings
 from .connecting import connected
@@ -24,9 +26,9 @@ from .record_json import ParsedRecord
 Headers = list[tuple[str, str | bytes | None]]
 
 ANY_PARTITION = -1
-NOW_MS = 0
+SET_BY_LIBRDKAFKA = 0  # it stamps the time
 REPORT_EVERY = 10_000
-WAIT_S = 0.1  # control-C is noticed so often
+WAIT_S = 0.1  # how often control-C is checked while waiting
 MAX_BATCH_BYTES = 1_000_000  # librdkafka's default
 
 
@@ -50,7 +52,7 @@ class ProduceOptions:
 
 
 class NewRecord(NamedTuple):
-    """A record to send. `line`: where it was read."""
+    """A record to send. `line`: its line number in standard input."""
 
     line: int
     key: bytes | None
@@ -61,10 +63,10 @@ class NewRecord(NamedTuple):
 
 
 def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -> None:
-    """Send standard input, and say how many records were sent.
+    """Send standard input, and print how many records were sent.
 
-    Raises CommandError; what was read before a line that is no record is sent. After control-C
-    nothing is waited for.
+    If a line is not a record, the records before it are still sent, and CommandError is raised.
+    After control-C, records that are not acknowledged are dropped.
     """
     settings = client_settings(bootstrap, file)
     sender = _Sender(options.topic, connected(settings), settings)
@@ -72,20 +74,19 @@ def produce(options: ProduceOptions, bootstrap: str | None, file: Path | None) -
         try:
             for record in records(options, sys.stdin.buffer):
                 sender.send(record)
+            failure = sender.wait()
         except CommandError as error:
-            sender.wait()
-            raise CommandError(f"{error}; records sent before: {sender.sent}") from None
-        sender.wait()
+            failure = sender.wait() or error
     except KeyboardInterrupt:
         waiting = sender.drop()
+        sender.end_progress()
         more = f"; {waiting} more were not acknowledged" if waiting else ""
-        typer.echo(f"odradek: interrupted: sent {_count(sender.sent)}{more}", err=True)
+        typer.echo(f"odradek: interrupted: sent {counted(sender.sent, 'record')}{more}", err=True)
         raise
-    typer.echo(f"sent {_count(sender.sent)} to {options.topic}", err=True)
-
-
-def _count(records: int) -> str:
-    return "1 record" if records == 1 else f"{records} records"
+    sender.end_progress()
+    if failure is not None:
+        raise CommandError(f"{failure}; records sent: {sender.sent}")
+    typer.echo(f"sent {counted(sender.sent, 'record')} to {options.topic}", err=True)
 
 
 def records(options: ProduceOptions, lines: Iterable[bytes]) -> Iterator[NewRecord]:
@@ -113,7 +114,9 @@ def _from_text(options: ProduceOptions, number: int, line: bytes) -> NewRecord:
         key, value = before, after
     partition = ANY_PARTITION if options.partition is None else options.partition
     is_null = options.null_if_empty and not value
-    return NewRecord(number, key, None if is_null else value, options.headers, partition, NOW_MS)
+    return NewRecord(
+        number, key, None if is_null else value, options.headers, partition, SET_BY_LIBRDKAFKA
+    )
 
 
 def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> NewRecord:
@@ -130,7 +133,7 @@ def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> Ne
         record.value,
         record.headers + options.headers,
         ANY_PARTITION if partition is None else partition,
-        NOW_MS if record.timestamp_ms is None else record.timestamp_ms,
+        SET_BY_LIBRDKAFKA if record.timestamp_ms is None else record.timestamp_ms,
     )
 
 
@@ -141,8 +144,9 @@ class _Sender:
         self.sent = 0
         self._topic = topic
         self._failure: CommandError | None = None
-        # A topic may take smaller batches than the client makes, and would refuse all their
-        # records. Then a batch is smaller, unless one record alone is too large.
+        self._is_line_open = False
+        # If the topic's max.message.bytes is below librdkafka's batch size, it is the batch size. A
+        # larger batch would be refused with all its records.
         batch_bytes = min(_max_batch_bytes(admin, topic), MAX_BATCH_BYTES)
         defaults = {"enable.idempotence": True, "linger.ms": 5, "batch.size": batch_bytes}
         self._producer = Producer({**defaults, **settings, "log_level": 0})
@@ -169,21 +173,27 @@ class _Sender:
         self._producer.poll(0)
         self._check()
 
-    def wait(self) -> None:
-        """Wait until the queued records are acknowledged; drop them if one has failed.
+    def wait(self) -> CommandError | None:
+        """Wait until the queued records are acknowledged. If one has failed, drop the others.
 
-        Raises CommandError if one has failed.
+        Returns the first failure.
         """
         while self._producer.flush(WAIT_S):
             if self._failure is not None:
                 self._producer.purge()
-        self._check()
+        return self._failure
 
     def drop(self) -> int:
         """Drop the records that are not acknowledged, and return their number."""
         waiting = len(self._producer)
         self._producer.purge()
         return waiting
+
+    def end_progress(self) -> None:
+        """End the line that shows how many records were sent."""
+        if self._is_line_open:
+            typer.echo(err=True)
+            self._is_line_open = False
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -196,6 +206,7 @@ class _Sender:
         self.sent += 1
         if self.sent % REPORT_EVERY == 0 and sys.stderr.isatty():
             typer.echo(f"\r{self.sent} records", nl=False, err=True)
+            self._is_line_open = True
 
     def _refused(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
         what = f"produce line {line} of standard input to {self._topic}"

@@ -19,7 +19,7 @@ from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import counted, print_json, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
@@ -63,7 +63,7 @@ class QuotaCommands(ClusterCommands):
             for entity, values in found
             for key, value in values.items()
         )
-        show_table(f"{len(rows)} quotas", ("entity", "quota", "value"), rows, texts=2)
+        show_table(counted(len(rows), "quota"), ("entity", "quota", "value"), rows, texts=2)
 
     def alter(self, entity: Entity, quotas: Mapping[str, float]) -> None:
         """Set quotas of one entity, by key."""

@@ -32,7 +32,7 @@ from odradek.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from odradek.tools.tables import print_json, show_table
+from odradek.tools.tables import counted, print_json, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
@@ -79,7 +79,7 @@ class TokenCommands(ClusterCommands):
             for token in tokens
         ]
         header += ["HMAC"] if secrets else []
-        show_table(f"{len(rows)} tokens", header, rows, texts=len(header))
+        show_table(counted(len(rows), "token"), header, rows, texts=len(header))
 
     def create(
         self, owner: str | None, renewers: Sequence[str], lifetime_ms: int, *, as_json: bool

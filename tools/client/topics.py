@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from odradek.tools.tables import print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .admin import cluster, connect, partition_offsets, result, results
 from .failure import CommandError
@@ -61,7 +61,7 @@ class TopicCommands:
             for name, partitions in self._partitions(sorted(names)).items()
         ]
         header = ("topic", "partitions", "offsets")
-        show_rows(f"{len(rows)} topics", header, rows, as_json=as_json)
+        show_rows(counted(len(rows), "topic"), header, rows, as_json=as_json)
 
     def create(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 
 import typer
@@ -35,19 +36,31 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
     WriteTxnMarkersTopic,
 )
-from odradek.tools.tables import print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
+from .wire import TIMEOUT_S, topic_failure
 
 NO_TRANSACTION = -1
-# A fenced producer must not time out before it is fenced; Kafka's admin client asks for 1 ms.
-FENCING_TIMEOUT_MS = 1
+# Kafka's coordinator must store the new epoch within this time. Kafka's admin client sends its
+# request timeout (FenceProducersHandler). The id keeps its own timeout if that is shorter.
+FENCING_TIMEOUT_MS = 30_000
+# As Kafka's admin client. CONCURRENT_TRANSACTIONS may come before the producer is fenced.
+RETRIED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+RETRY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction that is open in a partition; `transactional_id` None: nobody knows it."""
+    """A transaction that is open in a partition. `transactional_id` None: no coordinator has it."""
 
     topic: str
     partition: int
@@ -63,12 +76,13 @@ class TransactionCommands(ClusterCommands):
 
     def show_all(self, states: Sequence[str], *, as_json: bool) -> None:
         """Print the transactional ids with their states."""
-        header = ("transactional id", "producer id", "state")
+        header = ("transactional id", "state", "producer id")
         rows = sorted(
-            (each.transactional_id, each.producer_id, each.transaction_state)
+            (each.transactional_id, each.transaction_state, each.producer_id)
             for each in self._list(states)
         )
-        show_rows(f"{len(rows)} transactional ids", header, rows, as_json=as_json)
+        title = counted(len(rows), "transactional id")
+        show_rows(title, header, rows, as_json=as_json, texts=2)
 
     def describe(self, transactional_ids: Sequence[str], *, as_json: bool) -> None:
         """Print the state of transactional ids, and the partitions of their transactions."""
@@ -88,14 +102,17 @@ class TransactionCommands(ClusterCommands):
                 typer.echo(f"  {topic.topic}: {partitions}")
 
     def show_open(self, topics: Sequence[str], *, only_hanging: bool, as_json: bool) -> None:
-        """Print the transactions that are open in partitions, or those of no transactional id."""
+        """Print the transactions that are open in partitions.
+
+        `only_hanging`: only those that no coordinator will end.
+        """
         found = [
             each for each in self._open(topics) if not only_hanging or each.transactional_id is None
         ]
         if as_json:
             print_json([asdict(each) for each in found])
             return
-        header = ("topic", "transactional id", "state", "partition", "start offset", "age in s")
+        header = ("topic", "transactional id", "state", "partition", "start offset", "idle in s")
         now_ms = time.time() * 1000
         rows = [
             (
@@ -109,7 +126,7 @@ class TransactionCommands(ClusterCommands):
             for each in found
         ]
         kind = "hanging" if only_hanging else "open"
-        show_table(f"{len(rows)} {kind} transactions", header, rows, texts=3)
+        show_table(counted(len(rows), f"{kind} transaction"), header, rows, texts=3)
 
     def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
         """Abort a hanging transaction: write its marker to a partition.
@@ -118,9 +135,8 @@ class TransactionCommands(ClusterCommands):
         """
         producers = [
             each
-            for each in self._producers(topic, partition)
-            if each.current_txn_start_offset != NO_TRANSACTION
-            and start_offset in (None, each.current_txn_start_offset)
+            for each in self._open_producers(topic, partition)
+            if start_offset in (None, each.current_txn_start_offset)
         ]
         if not producers:
             raise CommandError(f"no such transaction is open in {topic}-{partition}")
@@ -145,21 +161,30 @@ class TransactionCommands(ClusterCommands):
         typer.echo(f"aborted the transaction in {topic}-{partition} from offset {offset} on")
 
     def terminate(self, transactional_id: str) -> None:
-        """End the transaction of an id: fence its producer, which aborts what is open."""
-        self._describe(transactional_id)
+        """Fence the producer of a transactional id, which aborts its open transaction."""
+        timeout_ms = self._describe(transactional_id).transaction_timeout_ms
         request = InitProducerIdRequest(
-            transactional_id=transactional_id, transaction_timeout_ms=FENCING_TIMEOUT_MS
+            transactional_id=transactional_id,
+            transaction_timeout_ms=min(timeout_ms, FENCING_TIMEOUT_MS),
         )
-        coordinator = self._cluster.transaction_coordinator(transactional_id)
-        answer = coordinator.ask(request, InitProducerIdResponse)
-        if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:  # it is being ended already
-            check_answer(f"{transactional_id} cannot be fenced", answer.error_code)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            coordinator = self._cluster.transaction_coordinator(transactional_id)
+            answer = coordinator.ask(request, InitProducerIdResponse)
+            if answer.error_code not in RETRIED or time.monotonic() > deadline:
+                break
+            time.sleep(RETRY_S)
+        check_answer(f"{transactional_id} cannot be fenced", answer.error_code)
         typer.echo(f"fenced {transactional_id}")
 
     # -- what the brokers know --------------------------------------------------------------------
 
-    def _list(self, states: Sequence[str]) -> Iterator[ListTransactionsTransaction]:
-        request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[])
+    def _list(
+        self, states: Sequence[str], producer_ids: Sequence[int] = ()
+    ) -> Iterator[ListTransactionsTransaction]:
+        request = ListTransactionsRequest(
+            state_filters=list(states), producer_id_filters=list(producer_ids)
+        )
         for broker in self._cluster.brokers():
             answer = broker.ask(request, ListTransactionsResponse)
             check_answer("transactions cannot be listed", answer.error_code)
@@ -168,52 +193,98 @@ class TransactionCommands(ClusterCommands):
             yield from answer.transaction_states
 
     def _describe(self, transactional_id: str) -> DescribeTransactionsTransaction:
-        coordinator = self._cluster.transaction_coordinator(transactional_id)
-        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        (found,) = coordinator.ask(request, DescribeTransactionsResponse).transaction_states
-        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        found = self._find(transactional_id)
+        if found is None:
             raise CommandError(
                 f"there is no transactional id {transactional_id}; `odradek transactions list`"
                 " shows them"
             )
+        return found
+
+    def _find(self, transactional_id: str) -> DescribeTransactionsTransaction | None:
+        coordinator = self._cluster.transaction_coordinator(transactional_id)
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        (found,) = coordinator.ask(request, DescribeTransactionsResponse).transaction_states
+        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
         check_answer(f"{transactional_id} cannot be described", found.error_code)
         return found
 
-    def _producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+    def _open_producers(self, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+        """The producers that have a transaction open in a partition."""
         wanted = DescribeProducersTopic(name=topic, partition_indexes=[partition])
         leader = self._cluster.leader(topic, partition)
         answer = leader.ask(DescribeProducersRequest(topics=[wanted]), DescribeProducersResponse)
         found = answer.topics[0].partitions[0]
         check_answer(f"producers of {topic}-{partition} cannot be described", found.error_code)
-        return found.active_producers
+        return [
+            each
+            for each in found.active_producers
+            if each.current_txn_start_offset != NO_TRANSACTION
+        ]
 
     def _open(self, topics: Sequence[str]) -> Iterator[OpenTransaction]:
-        """The open transactions of topics, or of all: with what their coordinators know."""
-        known = {
+        """The open transactions of topics, or of all.
+
+        A coordinator knows a transaction before a partition has it, and until its marker is there.
+        So the coordinators are asked after the partitions. What none of them knows has ended
+        meanwhile, or is hanging: then it is still open in its partition.
+        """
+        in_partitions = [
+            (topic, partition, producer)
+            for topic, partition in self._partitions(topics)
+            for producer in self._open_producers(topic, partition)
+        ]
+        owners = self._owners({producer.producer_id for _, _, producer in in_partitions})
+        for topic, partition, producer in in_partitions:
+            owner = owners.get((topic, partition, producer.producer_id))
+            # As `odradek verify` decides: a coordinator with an older epoch will not end it.
+            if owner is not None and owner.producer_epoch < producer.producer_epoch:
+                owner = None
+            if owner is None and not self._is_still_open(topic, partition, producer):
+                continue
+            yield OpenTransaction(
+                topic=topic,
+                partition=partition,
+                producer_id=producer.producer_id,
+                start_offset=producer.current_txn_start_offset,
+                last_write_ms=producer.last_timestamp,
+                transactional_id=owner.transactional_id if owner else None,
+                state=owner.transaction_state if owner else "hanging",
+            )
+
+    def _partitions(self, topics: Sequence[str]) -> Iterator[tuple[str, int]]:
+        for topic in self._cluster.metadata(list(topics) or None).topics:
+            if topic.error_code:
+                raise topic_failure(topic)
+            assert topic.name is not None
+            for index in sorted(each.partition_index for each in topic.partitions):
+                yield topic.name, index
+
+    def _owners(
+        self, producer_ids: AbstractSet[int]
+    ) -> dict[tuple[str, int, int], DescribeTransactionsTransaction]:
+        """The transactions that coordinators will end, by topic, partition and producer id."""
+        if not producer_ids:
+            return {}
+        listed = self._list([], sorted(producer_ids))
+        described = [self._find(each.transactional_id) for each in listed]
+        return {
             (topic.topic, partition, state.producer_id): state
-            for each in self._list([])
-            for state in [self._describe(each.transactional_id)]
+            for state in described
+            if state is not None  # it has expired meanwhile
             for topic in state.topics
             for partition in topic.partitions
         }
-        for topic in self._cluster.metadata(list(topics) or None).topics:
-            if topic.error_code:
-                raise CommandError(f"there is no topic {topic.name}")
-            assert topic.name is not None
-            for index in sorted(each.partition_index for each in topic.partitions):
-                for producer in self._producers(topic.name, index):
-                    if producer.current_txn_start_offset == NO_TRANSACTION:
-                        continue
-                    state = known.get((topic.name, index, producer.producer_id))
-                    yield OpenTransaction(
-                        topic=topic.name,
-                        partition=index,
-                        producer_id=producer.producer_id,
-                        start_offset=producer.current_txn_start_offset,
-                        last_write_ms=producer.last_timestamp,
-                        transactional_id=state.transactional_id if state else None,
-                        state=state.transaction_state if state else "hanging",
-                    )
+
+    def _is_still_open(
+        self, topic: str, partition: int, producer: DescribeProducersProducerState
+    ) -> bool:
+        return any(
+            each.producer_id == producer.producer_id
+            and each.current_txn_start_offset == producer.current_txn_start_offset
+            for each in self._open_producers(topic, partition)
+        )
 
 
 def _as_json(described: DescribeTransactionsTransaction) -> dict[str, object]:

@@ -22,7 +22,7 @@ from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsUser,
 )
-from odradek.tools.tables import show_rows
+from odradek.tools.tables import counted, show_rows
 
 from .cluster_commands import ClusterCommands, check_answer
 from .failure import CommandError
@@ -78,7 +78,7 @@ class UserCommands(ClusterCommands):
             for mechanism, iterations in sorted(credentials.items())
         ]
         header = ("user", "mechanism", "iterations")
-        show_rows(f"{len(found)} users", header, rows, as_json=as_json, texts=2)
+        show_rows(counted(len(found), "user"), header, rows, as_json=as_json, texts=2)
 
     def add(self, user: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
         """Set the password of a user, for mechanisms by name."""

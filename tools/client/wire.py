@@ -27,6 +27,7 @@ from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponseTopic,
 )
 from odradek.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -36,7 +37,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
-from .failure import CommandError, closed
+from .failure import ADVICE, CommandError, closed
 from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
 from .security_protocol import uses_sasl, uses_tls
@@ -229,7 +230,10 @@ class WireCluster:
     def leader(self, topic: str, partition: int) -> WireConnection:
         """A connection to the leader of a partition. Raises CommandError if there is none."""
         metadata = self.metadata([topic])
-        for found in metadata.topics[0].partitions:
+        (described,) = metadata.topics
+        if described.error_code:
+            raise topic_failure(described)
+        for found in described.partitions:
             if found.partition_index == partition:
                 for broker in metadata.brokers:
                     if broker.node_id == found.leader_id:
@@ -255,6 +259,16 @@ class WireCluster:
         if node_id not in self._connections:
             self._connections[node_id] = WireConnection(host, port, self._settings)
         return self._connections[node_id]
+
+
+def topic_failure(topic: MetadataResponseTopic) -> CommandError:
+    """The failure of a command whose topic has an error in the metadata."""
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return CommandError(f"there is no topic {topic.name}")
+    name = ErrorCode(topic.error_code).name
+    advice = ADVICE.get(name)
+    line = f"topic {topic.name} cannot be described: {name}"
+    return CommandError(f"{line}; {advice}" if advice else line)
 
 
 def _key_of(request: Message) -> ApiKey:

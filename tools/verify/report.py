@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import typer
 
-from odradek.tools.tables import number, print_json, show_table, size
+from odradek.tools.tables import counted, number, print_json, show_table, size
 
 from .findings import Finding, Severity, Totals
 from .job import VerifyReport
@@ -64,12 +64,8 @@ def _cells(totals: Totals) -> tuple[str, ...]:
 def _verdict(report: VerifyReport) -> str:
     in_use = "a broker is running on it; " if report.is_in_use else ""
     totals = report.totals
-    problems = _counted(totals.problems, "problem") if totals.problems else "sound"
-    return f"{in_use}{problems}, {_counted(totals.notes, 'note')}"
-
-
-def _counted(count: int, one: str) -> str:
-    return f"{count} {one}{'' if count == 1 else 's'}"
+    problems = counted(totals.problems, "problem") if totals.problems else "sound"
+    return f"{in_use}{problems}, {counted(totals.notes, 'note')}"
 
 
 def show_json(report: VerifyReport) -> None:

@@ -33,7 +33,7 @@ class StartupAction:
         return not self._following and not self._stopped_cleanly
 
     def note_damage(self, position: int) -> None:
-        """Note a damaged place at this byte. Only the first call counts."""
+        """Note the byte of damage that recovery finds. Only the first call counts."""
         if self._damaged_at is None:
             self._damaged_at = position
 
@@ -43,7 +43,9 @@ class StartupAction:
             return f"after a clean stop it is not checked: {served}"
         if self._following and self._following[0].base_offset <= self._recovery_point:
             return f"recovery begins after it, at offset {self._recovery_point}: {served}"
-        cut = self._segment.size_bytes - (self._damaged_at or 0)
+        if self._damaged_at is None:
+            return "recovery does not check this: the data is served as it is"
+        lost = self._segment.size_bytes - self._damaged_at
         later = len(self._following)
         more = f" and {later} later segment{'s' * (later > 1)}" if later else ""
-        return f"recovery cuts the log at byte {self._damaged_at or 0}: {cut} bytes{more} are lost"
+        return f"recovery cuts this segment at byte {self._damaged_at}: {lost} bytes{more} are lost"

@@ -62,6 +62,8 @@ async def holders_of(
     known = transactions_of(call, [each.producer_id for each in oldest.values()])
     holders: dict[PartitionLog, HoldingTransaction] = {}
     for log, open_ in call.sliced(iter(oldest.items())):
+        if not open_.is_still_open:
+            continue
         transaction = known.get(open_.producer_id)
         is_owned = transaction is not None and transaction.will_end(log.key, open_.producer_epoch)
         may_name = transaction is None or call.may(

@@ -31,6 +31,7 @@ logger = logging.getLogger("odradek.tls")
 EXPIRY_WARNING = timedelta(days=30)
 _CLIENT_AUTH = "ssl.client.auth"
 _ENGINE = "ssl.engine.factory.class"
+# The values of ssl.protocol that Java accepts. Which versions are served is ssl.enabled.protocols.
 _SSL_CONTEXTS = (
     "TLS",
     "TLSv1",
@@ -66,6 +67,7 @@ class ListenerTls:
 
     def __init__(self, listener: Listener, settings: ListenerSettings) -> None:
         """Read the stores. Raises ConfigError."""
+        # First, so that a file that changes while the stores are read is read again.
         self.source = source_of(settings)
         self.entries = read_key_store(settings)
         self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
@@ -75,11 +77,13 @@ class ListenerTls:
                 "ssl.cipher.suites: %s are not served", ", ".join(sorted(suites.unknown))
             )
         self._tls_1_3 = suites.tls_1_3 or frozenset(TLS_1_3)
-        _check_other(settings)
+        _check_engine_and_protocol(settings)
         client_auth = _client_auth(listener, settings)
         trusted = read_trust_store(settings)
         self.has_trust_store = trusted is not None
         self.context = make_context(settings, client_auth, suites, self.entries, trusted)
+        # One context per host name, chosen by SNI; one entry needs no choice. Reversed, so that the
+        # first entry with a name wins.
         self._by_name = {
             name: make_context(settings, client_auth, suites, [entry], trusted)
             for entry in (reversed(self.entries) if len(self.entries) > 1 else ())
@@ -114,22 +118,31 @@ class ListenerTls:
     # -- changes ----------------------------------------------------------------------------------
 
     def check_successor(self, new: ListenerTls, settings: ListenerSettings) -> None:
-        """Raise ConfigError unless `new` may take this one's place. Kafka: SslFactory."""
+        """Raise ConfigError unless `new` may take this one's place.
+
+        A new certificate may add alternative names, but has all of the old one. What is compared
+        depends on `settings`. Kafka: SslFactory.
+        """
         if new.has_trust_store and not self.has_trust_store:
             raise ConfigError("a trust store cannot be added to a listener that has none")
+        keeps_subject = not settings.value("ssl.allow.dn.changes")
+        keeps_names = not settings.value("ssl.allow.san.changes")
+        if not keeps_subject and not keeps_names:
+            return
         if len(new.entries) != len(self.entries):
             raise ConfigError(
                 f"the key store had {len(self.entries)} keys, and now has {len(new.entries)}"
+                " (ssl.allow.dn.changes, ssl.allow.san.changes)"
             )
         for before, after in zip(self.entries, new.entries, strict=True):
             old_name, new_name = (_subject(each.chain[0]) for each in (before, after))
-            if not settings.value("ssl.allow.dn.changes") and not _is_same(old_name, new_name):
+            if keeps_subject and not _is_same_subject(old_name, new_name):
                 raise ConfigError(
                     f"the certificate's name would change from {old_name!r} to {new_name!r}"
                     " (ssl.allow.dn.changes)"
                 )
             old_names, new_names = (_alternative_names(each.chain[0]) for each in (before, after))
-            if not settings.value("ssl.allow.san.changes") and old_names != new_names:
+            if keeps_names and not new_names >= old_names:
                 raise ConfigError(
                     "the certificate's alternative names would change from"
                     f" {sorted(old_names)} to {sorted(new_names)} (ssl.allow.san.changes)"
@@ -168,7 +181,10 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 
 def _client_auth(listener: Listener, settings: ListenerSettings) -> str:
-    """ssl.client.auth. Only the key with its prefix is for a SASL listener (ChannelBuilders)."""
+    """The effective ssl.client.auth.
+
+    As in Kafka, a SASL listener ignores the key without the listener's prefix (ChannelBuilders).
+    """
     written = settings.written_name(_CLIENT_AUTH)
     client_auth = str(settings.value(_CLIENT_AUTH))
     if listener.security_protocol is SecurityProtocol.SASL_SSL and written == _CLIENT_AUTH:
@@ -184,8 +200,8 @@ def _client_auth(listener: Listener, settings: ListenerSettings) -> str:
     return client_auth
 
 
-def _check_other(settings: ListenerSettings) -> None:
-    """Refuse what cannot be served."""
+def _check_engine_and_protocol(settings: ListenerSettings) -> None:
+    """Raise ConfigError for a Java class, and for a protocol that Java does not know."""
     if settings.value(_ENGINE) is not None:
         written = settings.written_name(_ENGINE)
         raise ConfigError(f"{written}: a Java class cannot be loaded; remove the key")
@@ -205,7 +221,8 @@ def _subject(certificate: x509.Certificate) -> str:
     return name_text(certificate.subject.public_bytes())
 
 
-def _is_same(name: str, other: str) -> bool:
+def _is_same_subject(name: str, other: str) -> bool:
+    """Compare as Java's X500Principal does: without regard to case and repeated spaces."""
     return " ".join(name.lower().split()) == " ".join(other.lower().split())
 
 

@@ -4,17 +4,20 @@ import asyncio
 import http.client
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing
+from odradek.broker.console.openapi import describe
 from odradek.broker.console.view import View
+from odradek.broker.console.views import ENDPOINTS
 from odradek.broker.console.watching import QUIET_S, SharedViews, events
 from odradek.broker.lifecycle.running import start_broker
 from odradek.broker.testing.broker import Broker
@@ -55,6 +58,47 @@ def local_request() -> Any:
     return HttpRequest(
         method="GET", path="/", query={}, headers=headers, body=b"", peer_host="127.0.0.1"
     )
+
+
+def test_each_reference_of_the_description_resolves_and_a_path_holds_its_names_once() -> None:
+    description = json.loads(msgspec.json.encode(describe(ENDPOINTS, "1")))
+    schemas = description["components"]["schemas"]
+    names = {f"#/components/schemas/{name}" for name in schemas}
+    assert set(references(description)) == names
+    for path, methods in description["paths"].items():
+        in_path = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+        for method, operation in methods.items():
+            parameters = operation.get("parameters", [])
+            assert {each["name"] for each in parameters if each["in"] == "path"} == in_path
+            assert all(each["required"] for each in parameters if each["in"] == "path")
+            if "requestBody" in operation:
+                body = body_schema(operation, schemas)
+                assert not in_path.intersection(body["properties"]), (method, path)
+                assert operation["requestBody"]["required"] == bool(body.get("required"))
+
+
+def test_the_body_of_a_request_has_the_fields_that_its_path_lacks() -> None:
+    description = json.loads(msgspec.json.encode(describe(ENDPOINTS, "1")))
+    schemas, paths = description["components"]["schemas"], description["paths"]
+    more = body_schema(paths[f"{PREFIX}/topics/{{topic}}/partitions"]["post"], schemas)
+    assert (list(more["properties"]), more["required"]) == (["total", "validateOnly"], ["total"])
+    terminate = paths[f"{PREFIX}/transactions/terminate"]["post"]
+    assert body_schema(terminate, schemas)["required"] == ["transactionalId"]
+
+
+def body_schema(operation: Any, schemas: Any) -> Any:
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from references(each)
 
 
 @pytest.mark.slow

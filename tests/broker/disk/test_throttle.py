@@ -92,15 +92,15 @@ def test_the_broker_hears_every_second_how_much_was_moved_also_from_a_sleeper(
 def test_a_pace_tells_how_long_to_wait_and_saves_nothing_up(clock: Clock) -> None:
     pace = Pace(1000, now=lambda: clock.now)
     pace.note(500)
-    assert pace.early_seconds() == pytest.approx(0.5)
+    assert pace.wait_seconds() == pytest.approx(0.5)
     pace.bytes_per_second = 250
-    assert pace.early_seconds() == pytest.approx(2)
+    assert pace.wait_seconds() == pytest.approx(2)
     clock.now += 3600
-    assert pace.early_seconds() < 0
+    assert pace.wait_seconds() < 0
     pace.restart()
     pace.note(250)
-    assert pace.early_seconds() == pytest.approx(1)
+    assert pace.wait_seconds() == pytest.approx(1)
     pace.bytes_per_second = -1
-    assert pace.early_seconds() <= 0
+    assert pace.wait_seconds() <= 0
     pace.bytes_per_second = 0
-    assert pace.early_seconds() == float("inf")
+    assert pace.wait_seconds() == float("inf")

@@ -183,14 +183,14 @@ async def test_moves_keep_to_the_rate_that_is_set(rig: Rig) -> None:
 async def test_a_rate_of_zero_stops_a_move_until_there_is_another(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    early_seconds, looks = Pace.early_seconds, []
+    wait_seconds, looks = Pace.wait_seconds, []
 
     def counted(pace: Pace) -> float:
-        looks.append(early_seconds(pace))
+        looks.append(wait_seconds(pace))
         return looks[-1]
 
     monkeypatch.setattr(log_mover, "MAX_SLEEP_SECONDS", 0.005)
-    monkeypatch.setattr(Pace, "early_seconds", counted)
+    monkeypatch.setattr(Pace, "wait_seconds", counted)
     caplog.set_level("INFO", "odradek.config")
     rig.put(b"a")
     await rig.limit("0")

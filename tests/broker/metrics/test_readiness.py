@@ -67,7 +67,7 @@ async def test_it_is_not_ready_while_a_log_is_recovered(
         patched.setattr(found_log, "READ_AT_ONCE_BYTES", 0)
         patched.setattr(child_process, "RECOVERY_COMMAND", STUCK)
         async with running(config_in(tmp_path)) as (_, port):
-            assert await readiness(port) == (503, "1 logs are being recovered\n")
+            assert await readiness(port) == (503, "1 log is being recovered\n")
             assert await asyncio.to_thread(get, port, "/healthz") == (200, "ok\n")
     async with running(config_in(tmp_path)) as (_, port):
         assert await readiness(port) == (200, "ready\n")
@@ -103,3 +103,19 @@ async def test_it_is_not_ready_with_a_failed_log_directory(tmp_path: Path) -> No
         metrics = (await asyncio.to_thread(get, port, "/metrics"))[1]
         assert "\nodradek_ready 0.0\n" in metrics
         assert "\nkafka_log_logmanager_offlinelogdirectorycount 1.0\n" in metrics
+
+
+@pytest.mark.parametrize("name", ["groups", "transactions", "share_states"])
+async def test_it_is_not_ready_while_a_coordinator_does_not_serve_a_partition(
+    tmp_path: Path, name: str
+) -> None:
+    async with running(config_in(tmp_path)) as (broker, port):
+        coordinator = getattr(broker.broker.coordinators, name)
+        topic = coordinator.shards.topic
+        await broker.broker.admin.topics.ensure_internal_topic(topic)
+        assert await readiness(port) == (200, "ready\n")
+        coordinator.partition_offline(3)
+        coordinator.partition_offline(5)
+        assert await readiness(port) == (503, f"partitions of {topic} are not served: 3, 5\n")
+        coordinator.shards.prepare(1)
+        assert await readiness(port) == (503, f"{topic} is loading\n")

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from odradek.broker.security.session import Session
 from odradek.broker.testing import Broker, Stranger
+from odradek.broker.testing.strangers import JOIN_GROUPS, MAKE_TOPICS, Strangers
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -15,6 +20,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
+    CreateTopicsResult,
     CreateTopicsTopic,
 )
 from odradek.protocol.messages.find_coordinator import (
@@ -63,13 +69,14 @@ def make_by_metadata(client: WireClient, *names: str, creates: bool = True) -> N
     client.ask(request, MetadataResponse, 9)
 
 
+def new_topic(name: str) -> CreateTopicsTopic:
+    return CreateTopicsTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+
+
 def create(client: WireClient, *names: str) -> None:
-    topics = [
-        CreateTopicsTopic(
-            name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
-        )
-        for name in names
-    ]
+    topics = [new_topic(name) for name in names]
     request = CreateTopicsRequest(topics=topics, timeout_ms=SESSION_MS)
     client.ask(request, CreateTopicsResponse, 5)
 
@@ -147,6 +154,24 @@ def test_only_what_changes_something_makes_a_client_a_stranger(broker: Broker) -
         assert broker.strangers() == []
         create(client, "orders", "payments")
         assert [stranger.topics for stranger in broker.strangers()] == [["payments"]]
+
+
+async def test_a_topic_that_another_client_creates_meanwhile_is_not_of_the_stranger() -> None:
+    topics: set[str] = set()
+
+    async def refuse(_: object, __: object) -> CreateTopicsResponse:
+        topics.add("orders")
+        refused = CreateTopicsResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+        return CreateTopicsResponse(topics=[refused])
+
+    strangers = Strangers(dict.fromkeys((*MAKE_TOPICS, *JOIN_GROUPS), refuse))
+    session = cast(Session, object())
+    strangers.begin("test_it", [session])
+    broker = SimpleNamespace(metadata=SimpleNamespace(topics=topics))
+    context = SimpleNamespace(session=session, broker=broker)
+    handle = cast(Any, strangers.handlers[ApiKey.CREATE_TOPICS])
+    await handle(context, CreateTopicsRequest(topics=[new_topic("orders")], timeout_ms=SESSION_MS))
+    assert strangers.found() == []
 
 
 def test_a_client_that_connects_after_the_reset_is_no_stranger(broker: Broker) -> None:

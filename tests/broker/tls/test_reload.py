@@ -25,6 +25,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from tests.support.certificates import PASSWORD, Signed, TlsFiles, pkcs12_of
 from tests.support.config_requests import alter_configs_request
+from tests.support.java_key_stores import java_key_store
 from tests.support.tls_broker import TlsBroker, tls_broker
 from tests.support.wire import WireClient
 
@@ -113,6 +114,37 @@ async def test_a_certificate_of_another_name_is_refused_unless_that_is_allowed(
     assert words in caplog.text
     await lenient.tls.check_files()
     assert lenient.served == other.certificate
+
+
+async def test_a_renewed_certificate_may_add_alternative_names(
+    files: TlsFiles, make: Callable[..., Rig]
+) -> None:
+    rig = make()
+    renewed = files.authority.sign("localhost", names=("localhost", "broker.example"))
+    rewrite(files, renewed)
+    await rig.tls.check_files()
+    assert rig.served == renewed.certificate
+
+
+async def test_keys_are_counted_unless_all_their_names_may_change(
+    files: TlsFiles, make: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = files.directory / "keys.jks"
+    store.write_bytes(java_key_store(PASSWORD, keys={"a": [files.server]}))
+    settings = {
+        "ssl_keystore_type": "JKS",
+        "ssl_keystore_location": str(store),
+        "ssl_keystore_password": PASSWORD,
+        "ssl_allow_dn_changes": "true",
+    }
+    strict, lenient = make(**settings), make(**settings, ssl_allow_san_changes="true")
+    keys = {"a": [files.server], "b": [files.authority.sign("other")]}
+    store.write_bytes(java_key_store(PASSWORD, keys=keys))
+    await strict.tls.check_files()
+    assert len(strict.tls.of("SSL").entries) == 1
+    assert "the key store had 1 keys, and now has 2" in caplog.text
+    await lenient.tls.check_files()
+    assert len(lenient.tls.of("SSL").entries) == 2
 
 
 async def test_a_file_that_is_half_written_is_read_again_when_it_is_complete(
