@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import chart, growth_chart, kept, spark_page
+from tests.bench import chart, growth_chart, kept, spark_page, targets
 from tests.bench.figures import BARE, KAFKA, ODRADEK, Results, compared, latencies, ratio_to
 from tests.bench.growth import SIZES
 from tests.bench.report import HEAD, as_text, lines
@@ -13,6 +13,10 @@ from tests.bench.targets import TARGETS, in_words, is_met
 from tests.bench.workloads import GROWTH, OWN, SHARED, TABLE, text_of
 
 MACHINE = {"cores": "2", "load before": "0.1"}
+SOME_TARGETS = {
+    KAFKA: {"fetch_warm": {"MB_per_s": 1.2, "cpu_s_per_GB": 0.6}},
+    BARE: {"fetch_warm": {"cpu_s_per_GB": 1.2}},
+}
 
 
 def test_a_ratio_is_the_median_of_the_ratios_of_each_round() -> None:
@@ -46,7 +50,8 @@ def test_of_rates_more_is_better_and_of_all_others_less(
     assert in_words(figure, 1.2) == ("≥ 1.2" if figure.endswith("per_s") else "≤ 1.2")
 
 
-def test_the_target_is_shown_beside_its_figure() -> None:
+def test_the_target_is_shown_beside_its_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "TARGETS", SOME_TARGETS)
     figures = {"MB_per_s": 12.0, "cpu_s_per_GB": 0.5}
     results = compared({ODRADEK: [figures], KAFKA: [{"MB_per_s": 10.0}], BARE: [figures]})
     assert [line.cells[1:] for line in lines("fetch_warm", results)] == [
@@ -65,11 +70,15 @@ def test_a_figure_without_another_broker_is_shown_alone() -> None:
 def test_targets_and_the_table_name_workloads_that_exist() -> None:
     works = {**SHARED, **OWN}
     assert {*TABLE, *GROWTH} <= works.keys()
-    assert {name for targets in TARGETS.values() for name in targets} <= works.keys()
+    assert {name for those in TARGETS.values() for name in those} <= works.keys()
     assert [name for name, work in works.items() if not text_of(work)] == []
 
 
-def test_the_last_runs_are_kept_and_their_median_meets_the_target_or_not() -> None:
+def test_the_last_runs_are_kept_and_their_median_meets_the_target_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(targets, "TARGETS", SOME_TARGETS)
+
     def run(ours: float) -> Results:
         return compared({ODRADEK: [{"cpu_s_per_GB": ours}], KAFKA: [{"cpu_s_per_GB": 1.0}]})
 
