@@ -53,7 +53,7 @@ from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, Snapsh
 from odradek.coordinator.metadata.topic_settings import topic_rules
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.protocol.errors import ApiError
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.files import Files, descriptors_for_files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

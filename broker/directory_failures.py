@@ -26,7 +26,7 @@ from odradek.broker.startup.startup import directories_of
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.controller import Controller
 from odradek.protocol.errors import ApiError
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 

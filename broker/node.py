@@ -42,7 +42,7 @@ from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.files import NonBlockingReads
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

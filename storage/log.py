@@ -37,7 +37,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
 from odradek.storage.cleaning.task import CleanedSegment
-from odradek.storage.directories.disk_errors import is_transient
+from odradek.storage.disk_errors import is_transient
 from odradek.storage.recovering.log_source import LoadedLog, LogSource
 from odradek.storage.recovering.producer_recovery import (
     aborted_transaction,

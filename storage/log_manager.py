@@ -29,15 +29,14 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
-from odradek.storage.directories.checkpoint_files import CheckpointFiles
-from odradek.storage.directories.data_directory import (
+from odradek.storage.data_directory import (
     DataDirectory,
     DirectoryError,
     Inspection,
     OpenedDirectories,
     open_directories,
 )
-from odradek.storage.directories.disk_errors import is_full_disk, is_transient
+from odradek.storage.directories.checkpoint_files import CheckpointFiles
 from odradek.storage.directories.found_log import FoundLog, divide, stored_bytes
 from odradek.storage.directories.log_creation import CreatedLog, LogCreation, NewLog
 from odradek.storage.directories.log_opening import LogOpening
@@ -45,6 +44,7 @@ from odradek.storage.directories.log_removal import LogRemoval, LogRemover
 from odradek.storage.directories.log_search import search
 from odradek.storage.directories.log_table import LogTable
 from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints
+from odradek.storage.disk_errors import is_full_disk, is_transient
 from odradek.storage.recovering.producer_recovery import RecentBatches
 from odradek.storage.recovering.task import RecoveryTask
 from odradek.storage.recovering.unflushed import should_report

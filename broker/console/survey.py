@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.turns.slices import Slices
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.files import Files
 
 KEPT_MS = 10_000

@@ -25,8 +25,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.directories.disk_errors import is_full_disk
+from odradek.storage.data_directory import DataDirectory
+from odradek.storage.disk_errors import is_full_disk
 from odradek.storage.filenames import SPACE_CHECK
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog

@@ -20,8 +20,8 @@ from functools import partial
 from time import perf_counter
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DataDirectory
-from odradek.storage.directories.disk_errors import lacks_descriptors
+from odradek.storage.data_directory import DataDirectory
+from odradek.storage.disk_errors import lacks_descriptors
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import is_internal

@@ -16,7 +16,7 @@ from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.process_limits import raise_descriptor_limit
 
 from .parent_process import ParentWatch, print_address

@@ -26,7 +26,7 @@ from odradek.broker.disk.throttle import MAX_SLEEP_SECONDS, Pace
 from odradek.broker.maintenance.cleaning.log_cleaner import LogCleaner
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.moving.copy_plan import CopyPlan
 from odradek.storage.moving.future_log import COPY_BYTES, FutureLog

@@ -25,7 +25,7 @@ from odradek.broker.processes.child_process import RecoveryWorker
 from odradek.broker.processes.messages import Recovered, RecoveryFailed
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

@@ -34,7 +34,7 @@ from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
     DirectoryState,

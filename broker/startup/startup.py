@@ -34,7 +34,7 @@ from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
-from odradek.storage.directories.data_directory import DataDirectory, DirectoryError
+from odradek.storage.data_directory import DataDirectory, DirectoryError
 from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager

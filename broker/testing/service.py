@@ -34,7 +34,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import is_internal
 

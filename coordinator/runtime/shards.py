@@ -23,7 +23,7 @@ from msgspec import Struct
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.disk_errors import is_transient
+from odradek.storage.disk_errors import is_transient
 from odradek.storage.log import PartitionLog
 
 from .journal import CheckAppend, CorruptJournalError, Join, Journal, not_joined

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 
 from odradek.storage.checkpoints import CheckpointError, read_offsets
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import CLEANER_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog

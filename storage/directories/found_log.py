@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import (
     FileKind,
     live_offsets,
@@ -19,8 +20,6 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
-
-from .data_directory import DataDirectory
 
 # The most that is read before the broker listens: less than a second's work.
 READ_AT_ONCE_BYTES = 64 << 20

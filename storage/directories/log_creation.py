@@ -7,12 +7,12 @@ from typing import NamedTuple
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import partition_directory
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
-from .data_directory import DataDirectory
 from .log_opening import LogOpening
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.storage.checkpoints import CheckpointError, read_topic_id
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
@@ -28,7 +29,6 @@ from odradek.storage.recovering.task import RecoveryTask
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .offset_checkpoints import read_checkpoint
 

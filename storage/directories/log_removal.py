@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import DirectoryState, renamed_directory
 from odradek.storage.files import Files
@@ -21,7 +22,6 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.moving.future_log import FutureLog
 from odradek.storage.topic_partition import TopicPartition
 
-from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
 

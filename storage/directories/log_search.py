@@ -10,6 +10,7 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -24,7 +25,6 @@ from odradek.storage.files import Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .data_directory import DataDirectory
 from .found_log import FoundLog, unflushed_bytes
 from .offset_checkpoints import read_checkpoint
 

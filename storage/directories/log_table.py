@@ -13,13 +13,13 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.storage.data_directory import DataDirectory
+from odradek.storage.disk_errors import is_transient
 from odradek.storage.log import PartitionLog
 from odradek.storage.moving.future_log import FutureLog
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .data_directory import DataDirectory
-from .disk_errors import is_transient
 from .found_log import FoundLog
 
 _by_unflushed_bytes: Callable[[FoundLog], int] = attrgetter("unflushed_bytes")

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 
 from odradek.storage.checkpoints import CheckpointError, read_offsets
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -22,7 +23,6 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_files import CheckpointFiles
-from .data_directory import DataDirectory
 from .found_log import FoundLog
 from .log_table import LogTable
 

@@ -19,7 +19,7 @@ that was cleaned after it was copied is a new object, and is copied again.
 from pathlib import Path
 
 from odradek.storage.checkpoints import write_epochs, write_topic_id
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.filenames import (
     MAX_NAME_LENGTH,
     DirectoryState,

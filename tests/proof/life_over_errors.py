@@ -14,7 +14,7 @@ from pathlib import Path
 
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from tests.support.broker_in_loop import until
 
 from .failing import FailingFiles

@@ -50,7 +50,7 @@ from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.compression import Buffer
 from odradek.storage.append import EndMarker
 from odradek.storage.cleaning.offset_map import OffsetMap
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.directories.offset_checkpoints import OffsetCheckpoints, Offsets
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.flush_plan import FlushPlan

@@ -27,7 +27,7 @@ from unittest import mock
 
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.protocol.errors import ErrorCode
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 
 from .expectations import check
 from .life import GROUP

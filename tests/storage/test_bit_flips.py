@@ -27,7 +27,7 @@ from odradek.protocol.errors import ApiError
 from odradek.protocol.primitives import uuid_from_text
 from odradek.protocol.record import read_records
 from odradek.protocol.schema import DecodeError
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from tests.support.dirty_logs import end_transaction

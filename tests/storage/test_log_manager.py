@@ -14,8 +14,8 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
 from odradek.storage import log_manager
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.deletions import remove_paths
-from odradek.storage.directories.data_directory import DirectoryError
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

@@ -11,7 +11,7 @@ from odradek.coordinator.metadata.metadata_format import controller_endpoint, fo
 from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.storage.checkpoints import MetaProperties
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 

@@ -18,7 +18,7 @@ from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.plan import LogToClean, task_for
 from odradek.storage.cleaning.segment_swap import SegmentSwap
 from odradek.storage.cleaning.task import CleanedGroup
-from odradek.storage.directories.disk_errors import lacks_descriptors
+from odradek.storage.disk_errors import lacks_descriptors
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 

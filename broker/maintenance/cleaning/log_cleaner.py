@@ -28,7 +28,7 @@ from odradek.protocol.errors import ApiError
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.cleaning.plan import LogToClean, assess
 from odradek.storage.cleaning.task import CleaningResult
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_partition import TopicPartition

@@ -26,7 +26,7 @@ from odradek.protocol.records.cluster_metadata import (
     TopicRecord,
 )
 from odradek.protocol.schema import Message
-from odradek.storage.directories.data_directory import DirectoryError
+from odradek.storage.data_directory import DirectoryError
 from odradek.storage.log import AppendOrigin
 from odradek.storage.log_reader import LogReader
 from tests.support.faulty_files import FaultyFiles, anything

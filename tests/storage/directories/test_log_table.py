@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.storage.directories.data_directory import DataDirectory
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.directories.log_table import LogTable
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC

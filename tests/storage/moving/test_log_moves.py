@@ -13,8 +13,8 @@ from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import read_offsets
+from odradek.storage.data_directory import DataDirectory, DirectoryError
 from odradek.storage.deletions import remove_paths
-from odradek.storage.directories.data_directory import DataDirectory, DirectoryError
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.directories.data_directory import (
+from odradek.storage.data_directory import (
     DirectoryError,
     OpenedDirectories,
     open_directories,
@@ -130,7 +130,7 @@ def test_a_second_broker_is_kept_out_in_this_process_and_in_another(tmp_path: Pa
     assert str(tmp_path) in refusal(tmp_path)
     script = (
         "import sys; from pathlib import Path\n"
-        "from odradek.storage.directories.data_directory import *\n"
+        "from odradek.storage.data_directory import *\n"
         "from odradek.storage.files import Files\n"
         "try: open_directories(Files(), [Path(sys.argv[1])], node_id=0)\n"
         "except DirectoryError as error: print(error)\n"
