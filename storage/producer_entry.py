@@ -122,7 +122,7 @@ class ProducerEntry:
     def check(self, header: BatchHeader, base_offset: int, *, check_sequence: bool) -> None:
         """Raise ApiError if the batch may not follow, see the module. Changes nothing."""
         if header.producer_epoch < self.epoch:
-            raise self._refused(
+            raise self._error_of_batch(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 base_offset,
                 f"epoch {header.producer_epoch} is older than the last seen, {self.epoch}",
@@ -130,7 +130,7 @@ class ProducerEntry:
         if check_sequence:
             self._check_sequence(header, base_offset)
         if self.has_open_transaction and not header.is_transactional:
-            raise self._refused(
+            raise self._error_of_batch(
                 ErrorCode.INVALID_TXN_STATE,
                 base_offset,
                 f"not transactional, but its transaction since {self.txn_first_offset} is open",
@@ -148,13 +148,13 @@ class ProducerEntry:
         if marker.transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMP and epoch == self.epoch:
             is_late = self.has_open_transaction and epoch != MAX_EPOCH
         if is_late:
-            raise self._refused(
+            raise self._error_of_batch(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 base_offset,
                 f"a marker of epoch {epoch} came after epoch {self.epoch}",
             )
         if marker.coordinator_epoch < self.coordinator_epoch:
-            raise self._refused(
+            raise self._error_of_batch(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 base_offset,
                 f"a marker of coordinator epoch {marker.coordinator_epoch} came after one of epoch"
@@ -176,14 +176,14 @@ class ProducerEntry:
             expected = increment_sequence(last, 1)
             which = f"the last sequence is {last}"
         if header.base_sequence != expected:
-            raise self._refused(
+            raise self._error_of_batch(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 base_offset,
                 f"sequence {header.base_sequence} of epoch {header.producer_epoch} "
                 f"came, {expected} was expected: {which}",
             )
 
-    def _refused(self, code: ErrorCode, base_offset: int, why: str) -> ApiError:
+    def _error_of_batch(self, code: ErrorCode, base_offset: int, why: str) -> ApiError:
         return ApiError(code, f"producer {self.producer_id} at offset {base_offset}: {why}")
 
     def add(self, header: BatchHeader, base_offset: int) -> None:

@@ -20,7 +20,7 @@ _REFUSALS = (
 )
 
 
-def _refused(observed: Observed) -> Iterator[Sample]:
+def _refused_pushes(observed: Observed) -> Iterator[Sample]:
     for error in _REFUSALS:
         yield (error.name,), observed.broker.telemetry.refused[error]
 
@@ -51,7 +51,7 @@ TELEMETRY_METRICS: list[Metric] = [
         Kind.COUNTER,
         ("error",),
         "Requests of telemetry that were refused, by error.",
-        _refused,
+        _refused_pushes,
     ),
     gauge(
         "odradek_telemetry_series",

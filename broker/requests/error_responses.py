@@ -74,7 +74,7 @@ def handle_or_refuse(handle: Handler, context: RequestContext, request: Any) -> 
     try:
         result = handle(context, request)
     except ApiError as error:
-        return _refused(context, request, error)
+        return _error_response(context, request, error)
     if result.__class__ is CoroutineType:
         return _answered(context, request, result)
     return result
@@ -84,10 +84,10 @@ async def _answered(context: RequestContext, request: Any, pending: Awaitable[An
     try:
         return await pending
     except ApiError as error:
-        return _refused(context, request, error)
+        return _error_response(context, request, error)
 
 
-def _refused(context: RequestContext, request: Message, error: ApiError) -> Message:
+def _error_response(context: RequestContext, request: Message, error: ApiError) -> Message:
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         raise error
     return error_response(request, context.api_version, error.code, error.message)

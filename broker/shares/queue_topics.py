@@ -73,23 +73,23 @@ class QueueTopics:
     def _check(self, name: str) -> None:
         broker = self._configs.broker
         if not name:
-            raise _refused("the group has none any more")
+            raise _invalid_config("the group has none any more")
         if name.startswith("__"):
-            raise _refused(f"the name {name} begins with __")
+            raise _invalid_config(f"the name {name} begins with __")
         if name in self._topics:
             if not self._topic_config(name).errors_deadletterqueue_group_enable:
-                raise _refused(f"the topic {name} does not have {MAY_BE_QUEUE}=true")
+                raise _invalid_config(f"the topic {name} does not have {MAY_BE_QUEUE}=true")
         elif not broker.creates_queues:
-            raise _refused(
+            raise _invalid_config(
                 f"the topic {name} does not exist; create it, or set "
                 "errors.deadletterqueue.auto.create.topics.enable=true on the broker"
             )
         if not name.startswith(broker.queue_prefix):
-            raise _refused(
+            raise _invalid_config(
                 f"the name {name} does not begin with {broker.queue_prefix}, the broker's "
                 "errors.deadletterqueue.topic.name.prefix"
             )
 
 
-def _refused(reason: str) -> ApiError:
+def _invalid_config(reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_CONFIG, reason)

@@ -42,7 +42,7 @@ class SchemaParser:
             form = Form(request.schema_type, request.text, texts, is_new, normalize)
             described = self._work.describe(form)
         except InvalidSchemaError as error:
-            raise _refused(request, str(error)) from None
+            raise _invalid_by_type(request, str(error)) from None
         if normalize:
             references = tuple(sorted(set(references)))
         schema = Schema(
@@ -131,7 +131,7 @@ class SchemaParser:
         return found.version
 
 
-def _refused(request: SchemaRequest, detail: str) -> RegistryError:
+def _invalid_by_type(request: SchemaRequest, detail: str) -> RegistryError:
     if detail.startswith("Invalid schema type"):
         return invalid_schema(detail)
     return invalid_schema(f"Invalid schema of type {request.schema_type}, details: {detail}")

@@ -168,7 +168,7 @@ class _Sender:
             except BufferError:
                 self._producer.poll(WAIT_S)
             except KafkaException as error:
-                raise self._refused(record.line, error.args[0], is_sent=False) from None
+                raise self._delivery_failure(record.line, error.args[0], is_sent=False) from None
             self._check()
         self._producer.poll(0)
         self._check()
@@ -201,14 +201,14 @@ class _Sender:
 
     def _delivered(self, line: int, error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._failure = self._failure or self._refused(line, error, is_sent=True)
+            self._failure = self._failure or self._delivery_failure(line, error, is_sent=True)
             return
         self.sent += 1
         if self.sent % REPORT_EVERY == 0 and sys.stderr.isatty():
             typer.echo(f"\r{self.sent} records", nl=False, err=True)
             self._is_line_open = True
 
-    def _refused(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
+    def _delivery_failure(self, line: int, error: KafkaError, *, is_sent: bool) -> CommandError:
         what = f"produce line {line} of standard input to {self._topic}"
         if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
             return kafka_failure(what, error)

@@ -145,14 +145,14 @@ class DirectoriesCheck:
             for key, (mine, theirs) in zip(("cluster.id", "node.id"), pairs, strict=True):
                 if mine != theirs:
                     what = f"{key} is {mine}; in {first_path} it is {theirs}"
-                    self._refused(path, what)
+                    self._add_refusal(path, what)
         seen: dict[bytes, Path] = {}
         for path, meta in known:
             if meta.directory_id is None:
                 self._findings.note(path / META_PROPERTIES, "no directory.id", "one is added")
             elif (twin := seen.setdefault(meta.directory_id, path)) != path:
                 shown = uuid_text(meta.directory_id)
-                self._refused(path, f"directory.id is {shown}, the same as in {twin}")
+                self._add_refusal(path, f"directory.id is {shown}, the same as in {twin}")
         owners: dict[TopicPartition, Path] = {}
         for log_dir in log_dirs:
             for log, name in log_dir.logs.items():
@@ -160,5 +160,5 @@ class DirectoriesCheck:
                     what = f"the same log is also in {other}"
                     self._findings.problem(log_dir.path / name, what, "one of them is not served")
 
-    def _refused(self, path: Path, what: str) -> None:
+    def _add_refusal(self, path: Path, what: str) -> None:
         self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
