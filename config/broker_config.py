@@ -54,6 +54,8 @@ LAST_CODEC = 4  # zstd
 MAX_PORT = 65_535
 # The default of default.replication.factor with odradek.nodes, if there are so many.
 REPLICAS_OF_NODES = 3
+REPLICA_SELECTOR = "replica.selector.class"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -175,6 +177,11 @@ class BrokerConfig(
             if field_name(name) in self.given
         }
         return {name: text for name, text in rendered.items() if text is not None}
+
+    @cached_property
+    def selects_by_rack(self) -> bool:
+        """Whether consumers read from the replica in their own rack (KIP-392)."""
+        return self.odradek_nodes > 1 and self.texts.get(REPLICA_SELECTOR) == RACK_AWARE_SELECTOR
 
     def of_listener(self, listener_name: str) -> ListenerSettings:
         """The settings of a listener, those that were made while the broker ran included."""

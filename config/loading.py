@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from odradek.config import broker_keys
 
-from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
+from .broker_config import LIMITS_OF_LISTENERS, REPLICA_SELECTOR, SERVED_KEYS, BrokerConfig
 from .errors import ConfigError
 from .listener_settings import listener_keys
 from .properties import parse_properties
@@ -80,6 +80,8 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     config = BrokerConfig.from_texts(texts)
     if config.authorizer is not None:
         unused = [name for name in unused if name not in broker_keys.AUTHORIZER_KEYS]
+    if config.selects_by_rack:
+        unused.remove(REPLICA_SELECTOR)
     _check_unused(texts, unused)
     refuse_unserved_protection(config)
     sasl_listeners(config)

@@ -105,7 +105,7 @@ leader.imbalance.check.interval.seconds LONG 300 1..
 unclean.leader.election.interval.ms LONG 300000 1.. internal
     How often partitions without a leader are checked.
 replica.selector.class STRING null
-    Java class that selects the replica a consumer reads from.
+    Java class that selects the replica to read from; of odradek.nodes, if it is the rack-aware one.
 follower.fetch.last.tiered.offset.enable BOOLEAN false
     Whether an empty follower starts at the last tiered offset.
 replication.quota.window.num INT 11 1..

@@ -36,7 +36,6 @@ from .replication import when_replicated
 
 FIRST_FETCH_FROM_FOLLOWERS = 11
 ALL_IN_SYNC = -1
-RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class NodeHandlers:
@@ -54,9 +53,7 @@ class NodeHandlers:
     ) -> None:
         self._cluster = cluster
         self._node_id = nodes.own_id
-        self._selects_by_rack = (
-            broker.config.texts.get("replica.selector.class") == RACK_AWARE_SELECTOR
-        )
+        self._selects_by_rack = broker.config.selects_by_rack
         self._coordinators = broker.coordinators
         self._find_log = broker.log_manager.get
         self._name_of = broker.topic_name

@@ -70,6 +70,14 @@ def test_kafkas_unused_keys_get_one_warning_together(load: Load) -> None:
     )
 
 
+def test_the_rack_aware_selector_gets_a_warning_only_where_it_is_not_used(load: Load) -> None:
+    rack_aware = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    ignored = ("ignored because odradek does not use them: replica.selector.class",)
+    assert load(f"replica.selector.class={rack_aware}").warnings == ignored
+    assert load("replica.selector.class=com.acme.Own", "odradek.nodes=3").warnings == ignored
+    assert load(f"replica.selector.class={rack_aware}", "odradek.nodes=3").warnings == ()
+
+
 def test_a_bad_value_of_another_key_is_refused_as_kafka_refuses_it(load: Load) -> None:
     with pytest.raises(ConfigError, match=r"Invalid value many for configuration num.io.threads"):
         load("num.io.threads=many")
