@@ -252,10 +252,10 @@ def run_command(arguments: Sequence[str]) -> None:
 
 def main(arguments: list[str]) -> None:
     """Print the file, or write it and run the broker, or run another command."""
-    if arguments and not arguments[0].startswith("-"):
-        if arguments[0] not in RUN:
-            run_command(arguments)
+    while arguments and arguments[0] in RUN:
         arguments = arguments[1:]
+    if arguments and not arguments[0].startswith("-"):
+        run_command(arguments)
     try:
         draft = draft_of(os.environ)
     except VariableError as error:

@@ -8,6 +8,8 @@ files use. For all else there are Kafka's own commands, and `odradek` (docs/dock
     kafka-topics                 --list, --create, --describe, --alter --partitions, --delete
     kafka-configs                --alter and --describe for topics and brokers, users of SCRAM
     kafka-broker-api-versions    whether the broker answers, and what it serves
+    kafka-cluster cluster-id     the id of the cluster
+    kafka-storage random-uuid    an id for a new cluster
     cub kafka-ready, zk-ready    wait until so many brokers are there, or a port is open
     nc -z HOST PORT              whether a port is open; without -z it is busybox's
 
@@ -18,13 +20,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from getopt import GetoptError, getopt, gnu_getopt
+from getopt import GetoptError, gnu_getopt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -37,6 +40,8 @@ CONNECT_S = 3.0
 PAUSE_S = 0.25
 EXIT_FAILED = 1
 EXIT_NOT_THERE = 127
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 BUSYBOX = "/bin/busybox"
 TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
@@ -44,12 +49,13 @@ DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
 DEFAULT_ITERATIONS = 4096
 
 HERE = Path("/opt/odradek/docker")
-# Where the images of Apache, Bitnami and Confluent have the commands, and what is in the PATH.
+# Where the images of Apache, Bitnami and Confluent have the commands. /bin is /usr/bin.
 DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/opt/kafka/bin", "/opt/bitnami/kafka/bin")
 # What starts the broker in those images.
 RUN = (
     "/etc/kafka/docker/run",
     "/etc/confluent/docker/run",
+    "/opt/bitnami/scripts/kafka/entrypoint.sh",
     "/opt/bitnami/scripts/kafka/run.sh",
     "/usr/bin/start-kafka.sh",
 )
@@ -74,6 +80,8 @@ def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iter
     from odradek.tools.client.servers import parse_servers
     from odradek.tools.client.wire import WireCluster
 
+    # Java's clients take an address with a protocol before it, and one without a host.
+    servers = re.sub(r"(?<![^,\s])(?:\w+://)?(:?)", lambda hit: hit[1] and "localhost:", servers)
     try:
         settings = client_settings(servers, file)
         places = [(one.host, one.port) for one in parse_servers(settings["bootstrap.servers"])]
@@ -81,7 +89,8 @@ def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iter
         with closing(WireCluster(settings)) as cluster:
             yield cluster
     except CommandError as error:
-        raise FailedError(str(error)) from None
+        advice = str(error).replace("--config", "--command-config")
+        raise FailedError(advice.replace("--bootstrap ", "--bootstrap-server ")) from None
 
 
 def wait_for_port(places: Sequence[tuple[str, int]], limit_s: float) -> None:
@@ -91,7 +100,7 @@ def wait_for_port(places: Sequence[tuple[str, int]], limit_s: float) -> None:
         for place in places:
             try:
                 socket.create_connection(place, CONNECT_S).close()
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # the latter: no name of a host
                 refused = error
             else:
                 return
@@ -112,10 +121,18 @@ def check(error_code: int, message: str | None) -> None:
 class Options(ArgumentParser):
     """The options of a command that talks to a broker."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, config: str = "--command-config") -> None:
         super().__init__(name, allow_abbrev=False)
-        self.add_argument("--bootstrap-server", dest="servers", metavar="HOST:PORT", required=True)
-        self.add_argument("--command-config", type=Path, metavar="FILE")
+        servers = {"dest": "servers", "metavar": "HOST:PORT", "required": True}
+        self.add_argument("-b", "--bootstrap-server", **servers)
+        self.add_argument(config, dest="file", type=Path, metavar="FILE")
+
+    def parse(self, words: Sequence[str]) -> Namespace:
+        """Read options as Kafka's tools do: `-list` is `--list`, and words beside are ignored."""
+        asked, rest = self.parse_known_args([re.sub("^-(?=[a-z]{2})", "--", one) for one in words])
+        if unknown := [word for word in rest if word.startswith("-")]:
+            self.error(f"unknown option {', '.join(unknown)}")
+        return asked
 
     def error(self, message: str) -> NoReturn:
         """Raise FailedError: Kafka's tools end with exit code 1, argparse's with 2."""
@@ -139,10 +156,12 @@ def topics(words: Sequence[str]) -> None:
     options.add_argument("--if-not-exists", action="store_true")
     options.add_argument("--if-exists", action="store_true")
     options.add_argument("--exclude-internal", action="store_true")
-    asked = options.parse_args(words)
+    for name in PARTITIONS_WITH_PROBLEMS:
+        options.add_argument(f"--{name}", action="append_const", const=name, dest="problems")
+    asked = options.parse(words)
     if asked.topic is None and asked.action not in ("list", "describe"):
         raise FailedError(f"--{asked.action} needs --topic")
-    with connected(asked.servers, asked.command_config) as cluster:
+    with connected(asked.servers, asked.file) as cluster:
         TOPIC_ACTIONS[asked.action](cluster, asked)
 
 
@@ -185,24 +204,38 @@ def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
     found = named(cluster, asked.topic)
     if asked.topic is not None and not found and not asked.if_exists:
         raise absent(asked.topic)
+    names = [] if asked.problems else [topic.name for topic in found]
+    settings = settings_of(cluster, TOPIC, names)
     for topic in found:
         partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
-        configs = settings_of(cluster, TOPIC, topic.name, keep=lambda one: one != DEFAULT_CONFIG)
+        if asked.problems:
+            has_problem = PARTITIONS_WITH_PROBLEMS[asked.problems[0]]
+            describe_partitions(topic, filter(has_problem, partitions))
+            continue
+        configs = [
+            f"{each.name}={each.value or ''}"
+            for each in settings[topic.name]
+            if each.config_source != DEFAULT_CONFIG
+        ]
         say(
             f"Topic: {topic.name}\tTopicId: {uuid_text(topic.topic_id)}"
             f"\tPartitionCount: {len(partitions)}"
             f"\tReplicationFactor: {len(partitions[0].replica_nodes)}"
-            f"\tConfigs: {','.join(f'{name}={value}' for name, value in configs.items())}"
+            f"\tConfigs: {','.join(configs)}"
         )
-        for each in partitions:
-            leader = "none" if each.leader_id < 0 else each.leader_id
-            replicas, isr = (
-                ",".join(map(str, nodes)) for nodes in (each.replica_nodes, each.isr_nodes)
-            )
-            say(
-                f"\tTopic: {topic.name}\tPartition: {each.partition_index}\tLeader: {leader}"
-                f"\tReplicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
-            )
+        describe_partitions(topic, partitions)
+
+
+def describe_partitions(topic: Any, partitions: Iterable[Any]) -> None:
+    for each in partitions:
+        leader = "none" if each.leader_id < 0 else each.leader_id
+        replicas, isr = (
+            ",".join(map(str, nodes)) for nodes in (each.replica_nodes, each.isr_nodes)
+        )
+        say(
+            f"\tTopic: {topic.name}\tPartition: {each.partition_index}\tLeader: {leader}"
+            f"\tReplicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
+        )
 
 
 def alter_topic(cluster: WireCluster, asked: Namespace) -> None:
@@ -260,6 +293,13 @@ def absent(topic: str) -> FailedError:
     return FailedError(f"Topic '{topic}' does not exist as expected")
 
 
+# An option of --describe, and which partitions it shows.
+PARTITIONS_WITH_PROBLEMS: Mapping[str, Callable[[Any], bool]] = {
+    "unavailable-partitions": lambda partition: partition.leader_id < 0,
+    "under-replicated-partitions": lambda partition: (
+        len(partition.isr_nodes) < len(partition.replica_nodes)
+    ),
+}
 TOPIC_ACTIONS: Mapping[str, Callable[[WireCluster, Namespace], None]] = {
     "list": list_topics,
     "create": create_topic,
@@ -284,17 +324,19 @@ def configs(words: Sequence[str]) -> None:
     for kind in ("topic", "broker", "user"):
         options.add_argument(f"--{kind}")
     options.add_argument("--all", action="store_true")
-    asked = options.parse_args(words)
+    asked = options.parse(words)
     for kind in ("topic", "broker", "user"):
         if (name := getattr(asked, kind)) is not None:
             asked.entity_type, asked.entity_name = f"{kind}s", name
-    if asked.entity_type is None or not (asked.entity_name or asked.entity_default):
+    needs_name = asked.action == "alter" and not asked.entity_default
+    if asked.entity_type is None or (needs_name and not asked.entity_name):
         raise FailedError("--entity-type and --entity-name are needed")
-    with connected(asked.servers, asked.command_config) as cluster:
-        if asked.entity_type == "users":
-            alter_user(cluster, asked)
-        elif asked.action == "alter":
-            alter_configs(cluster, asked)
+    with connected(asked.servers, asked.file) as cluster:
+        if asked.action == "alter":
+            alter = alter_user if asked.entity_type == "users" else alter_configs
+            alter(cluster, asked)
+        elif asked.entity_type == "users":
+            describe_users(cluster, asked)
         else:
             describe_configs(cluster, asked)
 
@@ -321,18 +363,54 @@ def alter_configs(cluster: WireCluster, asked: Namespace) -> None:
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
     for result in cluster.bootstrap.ask(request, IncrementalAlterConfigsResponse).responses:
         check(result.error_code, result.error_message)
-    say(f"Completed updating config for {entity(asked)}.")
+    default = "" if asked.entity_name else "default "
+    say(f"Completed updating {default}config for {entity(asked, asked.entity_name)}.")
 
 
 def describe_configs(cluster: WireCluster, asked: Namespace) -> None:
+    """The settings of one topic or broker, or of each. The name of the brokers' defaults is ""."""
     kind = kind_of(asked)
-    dynamic = {1} if kind == TOPIC else {2, 3}  # DYNAMIC_TOPIC, DYNAMIC_BROKER, and its default
-    found = settings_of(
-        cluster, kind, asked.entity_name, keep=lambda one: asked.all or one in dynamic
+    if asked.entity_name or asked.entity_default:
+        names = [asked.entity_name]
+    elif kind == TOPIC:
+        names = [topic.name for topic in named(cluster, None)]
+    else:
+        names = [*(str(broker.node_id) for broker in cluster.metadata([]).brokers), ""]
+    for name, settings in settings_of(cluster, kind, names).items():
+        if name:
+            say(f"{'All' if asked.all else 'Dynamic'} configs for {entity(asked, name)} are:")
+        else:
+            say(f"Default configs for {entity(asked, name)} are:")
+        # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG
+        source = 1 if kind == TOPIC else 2 if name else 3
+        for each in settings:
+            if asked.all or each.config_source == source:
+                say(f"  {each.name}={each.value or ''}")
+
+
+def describe_users(cluster: WireCluster, asked: Namespace) -> None:
+    """The credentials of SCRAM of a user, or of all."""
+    from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS
+    from odradek.protocol.errors import ErrorCode
+    from odradek.protocol.messages.describe_user_scram_credentials import (
+        DescribeUserScramCredentialsRequest,
+        DescribeUserScramCredentialsResponse,
+        DescribeUserScramCredentialsUser,
     )
-    say(f"{'All' if asked.all else 'Dynamic'} configs for {entity(asked)} are:")
-    for name, value in found.items():
-        say(f"  {name}={value}")
+
+    users = [DescribeUserScramCredentialsUser(name=asked.entity_name)]
+    request = DescribeUserScramCredentialsRequest(users=users if asked.entity_name else None)
+    answer = cluster.bootstrap.ask(request, DescribeUserScramCredentialsResponse)
+    check(answer.error_code, answer.error_message)
+    names = {number: name for name, number in SCRAM_MECHANISMS.items()}
+    for user in answer.results:
+        if user.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+            continue
+        check(user.error_code, user.error_message)
+        has = [
+            f"{names[one.mechanism]}=iterations={one.iterations}" for one in user.credential_infos
+        ]
+        say(f"SCRAM credential configs for user-principal '{user.user}' are {', '.join(has)}")
 
 
 def alter_user(cluster: WireCluster, asked: Namespace) -> None:
@@ -348,11 +426,13 @@ def alter_user(cluster: WireCluster, asked: Namespace) -> None:
     user = asked.entity_name
     added = {name: pairs_of(text) for name, text in pairs_of(asked.add_config).items()}
     deleted = [name.strip() for name in asked.delete_config.split(",") if name.strip()]
-    is_whole = all("password" in given for given in added.values())
-    if asked.action != "alter" or not is_whole or {*added, *deleted} - {*SCRAM_MECHANISMS}:
+    is_whole = all(
+        "password" in given and given.get("iterations", "0").isdecimal() for given in added.values()
+    )
+    if not is_whole or {*added, *deleted} - {*SCRAM_MECHANISMS}:
         raise FailedError(
             "of users, the image of odradek only makes and deletes SCRAM's: --alter --add-config"
-            " 'SCRAM-SHA-512=[password=…]'"
+            " 'SCRAM-SHA-512=[iterations=8192,password=…]'"
         )
 
     def made(name: str, given: Mapping[str, str]) -> AlterUserScramCredentialsUpsertion:
@@ -380,29 +460,28 @@ def alter_user(cluster: WireCluster, asked: Namespace) -> None:
     for request in requests:  # a request may change one credential of a user
         for result in cluster.bootstrap.ask(request, AlterUserScramCredentialsResponse).results:
             check(result.error_code, result.error_message)
-    say(f"Completed updating config for {entity(asked)}.")
+    say(f"Completed updating config for {entity(asked, user)}.")
 
 
-def settings_of(
-    cluster: WireCluster, kind: int, name: str, *, keep: Callable[[int], bool]
-) -> dict[str, str]:
-    """The settings of a topic or broker; `keep` is asked with the source of each."""
+def settings_of(cluster: WireCluster, kind: int, names: Iterable[str]) -> dict[str, list[Any]]:
+    """The settings of each of these topics or brokers, sorted by their names."""
     from odradek.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
         DescribeConfigsResponse,
     )
 
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=None
-    )
-    request = DescribeConfigsRequest(resources=[resource])
-    (result,) = cluster.bootstrap.ask(request, DescribeConfigsResponse).results
-    check(result.error_code, result.error_message)
+    resources = [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for name in names
+    ]
+    request = DescribeConfigsRequest(resources=resources)
+    results = cluster.bootstrap.ask(request, DescribeConfigsResponse).results
+    for result in results:
+        check(result.error_code, result.error_message)
     return {
-        each.name: each.value or ""
-        for each in sorted(result.configs, key=lambda config: config.name)
-        if keep(each.config_source)
+        result.resource_name: sorted(result.configs, key=lambda config: config.name)
+        for result in results
     }
 
 
@@ -410,10 +489,11 @@ def kind_of(asked: Namespace) -> int:
     return TOPIC if asked.entity_type == "topics" else BROKER
 
 
-def entity(asked: Namespace) -> str:
-    """As Kafka's tools name it: `topic orders`."""
-    kind = asked.entity_type.removesuffix("s")
-    return f"default {asked.entity_type}" if asked.entity_default else f"{kind} {asked.entity_name}"
+def entity(asked: Namespace, name: str) -> str:
+    """As Kafka's tools name it: `topic orders`, `brokers in the cluster`."""
+    if not name:
+        return f"{asked.entity_type} in the cluster"
+    return f"{asked.entity_type.removesuffix('s')} {name}"
 
 
 def pairs_of(text: str) -> dict[str, str]:
@@ -437,8 +517,8 @@ def pair_of(text: str) -> tuple[str, str]:
 def api_versions(words: Sequence[str]) -> None:
     from odradek.protocol.api_keys import ApiKey
 
-    asked = Options("kafka-broker-api-versions").parse_args(words)
-    with connected(asked.servers, asked.command_config) as cluster:
+    asked = Options("kafka-broker-api-versions").parse(words)
+    with connected(asked.servers, asked.file) as cluster:
         for broker in cluster.metadata([]).brokers:
             served = cluster.bootstrap.versions.items()
             say(f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack}) -> (")
@@ -449,6 +529,30 @@ def api_versions(words: Sequence[str]) -> None:
                 if key in set(ApiKey)
             ]
             say(",\n".join(lines) + "\n)")
+
+
+def cluster(words: Sequence[str]) -> None:
+    if words[:1] != ["cluster-id"]:
+        raise FailedError("of kafka-cluster the image of odradek has cluster-id only")
+    asked = Options("kafka-cluster", "--config").parse(words[1:])
+    with connected(asked.servers, asked.file) as found:
+        say(f"Cluster ID: {found.metadata([]).cluster_id}")
+
+
+def storage(words: Sequence[str]) -> None:
+    from uuid import uuid4
+
+    from odradek.protocol.primitives import uuid_text
+
+    if [*words] != ["random-uuid"]:
+        raise FailedError(
+            "of kafka-storage the image of odradek has random-uuid only; a new data directory is"
+            " formatted when the broker starts, or by `odradek format`"
+        )
+    text = "-"
+    while text.startswith("-"):  # it would be an option of another command
+        text = uuid_text(uuid4().bytes)
+    say(text)
 
 
 def cub(words: Sequence[str]) -> None:
@@ -487,7 +591,7 @@ def wait_for_brokers(servers: str, config: Path | None, count: int, limit_s: flo
 def nc(words: Sequence[str]) -> None:
     """Netcat; busybox's knows no -z."""
     try:
-        given, rest = getopt([*words], "zvnw:")
+        given, rest = gnu_getopt([*words], "zvnw:")
     except GetoptError:
         given, rest = [], []
     options = dict(given)
@@ -516,9 +620,13 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "kafka-topics": topics,
     "kafka-configs": configs,
     "kafka-broker-api-versions": api_versions,
+    "kafka-cluster": cluster,
+    "kafka-storage": storage,
     "cub": cub,
     "nc": nc,
 }
+# Commands that are often called, too. There are links for them, which say the way out.
+ABSENT = ("kafka-acls", "kafka-console-consumer", "kafka-console-producer", "kafka-consumer-groups")
 # What Kafka's tools print before the reason.
 FAILED = {"kafka-topics": "Error while executing topic command : "}
 
@@ -526,7 +634,7 @@ FAILED = {"kafka-topics": "Error while executing topic command : "}
 def links() -> Iterator[tuple[Path, Path]]:
     """Each path in the image, and what it is a link to."""
     for directory in DIRECTORIES:
-        for name in COMMANDS:
+        for name in (*COMMANDS, *ABSENT):
             yield Path(directory, name), HERE / "kafka_commands.py"
             if name.startswith("kafka-"):
                 yield Path(directory, f"{name}.sh"), HERE / "kafka_commands.py"
@@ -550,14 +658,40 @@ def main(program: str, words: Sequence[str]) -> int:
     name = Path(program).name.removesuffix(".sh")
     command = COMMANDS.get(name)
     if command is None:
-        sys.stderr.write(f"{name}: no such command here, only {', '.join(COMMANDS)}\n")
+        sys.stderr.write(
+            f"{name}: the image of odradek has only {', '.join(COMMANDS)}; call it in a container"
+            " of Kafka's image, with --bootstrap-server\n"
+        )
         return EXIT_NOT_THERE
+    from odradek.tools.standard_streams import (
+        OutputError,
+        open_closed_streams,
+        reader_may_end,
+        watch_streams,
+    )
+
+    open_closed_streams()
+    watch_streams()
+    # The first process of a container ignores a signal that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
-        command(words)
-    except FailedError as error:
+        with reader_may_end():
+            if "--version" in words:
+                print_version()
+            else:
+                command(words)
+    except (FailedError, OutputError) as error:
         sys.stderr.write(f"{FAILED.get(name, '')}{error}\n")
         return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     return 0
+
+
+def print_version() -> None:
+    from importlib.metadata import version
+
+    say(f"odradek {version('odradek')}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ What is copied keeps its path:
 - every shared library that ldd names for them, and the dynamic linker;
 - bash, which is `sh`, too: health checks use it, and `docker exec -it NAME sh`. If it is installed,
   a static busybox has the other programs. Its shell would find its `nc` before that of the PATH.
+  /bin is /usr/bin.
 
 Modules are compiled in advance, because the user of the container cannot write to the root. The
 compiled files contain a hash and no time, so that two builds are equal. Of the standard library,
@@ -47,16 +48,21 @@ LINKER_CACHE = Path("/etc/ld.so.cache")
 BUSYBOX = Path("/bin/busybox")
 SHELL = Path("/bin/bash")
 APPLETS = (
-    *("cat", "ls", "ps", "nc", "wget", "df", "du", "sleep"),
-    # What health checks and init containers call beside Kafka's commands.
-    *("awk", "cut", "date", "echo", "env", "false", "grep", "head", "hostname", "seq", "sed"),
-    *("sort", "tail", "test", "timeout", "tr", "true", "wc", "xargs"),
+    *("cat", "ls", "ps", "wget", "df", "du", "sleep"),
+    # What health checks, init containers and scripts that are mounted call beside Kafka's commands.
+    *("awk", "basename", "chmod", "chown", "cp", "cut", "date", "dirname", "echo", "env", "expr"),
+    *("false", "find", "grep", "head", "hostname", "id", "ln", "mkdir", "mktemp", "mv", "netstat"),
+    *("nslookup", "ping", "printf", "rm", "sed", "seq", "sort", "tail", "tee", "test"),
+    *("timeout", "touch", "tr", "true", "uname", "uniq", "wc", "which", "whoami", "xargs"),
 )
 COMMAND = "#!{python}\nimport sys\n\nfrom odradek.tools.cli import main\n\nsys.exit(main())\n"
 
 
 def make_root(root: Path, site_packages: Path) -> None:
     """Fill the new directory `root`. Raises OSError, CalledProcessError."""
+    # Scripts begin with /bin/sh or /usr/bin/env, as in the other images.
+    (root / "usr" / "bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
     library = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix}))
     python = Path(sys.executable).resolve()
     copy_tree(library, root, library, NOT_IN_THE_LIBRARY)

@@ -118,7 +118,7 @@ def test_the_command_line_shows_its_help_and_its_mistakes_there(image: Path) -> 
 def test_a_shell_finds_the_commands_of_the_path_before_busyboxs(image: Path) -> None:
     place = image / "usr" / "local" / "bin"
     place.mkdir(parents=True, exist_ok=True)
-    (place / "ours").write_text("#!/bin/sh\necho ours\n")
+    (place / "ours").write_text("#!/usr/bin/env bash\necho ours\n")
     (place / "ours").chmod(0o755)
     for shell in ("sh", "bash"):
         script = "PATH=/usr/local/bin:/bin; command -v nc; ours; [[ -n x ]] && echo $((1 + 1))"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -93,6 +94,59 @@ def test_topics_are_shown_as_by_kafkas_own_command(
         assert sorted(shown) == sorted(re.sub(r"\tElr:.*", "", line).rstrip() for line in theirs)
 
 
+def test_the_commands_of_health_checks_in_public_compose_files_succeed(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    for name in ("kafka-topics", "kafka-cluster.sh", "nc"):
+        (tmp_path / "links").mkdir(exist_ok=True)
+        (tmp_path / "links" / name).symlink_to(DOCKER / "kafka_commands.py")
+        start = f'#!/bin/sh\nexec {sys.executable} {tmp_path}/links/{name} "$@"\n'
+        (tmp_path / name).write_text(start)
+        (tmp_path / name).chmod(0o755)
+    script = """
+        set -e -o pipefail
+        kafka-topics -bootstrap-server localhost:$PORT -create -topic checked
+        kafka-topics --bootstrap-server :$PORT --describe checked | grep -q 'Leader: 0'
+        kafka-topics --bootstrap-server PLAINTEXT://localhost:$PORT --list | head -1
+        kafka-topics --bootstrap-server localhost:$PORT --describe --unavailable-partitions
+        kafka-topics --bootstrap-server localhost:$PORT --describe --under-replicated-partitions
+        kafka-cluster.sh cluster-id --bootstrap-server localhost:$PORT | grep -q '^Cluster ID: .'
+        kafka-topics --version
+        nc -z localhost $PORT -w 2
+        echo well
+    """
+    done = subprocess.run(
+        ["bash", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PORT": str(broker.port)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *_, last = done.stdout.splitlines()
+    assert (first, last) == ("Created topic checked.", "well")
+    assert "Partition:" not in done.stdout, "no partition has a problem"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_a_signal_ends_a_command_that_waits(number: int, code: int, tmp_path: Path) -> None:
+    with started(tmp_path, "cub", "zk-ready", "127.0.0.1:1", "60") as cub:
+        deadline = time.monotonic() + 30
+        while not has_handler(cub.pid, signal.SIGTERM) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        cub.send_signal(number)
+        _, error = cub.communicate(timeout=30)
+    assert (cub.returncode, error) == (code, "")
+
+
+def has_handler(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def test_settings_and_users_are_made(broker: BrokerProcess, run: Run) -> None:
     server = ("--bootstrap-server", broker.bootstrap)
     run("kafka-topics", *server, "--create", "--topic", "set", "--if-not-exists")
@@ -113,8 +167,36 @@ def test_settings_and_users_are_made(broker: BrokerProcess, run: Run) -> None:
     found = admin.describe_user_scram_credentials(["ann"])["ann"].result(30)
     made = {(one.mechanism.name, one.iterations) for one in found.scram_credential_infos}
     assert made == {("SCRAM_SHA_512", 8192), ("SCRAM_SHA_256", 4096)}
-    for wrong in (("--add-config", "consumer_byte_rate=5"), ("--add-config", "x")):
-        assert run("kafka-configs.sh", *user, *wrong).returncode == 1
+    shown = run("kafka-configs", *server, "--describe", "--entity-type", "users").stdout
+    assert shown == (
+        "SCRAM credential configs for user-principal 'ann' are "
+        "SCRAM-SHA-256=iterations=4096, SCRAM-SHA-512=iterations=8192\n"
+    )
+    for wrong in ("consumer_byte_rate=5", "x", "SCRAM-SHA-256=[iterations=many,password=a]"):
+        assert run("kafka-configs.sh", *user, "--add-config", wrong).returncode == 1
+
+
+def test_settings_are_shown_of_all_if_none_is_named(broker: BrokerProcess, run: Run) -> None:
+    server = ("--bootstrap-server", broker.bootstrap)
+    of_brokers = (*server, "--entity-type", "brokers")
+    change = ("--alter", "--add-config", "log.cleaner.threads=2")
+    assert run("kafka-configs", *of_brokers, "--entity-default", *change).stdout == (
+        "Completed updating default config for brokers in the cluster.\n"
+    )
+    assert run("kafka-configs", *of_brokers, "--describe").stdout == (
+        "Dynamic configs for broker 0 are:\n"
+        "Default configs for brokers in the cluster are:\n  log.cleaner.threads=2\n"
+        "  min.insync.replicas=1\n"
+    )
+    run("kafka-topics", *server, "--create", "--topic", "shown")
+    shown = run("kafka-configs", *server, "--describe", "--entity-type", "topics").stdout
+    assert "Dynamic configs for topic shown are:\n" in shown
+
+
+def test_an_id_for_a_new_cluster_is_random(run: Run) -> None:
+    first, second = (run("kafka-storage.sh", "random-uuid").stdout for _ in range(2))
+    assert re.fullmatch(r"[\w][\w-]{21}\n", first)
+    assert first != second
 
 
 def test_the_broker_says_what_it_serves(broker: BrokerProcess, run: Run) -> None:
@@ -164,6 +246,9 @@ def test_nc_says_whether_a_port_is_open(run: Run) -> None:
         ("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--list", "--nonsense"),
         ("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--create"),
         ("kafka-topics", "--bootstrap-server", "127.0.0.1", "--list"),
+        ("kafka-cluster", "unregister", "--bootstrap-server", "127.0.0.1:1"),
+        ("kafka-storage", "format", "-t", "id", "-c", "server.properties"),
+        ("cub", "kafka-ready", "-b", "no..host:1", "1", "0"),
         ("kafka-configs", "--bootstrap-server", "127.0.0.1:1", "--describe"),
         ("cub", "ensure-topic", "a"),
         ("cub", "kafka-ready", "-z", "zookeeper:2181", "1", "1"),
@@ -177,9 +262,18 @@ def test_what_is_not_there_fails_at_once_with_a_reason(words: tuple[str, ...], r
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_command_that_is_not_there_names_those_that_are(run: Run) -> None:
+    done = run("kafka-acls.sh", "--list")
+    assert done.returncode == 127
+    assert done.stderr.startswith("kafka-acls: the image of odradek has only kafka-topics, ")
+
+
 def test_the_image_has_a_link_for_each_name(tmp_path: Path) -> None:
     kafka_commands.install(tmp_path)
-    for path in ("usr/bin/kafka-topics", "opt/kafka/bin/kafka-topics.sh", "usr/local/bin/cub"):
+    for path in (
+        *("usr/bin/kafka-topics", "opt/kafka/bin/kafka-topics.sh", "usr/local/bin/cub"),
+        "opt/bitnami/kafka/bin/kafka-console-producer.sh",
+    ):
         assert (tmp_path / path).readlink() == Path("/opt/odradek/docker/kafka_commands.py")
     targets = {path.readlink() for path in tmp_path.rglob("*") if path.is_symlink()}
     for target in targets:
@@ -203,6 +297,8 @@ def test_the_entry_point_runs_another_command(tmp_path: Path) -> None:
 
     assert entry("echo", "--print", "1").stdout == "--print 1\n"
     assert entry("no-such-command").returncode == 127
+    bitnami = "/opt/bitnami/scripts/kafka"
     printed = entry("/etc/confluent/docker/run", "--print").stdout
     assert printed == entry("--print").stdout
+    assert printed == entry(f"{bitnami}/entrypoint.sh", f"{bitnami}/run.sh", "--print").stdout
     assert f"listeners=PLAINTEXT://:{port}" in printed

@@ -6,11 +6,11 @@ latter have (`sasl.jaas.config=…`, key stores) is translated.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from odradek.config.errors import ConfigError
+from odradek.config.jaas import parse_jaas
 from odradek.config.properties import parse_properties
 
 from .failure import CommandError
@@ -59,7 +59,6 @@ _IGNORED = {
     "value.deserializer",
     "value.serializer",
 }
-_JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def client_settings(
@@ -101,18 +100,20 @@ def _translated(given: Mapping[str, str], file: Path | None) -> dict[str, str]:
 
 def _credentials(jaas: str, file: Path | None) -> dict[str, str]:
     """User and password of a JAAS configuration."""
-    options = dict(_JAAS_OPTION.findall(jaas))
+    try:
+        options = parse_jaas("sasl.jaas.config", jaas).options
+    except ConfigError as error:
+        raise CommandError(f"{file}: {error}") from None
     if "username" not in options or "password" not in options:
         raise CommandError(
-            f"{file}: sasl.jaas.config has no username and password in double quotes;"
+            f"{file}: sasl.jaas.config has no username and password;"
             " write sasl.username and sasl.password instead"
         )
     if options.get("tokenauth") == "true":
         raise CommandError(
             f"{file}: these commands cannot log in by a delegation token (tokenauth)"
         )
-    unescaped = {name: re.sub(r"\\(.)", r"\1", value) for name, value in options.items()}
-    return {"sasl.username": unescaped["username"], "sasl.password": unescaped["password"]}
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
 
 def _check_pem(name: str, given: Mapping[str, str], file: Path | None) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import typer
-
 from .security_protocol import uses_sasl
 
 EXIT_FAILED = 1
@@ -73,8 +71,11 @@ def closed(server: str, settings: Mapping[str, str]) -> CommandError:
 def reported() -> Iterator[None]:
     """Turn a failure inside into one line and an exit code.
 
-    The code of a command is imported inside: the client that it needs may not be installed.
+    The code of a command is imported inside: the client that it needs may not be installed. So is
+    typer: commands in a container's image have no need of it, and start quickly.
     """
+    import typer
+
     try:
         yield
     except CommandError as error:
