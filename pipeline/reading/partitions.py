@@ -87,8 +87,13 @@ class LogDirectories:
         return (self._checkpoints.offsets(path) or {}).get(partition, 0)
 
     def high_watermark(self, partition: TopicPartition, directory: Path, log_end: int) -> int:
-        """Return the high watermark of the log in `directory`, at most `log_end`."""
+        """Return the high watermark of the log in `directory`, at most `log_end`.
+
+        Raises FileNotFoundError if the log was deleted or moved after its end was read.
+        """
         topic_id = self.topic_id(directory)
+        if topic_id is None and not self.files.is_directory(directory):
+            raise FileNotFoundError(f"{directory} was deleted or moved while it was read")
         return self._high_watermarks.of(partition, topic_id, directory.parent, log_end)
 
     def _listed(self, path: Path) -> Iterator[TopicPartition]:

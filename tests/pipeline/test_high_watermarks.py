@@ -16,7 +16,11 @@ from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord, PartitionRecord
 from odradek.protocol.schema import Message
 from odradek.storage.checkpoints import write_offsets
-from odradek.storage.filenames import REPLICATION_OFFSET_CHECKPOINT, metadata_snapshot_file
+from odradek.storage.filenames import (
+    PARTITION_METADATA,
+    REPLICATION_OFFSET_CHECKPOINT,
+    metadata_snapshot_file,
+)
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
@@ -102,6 +106,25 @@ def test_a_single_replica_is_read_to_its_end(tmp_path: Path) -> None:
     replica.know(assigned(1))
     replica.checkpoint(4)
     assert replica.end() == END
+
+
+class DeletesMeanwhile(Files):
+    """A broker that deletes the log after its end was read, and before its topic's id is."""
+
+    def read(self, path: Path) -> bytes:
+        if path.name == PARTITION_METADATA:
+            path.parent.rename(path.parent.with_name(f"{path.parent.name}.{'0' * 32}-delete"))
+        return super().read(path)
+
+
+def test_a_log_that_is_deleted_while_it_is_read_has_no_end(tmp_path: Path) -> None:
+    """Its checkpoint may be older than what was read: that would look like another log."""
+    replica = Replica(tmp_path)
+    replica.know(assigned(1))
+    replica.checkpoint(4)
+    replica.directories = LogDirectories([tmp_path], DeletesMeanwhile())
+    with pytest.raises(FileNotFoundError):
+        replica.end()
 
 
 def test_a_log_that_gets_more_replicas_keeps_what_was_committed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from odradek.broker.turns.full_collections import spare_what_stays
 from odradek.config.broker_config import BrokerConfig
 from tests.support.broker_process import TEST_SETTINGS
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 
 # A turn of this length keeps nobody waiting.
