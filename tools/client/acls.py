@@ -28,7 +28,8 @@ from .acl_terms import (
     Pattern,
     Resource,
 )
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 from .principals import principal_text
 
 HEADER = ("principal", "permission", "operation", "resource", "name", "pattern", "host")

@@ -18,7 +18,8 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 
 BROKER = ConfigResource.Type.BROKER.value
 ALL_BROKERS = ""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from odradek.protocol.errors import ErrorCode
-
 from .client_config import client_settings
-from .failure import ADVICE, CommandError
 from .wire import WireCluster
 
 
@@ -24,16 +21,3 @@ class ClusterCommands:
 
     def __exit__(self, *_: object) -> None:
         self._cluster.close()
-
-
-def check_answer(what: str, error_code: int, message: str | None = None) -> None:
-    """Raise CommandError, with advice where there is some, if a response has an error."""
-    if not error_code:
-        return
-    try:
-        name = ErrorCode(error_code).name
-    except ValueError:
-        name = f"error {error_code}"
-    line = f"{what}: {message} ({name})" if message else f"{what}: {name}"
-    advice = ADVICE.get(name)
-    raise CommandError(f"{line.replace(chr(10), ' ')}; {advice}" if advice else line)

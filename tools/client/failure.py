@@ -51,9 +51,14 @@ def kafka_failure(what: str, error: object, reason: str | None = None) -> Comman
     """
     name = getattr(error, "name", lambda: "")()
     text = reason or getattr(error, "str", lambda: str(error))()
-    advice = ADVICE.get(name)
     line = f"{what}: {text} ({name.lstrip('_')})" if name else f"{what}: {text}"
-    return CommandError(f"{line}; {advice}" if advice else line)
+    return CommandError(with_advice(line, name))
+
+
+def with_advice(line: str, name: str) -> str:
+    """The line, and what to do about the error of that name, if that is known."""
+    advice = ADVICE.get(name)
+    return f"{line}; {advice}" if advice else line
 
 
 def closed(server: str, settings: Mapping[str, str]) -> CommandError:

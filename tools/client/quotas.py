@@ -21,7 +21,8 @@ from odradek.protocol.messages.describe_client_quotas import (
 )
 from odradek.tools.tables import counted, print_json, show_table
 
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 from .failure import CommandError
 from .quota_keys import QuotaKey
 

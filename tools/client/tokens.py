@@ -34,7 +34,8 @@ from odradek.protocol.messages.renew_delegation_token import (
 )
 from odradek.tools.tables import counted, print_json, show_table
 
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 from .failure import CommandError
 from .moments import UNITS_MS
 from .principals import principal_text

@@ -38,9 +38,10 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 from .failure import CommandError
-from .wire import TIMEOUT_S, topic_failure
+from .wire import TIMEOUT_S, check_topic
 
 NO_TRANSACTION = -1
 # Kafka's coordinator must store the new epoch within this time. Kafka's admin client sends its
@@ -255,8 +256,7 @@ class TransactionCommands(ClusterCommands):
 
     def _partitions(self, topics: Sequence[str]) -> Iterator[tuple[str, int]]:
         for topic in self._cluster.metadata(list(topics) or None).topics:
-            if topic.error_code:
-                raise topic_failure(topic)
+            check_topic(topic)
             assert topic.name is not None
             for index in sorted(each.partition_index for each in topic.partitions):
                 yield topic.name, index

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import typer
 
-from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, can_log_in, salted
+from odradek.coordinator.metadata.scram_mechanisms import (
+    SCRAM_MECHANISMS,
+    ScramMechanism,
+    can_log_in,
+    salted,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsDeletion,
@@ -24,7 +29,8 @@ from odradek.protocol.messages.describe_user_scram_credentials import (
 )
 from odradek.tools.tables import counted, show_rows
 
-from .cluster_commands import ClusterCommands, check_answer
+from .answers import check_answer
+from .cluster_commands import ClusterCommands
 from .failure import CommandError
 
 SALT_BYTES = 32
@@ -63,6 +69,20 @@ def _first_line(file: Path) -> str:
         return opened.readline()
 
 
+def new_credential(
+    user: str, mechanism: ScramMechanism, password: str, iterations: int
+) -> AlterUserScramCredentialsUpsertion:
+    """The change that sets a user's password for a mechanism, with a new salt."""
+    salt = secrets.token_bytes(SALT_BYTES)
+    return AlterUserScramCredentialsUpsertion(
+        name=user,
+        mechanism=mechanism,
+        iterations=iterations,
+        salt=salt,
+        salted_password=salted(mechanism, password, salt, iterations),
+    )
+
+
 class UserCommands(ClusterCommands):
     """The commands. Each raises CommandError."""
 
@@ -82,18 +102,10 @@ class UserCommands(ClusterCommands):
 
     def add(self, user: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
         """Set the password of a user, for mechanisms by name."""
-        upsertions = []
-        for mechanism in map(SCRAM_MECHANISMS.__getitem__, mechanisms):
-            salt = secrets.token_bytes(SALT_BYTES)
-            upsertions.append(
-                AlterUserScramCredentialsUpsertion(
-                    name=user,
-                    mechanism=mechanism,
-                    iterations=iterations,
-                    salt=salt,
-                    salted_password=salted(mechanism, password, salt, iterations),
-                )
-            )
+        upsertions = [
+            new_credential(user, SCRAM_MECHANISMS[name], password, iterations)
+            for name in mechanisms
+        ]
         # A request may name a user only once, so each mechanism is a request.
         for upsertion in upsertions:
             self._alter([], [upsertion], f"add {user}")

@@ -37,7 +37,8 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
-from .failure import ADVICE, CommandError, closed
+from .answers import check_answer
+from .failure import CommandError, closed
 from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
 from .security_protocol import uses_sasl, uses_tls
@@ -140,8 +141,9 @@ class WireConnection:
         lowest, highest = self.versions.get(key, (1, 0))
         version = min(highest, ours.highest)
         if version < max(lowest, ours.lowest):
-            name = "".join(word.capitalize() for word in key.name.split("_"))
-            raise CommandError(f"{self.address} does not serve {name} ({ours} is needed)")
+            raise CommandError(
+                f"{self.address} does not serve {key.display_name} ({ours} is needed)"
+            )
         return version
 
     def _read(self, size: int) -> memoryview:
@@ -231,8 +233,7 @@ class WireCluster:
         """A connection to the leader of a partition. Raises CommandError if there is none."""
         metadata = self.metadata([topic])
         (described,) = metadata.topics
-        if described.error_code:
-            raise topic_failure(described)
+        check_topic(described)
         for found in described.partitions:
             if found.partition_index == partition:
                 for broker in metadata.brokers:
@@ -261,14 +262,11 @@ class WireCluster:
         return self._connections[node_id]
 
 
-def topic_failure(topic: MetadataResponseTopic) -> CommandError:
-    """The failure of a command whose topic has an error in the metadata."""
+def check_topic(topic: MetadataResponseTopic) -> None:
+    """Raise CommandError if a topic has an error in the metadata."""
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return CommandError(f"there is no topic {topic.name}")
-    name = ErrorCode(topic.error_code).name
-    advice = ADVICE.get(name)
-    line = f"topic {topic.name} cannot be described: {name}"
-    return CommandError(f"{line}; {advice}" if advice else line)
+        raise CommandError(f"there is no topic {topic.name}")
+    check_answer(f"topic {topic.name} cannot be described", topic.error_code)
 
 
 def _key_of(request: Message) -> ApiKey:
