@@ -34,7 +34,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from kafka_commands import RUN
 from other_images import (
     BITNAMI_CONFIGS,
     BITNAMI_PREFIX,
@@ -67,6 +66,14 @@ DATA_IN_OTHER_IMAGES = {
 }
 # The first is Kafka's and Confluent's, the others are Bitnami's.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
+# What starts the broker in other images: links to this file.
+RUN = (
+    "/etc/kafka/docker/run",
+    "/etc/confluent/docker/run",
+    "/opt/bitnami/scripts/kafka/entrypoint.sh",
+    "/opt/bitnami/scripts/kafka/run.sh",
+    "/usr/bin/start-kafka.sh",
+)
 EXIT_BAD_CONFIG = 2
 EXIT_NOT_THERE = 127
 

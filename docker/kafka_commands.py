@@ -46,19 +46,10 @@ BUSYBOX = "/bin/busybox"
 TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
 DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
-DEFAULT_ITERATIONS = 4096
 
 HERE = Path("/opt/odradek/docker")
 # Where the images of Apache, Bitnami and Confluent have the commands. /bin is /usr/bin.
 DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/opt/kafka/bin", "/opt/bitnami/kafka/bin")
-# What starts the broker in those images.
-RUN = (
-    "/etc/kafka/docker/run",
-    "/etc/confluent/docker/run",
-    "/opt/bitnami/scripts/kafka/entrypoint.sh",
-    "/opt/bitnami/scripts/kafka/run.sh",
-    "/usr/bin/start-kafka.sh",
-)
 
 
 class FailedError(Exception):
@@ -201,9 +192,7 @@ def create_topic(cluster: WireCluster, asked: Namespace) -> None:
 def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
     from odradek.protocol.primitives import uuid_text
 
-    found = named(cluster, asked.topic)
-    if asked.topic is not None and not found and not asked.if_exists:
-        raise absent(asked.topic)
+    found = existing(cluster, asked)
     names = [] if asked.problems else [topic.name for topic in found]
     settings = settings_of(cluster, TOPIC, names)
     for topic in found:
@@ -245,12 +234,9 @@ def alter_topic(cluster: WireCluster, asked: Namespace) -> None:
         CreatePartitionsTopic,
     )
 
-    found = named(cluster, asked.topic)
-    if not found and not asked.if_exists:
-        raise absent(asked.topic)
     wanted = [
         CreatePartitionsTopic(name=each.name, count=asked.partitions, assignments=None)
-        for each in found
+        for each in existing(cluster, asked)
     ]
     request = CreatePartitionsRequest(topics=wanted, timeout_ms=60_000, validate_only=False)
     for result in cluster.bootstrap.ask(request, CreatePartitionsResponse).results:
@@ -265,9 +251,7 @@ def delete_topics(cluster: WireCluster, asked: Namespace) -> None:
     )
     from odradek.protocol.primitives import ZERO_UUID
 
-    found = named(cluster, asked.topic)
-    if not found and not asked.if_exists:
-        raise absent(asked.topic)
+    found = existing(cluster, asked)
     request = DeleteTopicsRequest(
         topics=[DeleteTopicsTopic(name=each.name, topic_id=ZERO_UUID) for each in found],
         topic_names=[each.name for each in found],
@@ -289,8 +273,12 @@ def named(cluster: WireCluster, pattern: str | None) -> list[Any]:
     return [topic for topic in found if compiled.fullmatch(topic.name)]
 
 
-def absent(topic: str) -> FailedError:
-    return FailedError(f"Topic '{topic}' does not exist as expected")
+def existing(cluster: WireCluster, asked: Namespace) -> list[Any]:
+    """The topics that --topic names; without it all. Raises FailedError if it names none."""
+    found = named(cluster, asked.topic)
+    if not found and asked.topic is not None and not asked.if_exists:
+        raise FailedError(f"Topic '{asked.topic}' does not exist as expected")
+    return found
 
 
 # An option of --describe, and which partitions it shows.
@@ -415,13 +403,13 @@ def describe_users(cluster: WireCluster, asked: Namespace) -> None:
 
 def alter_user(cluster: WireCluster, asked: Namespace) -> None:
     """Make or delete the credentials of a user of SCRAM."""
-    from odradek.coordinator.metadata.scram_mechanisms import SCRAM_MECHANISMS, salted
+    from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, SCRAM_MECHANISMS
     from odradek.protocol.messages.alter_user_scram_credentials import (
         AlterUserScramCredentialsDeletion,
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,
-        AlterUserScramCredentialsUpsertion,
     )
+    from odradek.tools.client.users import new_credential
 
     user = asked.entity_name
     added = {name: pairs_of(text) for name, text in pairs_of(asked.add_config).items()}
@@ -435,29 +423,16 @@ def alter_user(cluster: WireCluster, asked: Namespace) -> None:
             " 'SCRAM-SHA-512=[iterations=8192,password=…]'"
         )
 
-    def made(name: str, given: Mapping[str, str]) -> AlterUserScramCredentialsUpsertion:
-        salt, iterations = os.urandom(32), int(given.get("iterations", DEFAULT_ITERATIONS))
-        mechanism = SCRAM_MECHANISMS[name]
-        return AlterUserScramCredentialsUpsertion(
-            name=user,
-            mechanism=mechanism,
-            iterations=iterations,
-            salt=salt,
-            salted_password=salted(mechanism, given["password"], salt, iterations),
-        )
-
-    requests = [
-        AlterUserScramCredentialsRequest(
-            deletions=[AlterUserScramCredentialsDeletion(name=user, mechanism=mechanism)],
-            upsertions=[],
-        )
-        for mechanism in (SCRAM_MECHANISMS[name] for name in deleted)
-    ]
-    requests += [
-        AlterUserScramCredentialsRequest(deletions=[], upsertions=[made(name, given)])
-        for name, given in added.items()
-    ]
-    for request in requests:  # a request may change one credential of a user
+    # A request may change one credential of a user.
+    requests = []
+    for name in deleted:
+        deletion = AlterUserScramCredentialsDeletion(name=user, mechanism=SCRAM_MECHANISMS[name])
+        requests.append(AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]))
+    for name, given in added.items():
+        iterations = int(given.get("iterations", MIN_ITERATIONS))
+        credential = new_credential(user, SCRAM_MECHANISMS[name], given["password"], iterations)
+        requests.append(AlterUserScramCredentialsRequest(deletions=[], upsertions=[credential]))
+    for request in requests:
         for result in cluster.bootstrap.ask(request, AlterUserScramCredentialsResponse).results:
             check(result.error_code, result.error_message)
     say(f"Completed updating config for {entity(asked, user)}.")
@@ -523,8 +498,7 @@ def api_versions(words: Sequence[str]) -> None:
             served = cluster.bootstrap.versions.items()
             say(f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack}) -> (")
             lines = [
-                f"\t{''.join(map(str.capitalize, ApiKey(key).name.split('_')))}({key}): "
-                f"{lowest} to {highest} [usable: {highest}]"
+                f"\t{ApiKey(key).display_name}({key}): {lowest} to {highest} [usable: {highest}]"
                 for key, (lowest, highest) in served
                 if key in set(ApiKey)
             ]
@@ -540,19 +514,14 @@ def cluster(words: Sequence[str]) -> None:
 
 
 def storage(words: Sequence[str]) -> None:
-    from uuid import uuid4
-
-    from odradek.protocol.primitives import uuid_text
+    from odradek.protocol.primitives import random_uuid, uuid_text
 
     if [*words] != ["random-uuid"]:
         raise FailedError(
             "of kafka-storage the image of odradek has random-uuid only; a new data directory is"
             " formatted when the broker starts, or by `odradek format`"
         )
-    text = "-"
-    while text.startswith("-"):  # it would be an option of another command
-        text = uuid_text(uuid4().bytes)
-    say(text)
+    say(uuid_text(random_uuid()))
 
 
 def cub(words: Sequence[str]) -> None:
@@ -633,6 +602,8 @@ FAILED = {"kafka-topics": "Error while executing topic command : "}
 
 def links() -> Iterator[tuple[Path, Path]]:
     """Each path in the image, and what it is a link to."""
+    from entrypoint import RUN
+
     for directory in DIRECTORIES:
         for name in (*COMMANDS, *ABSENT):
             yield Path(directory, name), HERE / "kafka_commands.py"
