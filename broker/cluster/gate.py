@@ -59,7 +59,7 @@ class Gate:
         @wraps(handle)
         def serve(context: RequestContext, request: Any) -> Any:
             if self._is_shut(context):
-                return serve_later(context, _kept(request))
+                return serve_later(context, _kept(context, request))
             response = handle(context, request)
             if inspect.isawaitable(response) or self.delay_ms:
                 return self._answer(context, response)
@@ -94,8 +94,8 @@ class Gate:
             await self._changed.wait()
 
 
-def _kept(request: Any) -> Any:
+def _kept(context: RequestContext, request: Any) -> Any:
     """The request without views of the receive buffer, which is used again."""
     if isinstance(request, SingleBatch):
         request = request.whole()
-    return owned(request) if isinstance(request, ProduceRequest) else request
+    return owned(context, request) if isinstance(request, ProduceRequest) else request

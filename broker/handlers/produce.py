@@ -133,13 +133,13 @@ def handle(
     if isinstance(request, SingleBatch):
         request = request.whole()
     if request.transactional_id is None:
-        if has_transactional_batch(request):
+        if has_transactional_batch(context, request):
             return append(context, request, NO_TRANSACTIONAL_ID)
         return append(context, request, {})
     verified = verify_all(context, request)
     config = context.broker.config
     if is_ending(context, verified) and config.add_partitions_to_txn_retry_backoff_max_ms:
-        return append_when_ended(context, owned(request))
+        return append_when_ended(context, owned(context, request))
     return append(context, request, verified)
 
 

@@ -47,16 +47,16 @@ def is_transactional(partition: ProducePartitionData) -> bool:
     return is_batch and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_BIT)
 
 
-def has_transactional_batch(request: ProduceRequest) -> bool:
+def has_transactional_batch(context: RequestContext, request: ProduceRequest) -> bool:
     """Whether a batch of the request is of a transaction."""
-    for topic in request.topic_data:  # plain loops: every Produce comes here
-        for partition in topic.partition_data:
+    for topic in request.topic_data:
+        for partition in context.sliced(topic.partition_data):
             if is_transactional(partition):
                 return True
     return False
 
 
-def owned(request: ProduceRequest) -> ProduceRequest:
+def owned(context: RequestContext, request: ProduceRequest) -> ProduceRequest:
     """The request with a copy of its records, which are in the receive buffer."""
     return ProduceRequest(
         transactional_id=request.transactional_id,
@@ -70,7 +70,7 @@ def owned(request: ProduceRequest) -> ProduceRequest:
                     ProducePartitionData(index=each.index, records=bytes(batch_of(each)))
                     if isinstance(each.records, memoryview)
                     else each
-                    for each in topic.partition_data
+                    for each in context.sliced(topic.partition_data)
                 ],
             )
             for topic in request.topic_data

@@ -30,7 +30,11 @@ FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
 def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
     """As `verify`, for a whole request. Returns the error that refuses all of it."""
-    sent = ((topic, data) for topic in request.topic_data for data in topic.partition_data)
+    sent = (
+        (topic, data)
+        for topic in request.topic_data
+        for data in context.sliced(topic.partition_data)
+    )
     try:
         return verify(context, request.transactional_id or "", sent)
     except ApiError as error:
@@ -51,14 +55,18 @@ def verify(
     if not transactional:
         return {}
     context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    batches = [batch_to_verify(context, topic, data) for topic, data in transactional]
+    batches = [
+        batch_to_verify(context, topic, data) for topic, data in context.sliced(transactional)
+    ]
     support = Support.of(
         context.api_version,
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
     )
     return context.broker.transaction_verifier.verify(
-        transactional_id, [batch for batch in batches if batch is not None], support
+        transactional_id,
+        (batch for batch in context.sliced(batches) if batch is not None),
+        support,
     )
 
 

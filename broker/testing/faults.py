@@ -229,7 +229,7 @@ class ChangedRequest:
         self.context = context
         self._wait = wait
         # It may be served later, when the receive buffer has other bytes.
-        self._request = owned(request) if isinstance(request, ProduceRequest) else request
+        self._request = owned(context, request) if isinstance(request, ProduceRequest) else request
         self._partitions = PartitionErrors(context, self._request)
         self._fault: Fault | None = None  # that decides about the whole request
         self._before_ms = self._after_ms = 0

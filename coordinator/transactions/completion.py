@@ -1,10 +1,10 @@
 """Completes the transactions that are prepared: writes their markers, then the Complete record.
 
-Usually the markers are written in the turn of the event loop in which the transaction was prepared,
-so no client sees a transaction that is committed in one partition and not in another. Some
-partitions must wait: a log may still be recovered after a start, or its directory may be offline.
-Then the transaction stays prepared, clients get CONCURRENT_TRANSACTIONS, and the rest is tried
-again.
+The first markers are written in the turn of the event loop in which the transaction was prepared,
+and usually these are all, so no client sees a transaction that is committed in one partition and
+not in another. If there are many more, the others are written in later turns. Some partitions must
+wait: a log may still be recovered after a start, or its directory may be offline. Until all markers
+are written the transaction stays prepared, and clients get CONCURRENT_TRANSACTIONS.
 
 Once all markers are written, the producer may begin its next transaction. The Complete record is
 written with the next record of the shard, such as the one that begins that transaction, and alone
@@ -20,6 +20,7 @@ Kafka: TransactionMarkerChannelManager.
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.coordinator.runtime.shards import Shard
@@ -39,15 +40,30 @@ logger = logging.getLogger("odradek.transactions")
 
 TransactionShard = Shard[TransactionTable]
 
-# The delay before the rest of the markers is tried again, and a sync is looked for again.
+# Markers are written for so long in one turn, and at least so many: those of a small transaction
+# should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
+TURN_MS = 1
+LEAST_MARKERS = 10
+# The delay before the next markers, before those that could not be written are tried again, and
+# before a sync is looked for again. A deadline of the same millisecond comes in another turn.
+NEXT_MS = 0
 RETRY_MS = 100
 SYNC_RETRY_MS = 2
 # The longest time for which Complete records wait for another record of their shard.
 COMPLETE_RECORD_MS = 100
 
 
-# The partitions that have their marker, and the marker's log and offset.
-Written = dict[TopicPartition, tuple[PartitionLog, int] | None]
+@dataclass(slots=True)
+class MarkersLeft:
+    """What is left to do for the markers of a prepared transaction.
+
+    `missing`: the partitions whose markers were not tried yet, the first one last. `refused`: those
+    that could not be written. `unsynced`: the log and the offset of each marker that is not synced.
+    """
+
+    missing: list[TopicPartition]
+    refused: list[TopicPartition] = field(default_factory=list)
+    unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
 
 
 class Waiting(NamedTuple):
@@ -70,23 +86,25 @@ class Completion:
         markers: MarkerWriter,
         transaction_version: Callable[[], int],
         deadlines: DeadlineQueue,
+        clock: Callable[[], Now],
     ) -> None:
         """`serving` iterates over the shards that are served."""
         self._serving = serving
         self._markers = markers
         self._transaction_version = transaction_version
         self._deadlines = deadlines
+        self._clock = clock
         self._retries = KeyedDeadlines(deadlines, self._retry)
         self._records_due = Deadline(self._write_completed, None)
-        self._written: dict[Waiting, Written] = {}
+        self._left: dict[Waiting, MarkersLeft] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
-        written: Written = {}
-        retry_ms = self._try(shard, transaction, written, now)
+        left = MarkersLeft(sorted(transaction.partitions, reverse=True))
+        retry_ms = self._try(shard, transaction, left, now)
         if retry_ms is not None:
             waiting = Waiting(shard, transaction.transactional_id)
-            self._written[waiting] = written
+            self._left[waiting] = left
             self._retries.schedule(waiting, now.timer_ms + retry_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
@@ -94,7 +112,7 @@ class Completion:
         for transaction in shard.state.prepared():
             waiting = Waiting(shard, transaction.transactional_id)
             self._retries.cancel(waiting)
-            self._written.pop(waiting, None)
+            self._left.pop(waiting, None)
         shard.state.completed.clear()
 
     def write_completed(self, now: Now) -> bool:
@@ -121,36 +139,37 @@ class Completion:
         transaction = shard.state.by_id.get(transactional_id)
         retry_ms = None
         if transaction is not None and transaction.state in PREPARED:
-            retry_ms = self._try(shard, transaction, self._written[waiting], now)
+            retry_ms = self._try(shard, transaction, self._left[waiting], now)
         if retry_ms is None:
-            del self._written[waiting]
+            del self._left[waiting]
             return None
         return now.timer_ms + retry_ms
 
     def _try(
-        self, shard: TransactionShard, transaction: Transaction, written: Written, now: Now
+        self, shard: TransactionShard, transaction: Transaction, left: MarkersLeft, now: Now
     ) -> int | None:
-        """Write the markers. Returns the delay before the next try; None if all are written."""
+        """Write some markers. Returns the delay before the next try; None if nothing is left."""
         transactional_id = transaction.transactional_id
         if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
             return SYNC_RETRY_MS
-        if not self._write_markers(shard, transaction, written, now):
+        self._write_markers(shard, transaction, left, now)
+        if left.missing:
+            return NEXT_MS
+        _look_for_syncs(left)
+        if left.refused:
+            left.missing, left.refused = left.refused[::-1], []
             return RETRY_MS
-        for place in written.values():
-            if place is not None and not _is_synced(*place):
-                return SYNC_RETRY_MS
+        if left.unsynced:
+            return SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
 
     def _write_markers(
-        self, shard: TransactionShard, transaction: Transaction, written: Written, now: Now
-    ) -> bool:
-        """Write the markers that are missing. Returns whether all are written."""
-        for where, place in list(written.items()):
-            if place is not None and not place[0].is_online:
-                del written[where]  # the log was deleted or lost: its marker will not be synced
+        self, shard: TransactionShard, transaction: Transaction, left: MarkersLeft, now: Now
+    ) -> None:
+        """Write the next markers that are missing, as many as fit into one turn."""
         marker = EndMarker(
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
@@ -158,14 +177,29 @@ class Completion:
             coordinator_epoch=shard.journal.log.leader_epoch,
             transaction_version=transaction.client_version,
         )
-        for where in sorted(transaction.partitions - written.keys()):
+        ends_ms = now.timer_ms + TURN_MS
+        for number in range(len(left.missing)):
+            if number >= LEAST_MARKERS and self._clock().timer_ms >= ends_ms:
+                break
+            where = left.missing.pop()
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
+                left.refused.append(where)
                 continue
-            written[where] = None if log is None else (log, log.log_end_offset - 1)
-        return len(written) == len(transaction.partitions)
+            if log is not None:
+                left.unsynced[where] = log, log.log_end_offset - 1
+
+
+def _look_for_syncs(left: MarkersLeft) -> None:
+    """Forget the markers that are synced. The others of a log that was lost are missing again."""
+    for where, (log, offset) in list(left.unsynced.items()):
+        if not log.is_online:
+            left.refused.append(where)
+        elif not _is_synced(log, offset):
+            continue
+        del left.unsynced[where]
 
 
 def _is_synced(log: PartitionLog, offset: int) -> bool:

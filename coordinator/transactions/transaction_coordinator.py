@@ -110,6 +110,7 @@ class TransactionCoordinator:
             markers=markers,
             transaction_version=transaction_version,
             deadlines=self.alarm.deadlines,
+            clock=clock,
         )
         self._timeouts = Deadline(self._abort_timed_out, None)
         self._expiry = Deadline(self._remove_expired, None)
