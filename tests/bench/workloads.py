@@ -9,6 +9,7 @@ from tests.bench import (
     assigning,
     authorizing,
     compaction,
+    console,
     continuous_archive,
     encrypted,
     fixture,
@@ -124,6 +125,7 @@ OWN: Mapping[str, Work] = {
     **{name: _alone(work) for name, work in in_process.WORKLOADS.items()},
     **{name: _alone(work) for name, work in assigning.WORKLOADS.items()},
     **{name: _alone(work) for name, work in hostile.WORKLOADS.items()},
+    **{name: _alone(work) for name, work in console.WORKLOADS.items()},
     **compaction.WORKLOADS,
     **schema_registry.WORKLOADS,
 }
