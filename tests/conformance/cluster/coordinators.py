@@ -178,6 +178,39 @@ def a_parked_join_ends_with_its_coordinator(talk: ClusterTalk) -> None:
     talk.ask_each(heartbeat(group, member, 1), "the member before")
 
 
+def a_rebalance_is_lost_with_its_coordinator(talk: ClusterTalk) -> None:
+    """The coordinator moves before the leader has given the new generation its assignment."""
+    group = "at-rebalanced"
+    talk.place_coordinator(group, [COORDINATOR, NEXT, 1])
+    (first,) = (one.member_id for one in _joined(talk, group, COORDINATOR))
+    second = _promised_id(talk, group)
+    talk.ask_while(
+        COORDINATOR,
+        join(group, second, version=9),
+        lambda: talk.ask(COORDINATOR, join(group, first, version=9), "the first joins again"),
+        "a second joins",
+    )
+    third = _promised_id(talk, group)
+    talk.cluster.move_leader(OFFSETS_TOPIC, talk.partition_of(group, OFFSETS_TOPIC), NEXT)
+    talk.wait_for_coordinator(group, NEXT)
+    for node in (COORDINATOR, NEXT):
+        talk.ask(node, (build(DescribeGroupsRequest, 6, groups=[group]), 6), "after the move")
+        talk.ask(node, heartbeat(group, first, 2), "of the generation that is lost")
+        talk.ask(node, sync(group, first, 2), "of the generation that is lost")
+        talk.ask(node, heartbeat(group, second, 2), "the second")
+        talk.ask(node, sync(group, second, 2), "the second")
+        talk.ask(node, join(group, third, version=9), "the third, whose id was promised")
+        talk.ask(node, join(group, second, version=9), "the second joins again")
+    talk.ask(NEXT, heartbeat(group, first, 1), "of the generation that is stored")
+
+
+def _promised_id(talk: ClusterTalk, group: str) -> str:
+    """The id that a member gets who joins without one. It is in no log."""
+    answer = talk.ask(COORDINATOR, join(group, version=9), "without an id")
+    member_id: str = answer.member_id
+    return member_id
+
+
 def _survivors(answer: Any) -> Any:
     named = [one for one in answer.groups if one.group_id.endswith("survivors")]
     return sorted(named, key=lambda one: str(one.group_id))
