@@ -7,7 +7,8 @@ import pytest
 
 T = TypeVar("T")
 
-LONG = os.environ.get("ODRADEK_TEST_LENGTH", "short") == "long"
+LENGTH_VARIABLE = "ODRADEK_TEST_LENGTH"
+LONG = os.environ.get(LENGTH_VARIABLE, "short") == "long"
 # Of a test that goes on for a time that is chosen.
 MINUTES = float(os.environ.get("ODRADEK_TEST_MINUTES", "10"))
 # Of a test that kills a broker again and again.
