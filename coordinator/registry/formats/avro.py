@@ -11,6 +11,7 @@ parses to full names; so the texts above cannot be had from them. What is refuse
 Schema.Parser of Avro 1.12.1 refuses, with the settings of Confluent's AvroSchema.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
@@ -558,11 +559,11 @@ def _normal(of_type: Type, known: set[str]) -> Any:
     if of_type.kind == "union":
         return [_normal(branch, known) for branch in of_type.branches]
     if of_type.kind in PRIMITIVES:
-        return {"type": of_type.kind, **_sorted_props(of_type.props)}
+        return {"type": of_type.kind, **_type_props(of_type)}
     if of_type.items is not None:
         attribute = "items" if of_type.kind == "array" else "values"
         items = _normal(of_type.items, known)
-        return {"type": of_type.kind, attribute: items, **_sorted_props(of_type.props)}
+        return {"type": of_type.kind, attribute: items, **_type_props(of_type)}
     full = of_type.full_name
     if full in known:
         return full
@@ -578,7 +579,7 @@ def _normal(of_type: Type, known: set[str]) -> Any:
     if of_type.doc:
         made["doc"] = of_type.doc
     made["aliases"] = sorted(of_type.aliases)
-    return {**made, **_sorted_props(of_type.props)}
+    return {**made, **_type_props(of_type)}
 
 
 def _normal_field(member: Field, known: set[str]) -> Any:
@@ -586,7 +587,7 @@ def _normal_field(member: Field, known: set[str]) -> Any:
     made.update(order=member.order, doc=member.doc, aliases=sorted(member.aliases))
     if member.has_default:
         made["default"] = _with_sorted_names(_typed(member.type, member.default))
-    return {**made, **_sorted_props(member.props)}
+    return {**made, **_with_sorted_names(member.props)}
 
 
 def _typed(of_type: Type, value: Any) -> Any:
@@ -605,24 +606,36 @@ def _typed(of_type: Type, value: Any) -> Any:
     return value
 
 
-def _sorted_props(props: dict[str, Any]) -> dict[str, Any]:
-    """Sort attributes; those of a known logical type come first."""
-    first = [name for name in _LOGICAL_PROPS if name in props]
-    if props.get("logicalType") not in _LOGICAL_TYPES:
-        first = []
-    elif props["logicalType"] != "decimal":
-        first = ["logicalType"]
-    elif props.get("scale") == 0:
-        first.remove("scale")
-    return {name: _with_sorted_names(props[name]) for name in (*first, *sorted(props))}
+def _type_props(of_type: Type) -> dict[str, Any]:
+    """Return a type's attributes sorted; those of a logical type that is valid come first."""
+    props = of_type.props
+    first: tuple[str, ...] = ()
+    if props.get("logicalType") == "decimal":
+        if _is_decimal(of_type):
+            first = ("logicalType", "precision", *(("scale",) if props.get("scale") else ()))
+    elif [props.get("logicalType"), of_type.kind, of_type.size] in _LOGICAL_TYPES:
+        first = ("logicalType",)
+    sorted_props = _with_sorted_names(props)
+    return {**{name: sorted_props[name] for name in first}, **sorted_props}
 
 
-_LOGICAL_PROPS = ("logicalType", "precision", "scale")
-_LOGICAL_TYPES = (
-    "decimal", "big-decimal", "uuid", "date", "duration",
-    "time-millis", "time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos",
-    "local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos",
-)  # fmt: skip
+def _is_decimal(of_type: Type) -> bool:
+    precision: Any = of_type.props.get("precision")
+    scale: Any = of_type.props.get("scale", 0)
+    if not _is_whole(precision, 1 << 31) or not _is_whole(scale, 1 << 31):
+        return False
+    most = int(math.log10(2) * (8 * of_type.size - 1)) if of_type.kind == "fixed" else 1 << 31
+    return of_type.kind in ("bytes", "fixed") and 0 <= scale <= precision and 0 < precision <= most
+
+
+# Names of logical types, with the kind and the size of the types that they are for.
+_LOGICAL_TYPES = [
+    ["big-decimal", "bytes", 0], ["uuid", "string", 0], ["uuid", "fixed", 16],
+    ["duration", "fixed", 12], ["date", "int", 0], ["time-millis", "int", 0],
+    ["time-micros", "long", 0], ["timestamp-millis", "long", 0], ["timestamp-micros", "long", 0],
+    ["timestamp-nanos", "long", 0], ["local-timestamp-millis", "long", 0],
+    ["local-timestamp-micros", "long", 0], ["local-timestamp-nanos", "long", 0],
+]  # fmt: skip
 
 
 def _with_sorted_names(value: Any) -> Any:

@@ -27,6 +27,30 @@ def _named_like_types() -> Iterator[dict[str, object]]:
         yield _field(f"{word}2", word)
 
 
+def _logical_types() -> Iterator[dict[str, object]]:
+    fixed = {"type": "fixed", "name": "F", "size": 16}
+    for index, (of_type, logical_type, more) in enumerate(
+        (
+            ({"type": "int"}, "date", {}),
+            ({"type": "string"}, "date", {}),
+            ({"type": "string"}, "uuid", {}),
+            (fixed, "uuid", {}),
+            ({**fixed, "size": 12}, "uuid", {}),
+            ({**fixed, "size": 12}, "duration", {}),
+            (fixed, "decimal", {"precision": 38}),
+            (fixed, "decimal", {"precision": 37, "scale": 2}),
+            ({"type": "bytes"}, "decimal", {"precision": 4, "scale": 5}),
+            ({"type": "bytes"}, "decimal", {}),
+            ({"type": "string"}, "decimal", {"precision": 4}),
+            ({"type": "long"}, "timestamp-nanos", {}),
+            ({"type": "long"}, "other", {}),
+        )
+    ):
+        name = {"name": f"F{index}"} if "name" in of_type else {}
+        made = {**of_type, **name, "alpha": 1, **more, "logicalType": logical_type}
+        yield _field(f"a{index}", made)
+
+
 _A = _field("a", "int")
 _ENUM = {"type": "enum", "name": "E"}
 _POINT = {"type": "record", "name": "P", "fields": [_field("x", "int")]}
@@ -114,6 +138,8 @@ AVRO = {
             _field("a", {**_ENUM, "symbols": ["A"], "aliases": ["n.z", "o.E", "B"]}), namespace="n"
         ),
         '{"type":"error","name":"n.Fault","fields":[],"k":"ü\\u0001"}',
+        _record(*_logical_types()),
+        _record(_field("a", "int", logicalType="date", alpha=1)),
     ],
     "names": [
         _record(_field("a", _LONG), _field("b", "x.long"), namespace="x"),
