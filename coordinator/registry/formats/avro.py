@@ -26,6 +26,8 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 _NAMED = ("record", "error", "enum", "fixed")
 # A simple name that is one of these would be read as a type; the full name is written instead.
 _WORDS = {*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"}
+# A string, which is kept, or a comment. Either matches to the end of the text if it has no end.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.?)*(?:"|\Z))|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NAME = re.compile(r"[^\W\d]\w*")
 _NEW_NAME = re.compile(_NAME.pattern, re.ASCII)
 # The numbers that Java's Double.parseDouble reads, but for hexadecimal ones.
@@ -150,6 +152,9 @@ class _Parser:
         self._incomplete: list[Field] = []  # fields with such names in their types
 
     def parse(self, text: str) -> Type:
+        """Parse a text, which may have the comments of C and Java, as Avro's parser allows."""
+        if "//" in text or "/*" in text:
+            text = _COMMENT.sub(lambda found: found[1] or " ", text)
         try:
             value = loads(text, exact=True)
         except InvalidJsonError as error:
