@@ -181,7 +181,7 @@ class Registration:
     def _already_registered(
         self, subject: str, request: SchemaRequest, *, normalize: bool
     ) -> SchemaVersion | None:
-        """Find the version that a request asks for, before its mode matters."""
+        """Find a version that has the request's schema already; the mode does not matter then."""
         if not request.text.strip():
             return None
         latest_only = request.version == LATEST
@@ -324,8 +324,9 @@ class Registration:
         schema, stored = parsed.schema, version.schema
         if schema.schema_type != stored.schema_type or schema.rule_set != stored.rule_set:
             return False
-        resolves = not schema.references and bool(stored.references)
-        if not resolves and schema.references != stored.references:
+        # The request's text may have in place what the version refers to.
+        is_resolved = not schema.references and bool(stored.references)
+        if not is_resolved and schema.references != stored.references:
             return False
         return _has_same_metadata(schema.metadata, version)
 

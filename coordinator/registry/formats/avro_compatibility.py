@@ -110,7 +110,7 @@ class _Comparison:
                 raise _AmbiguousError(
                     f"Reader record field {member.name} type:{_kind(member.type)} pos:{index}"
                     " matches multiple fields in writer record schema"
-                    f" {AvroSchema(writer, {}).canonical()}"
+                    f" {AvroSchema(writer, {}, set()).canonical()}"
                 )
             if written:
                 reasons += inside(self.compare(member.type, written[0].type, (*place, "type")))

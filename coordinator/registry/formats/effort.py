@@ -25,16 +25,16 @@ class TooManyStepsError(Exception):
 
 
 class _Left:
-    """The steps that are left for the work that this process does now; one at a time."""
+    """The steps that are left. One for the process, which does one piece of work at a time."""
 
     steps: float = _UNLIMITED
 
 
 @contextmanager
 def limited(steps: float) -> Iterator[None]:
-    """Let what is done meanwhile raise TooManyStepsError after so many steps.
+    """Let the work in this block raise TooManyStepsError after so many steps.
 
-    They count for what is around it, too.
+    The steps also count for a `limited` around this one.
     """
     before = _Left.steps
     _Left.steps = allowed = min(steps, before)
@@ -62,7 +62,10 @@ Found = list[L | Inside[L]]
 
 
 def inside(found: Found[L], *path: str) -> Found[L]:
-    """What was found in a part, as part of what was found; its length does not count."""
+    """Return what was found in a part as one entry of a list, for the whole.
+
+    `path` is the place of the part in the whole. Takes the same time however much was found.
+    """
     return [Inside(path, found)] if found else []
 
 

@@ -26,6 +26,7 @@ from .protobuf_file import (
     Service,
     Symbol,
 )
+from .protobuf_parser import unescaped
 
 _LABELS = {1: "optional", 2: "required", 3: "repeated"}
 _SCALARS = {
@@ -33,7 +34,7 @@ _SCALARS = {
     8: "bool", 9: "string", 12: "bytes", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
     17: "sint32", 18: "sint64",
 }  # fmt: skip
-_QUOTED = (9, 12)
+_STRING, _BYTES = 9, 12
 _NAMED_DEFAULTS = (8, 14)
 
 
@@ -56,50 +57,57 @@ def file_of(text: str, text_error: InvalidSchemaError) -> File:
 
 
 def _file(descriptor: Any) -> File:
-    is_proto3 = descriptor.syntax == "proto3"
+    is_proto2 = descriptor.syntax in ("", "proto2")
     public = set(descriptor.public_dependency)
     weak = set(descriptor.weak_dependency)
     imports = list(enumerate(descriptor.dependency))
     return File(
         syntax=descriptor.syntax if descriptor.syntax in ("proto2", "proto3") else "",
+        edition=_edition(descriptor) if descriptor.syntax == "editions" else "",
         package=descriptor.package,
         imports=[name for index, name in imports if index not in public | weak],
         public_imports=[name for index, name in imports if index in public],
         weak_imports=[name for index, name in imports if index in weak],
         options=_options(descriptor),
-        messages=[_message(message, is_proto3) for message in descriptor.message_type],
+        messages=[_message(message, is_proto2) for message in descriptor.message_type],
         enums=[_enum(enum) for enum in descriptor.enum_type],
-        extends=_extends(descriptor.extension, is_proto3),
+        extends=_extends(descriptor.extension, is_proto2),
         services=[_service(service) for service in descriptor.service],
     )
 
 
-def _message(descriptor: Any, is_proto3: bool) -> Message:
+def _edition(descriptor: Any) -> str:
+    values = descriptor.DESCRIPTOR.fields_by_name["edition"].enum_type.values_by_number
+    return str(values[descriptor.edition].name).removeprefix("EDITION_")
+
+
+def _message(descriptor: Any, is_proto2: bool) -> Message:
     made = Message(name=descriptor.name, options=_options(descriptor))
     made.oneofs = [
         OneOf(name=oneof.name, options=_options(oneof)) for oneof in descriptor.oneof_decl
     ]
     for member in descriptor.field:
         if member.HasField("oneof_index") and not member.proto3_optional:
-            made.oneofs[member.oneof_index].fields.append(_field(member, is_proto3, label=""))
+            made.oneofs[member.oneof_index].fields.append(_field(member, is_proto2, label=""))
         else:
-            made.fields.append(_field(member, is_proto3))
+            made.fields.append(_field(member, is_proto2))
     made.oneofs = [oneof for oneof in made.oneofs if oneof.fields]
-    made.messages = [_message(message, is_proto3) for message in descriptor.nested_type]
+    made.messages = [_message(message, is_proto2) for message in descriptor.nested_type]
     made.enums = [_enum(enum) for enum in descriptor.enum_type]
-    made.extends = _extends(descriptor.extension, is_proto3)
+    made.extends = _extends(descriptor.extension, is_proto2)
     made.extensions = [
-        Extensions(ranges=[(r.start, min(r.end - 1, MAX_TAG))]) for r in descriptor.extension_range
+        Extensions(ranges=[(r.start, min(r.end - 1, MAX_TAG))], options=_options(r))
+        for r in descriptor.extension_range
     ]
     made.reserved = [[(r.start, r.end - 1)] for r in descriptor.reserved_range]
     made.reserved += [[name] for name in descriptor.reserved_name]
     return made
 
 
-def _field(descriptor: Any, is_proto3: bool, label: str | None = None) -> Field:
+def _field(descriptor: Any, is_proto2: bool, label: str | None = None) -> Field:
     if label is None:
         label = _LABELS[descriptor.label]
-        if is_proto3 and label == "optional" and not descriptor.proto3_optional:
+        if not is_proto2 and label == "optional" and not descriptor.proto3_optional:
             label = ""
     options = _options(descriptor)
     if descriptor.HasField("default_value"):
@@ -114,9 +122,23 @@ def _field(descriptor: Any, is_proto3: bool, label: str | None = None) -> Field:
 
 def _default(descriptor: Any) -> Any:
     value = descriptor.default_value
-    if descriptor.type in _QUOTED:
+    if descriptor.type == _STRING:
         return value
+    if descriptor.type == _BYTES:
+        return _bytes_default(value)
     return Symbol(value) if descriptor.type in _NAMED_DEFAULTS else Literal(value)
+
+
+def _bytes_default(escaped: str) -> str:
+    """Return the text that stands for bytes, which a descriptor has with escapes."""
+    try:
+        value = unescaped(escaped)
+    except ValueError as error:
+        raise InvalidSchemaError(f"wrong default of bytes: {error}") from None
+    try:
+        return value.encode("latin-1").decode()
+    except ValueError:  # the bytes are no UTF-8
+        return value
 
 
 def _json_name(name: str) -> str:
@@ -135,11 +157,11 @@ def _enum(descriptor: Any) -> Enum:
     return made
 
 
-def _extends(descriptors: Any, is_proto3: bool) -> list[Extend]:
+def _extends(descriptors: Any, is_proto2: bool) -> list[Extend]:
     made: dict[str, Extend] = {}
     for descriptor in descriptors:
         extend = made.setdefault(descriptor.extendee, Extend(name=descriptor.extendee))
-        extend.fields.append(_field(descriptor, is_proto3))
+        extend.fields.append(_field(descriptor, is_proto2))
     return list(made.values())
 
 
@@ -165,7 +187,7 @@ def _options(descriptor: Any) -> list[Option]:
         return []
     made = []
     for described, value in descriptor.options.ListFields():
-        if described.is_extension or described.message_type is not None:
+        if described.is_extension or described.name == "uninterpreted_option":
             continue
         values = value if described.is_repeated else [value]
         made += [Option(name=described.name, value=_option_value(described, v)) for v in values]
@@ -173,6 +195,14 @@ def _options(descriptor: Any) -> list[Option]:
 
 
 def _option_value(described: Any, value: Any) -> Any:
+    if described.message_type is not None:
+        return {
+            inner.name: [_option_value(inner, v) for v in found]
+            if inner.is_repeated
+            else _option_value(inner, found)
+            for inner, found in value.ListFields()
+            if not inner.is_extension
+        }
     if described.enum_type is not None:
         return Symbol(described.enum_type.values_by_number[value].name)
     return value if isinstance(value, bool | str) else Literal(str(value))

@@ -10,6 +10,7 @@ SCALARS = frozenset(
     }
 )  # fmt: skip
 MAX_TAG = (1 << 29) - 1
+MAX_ENUM = (1 << 31) - 1
 
 
 class Symbol(str):

@@ -2,7 +2,7 @@
 
 A name that begins with a dot is a full name. Another one is looked for in the message that it is
 in, then in the enclosing ones, then in the package and the packages around it: the first that has
-it counts. Types of imported files are found by their full names.
+it counts. Types of imported files are in the same table: names mean them in the same way.
 """
 
 from collections.abc import Callable, Iterator, Mapping

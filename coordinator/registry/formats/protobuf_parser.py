@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    MAX_ENUM,
     MAX_TAG,
     SCALARS,
     Constant,
@@ -58,6 +59,13 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 def parse_file(text: str) -> File:
     """Parse a .proto file. Linear in the text. Raises InvalidSchemaError."""
     return _Parser(text).file()
+
+
+def unescaped(text: str) -> str:
+    r"""Return a string without C's escapes: `\n`, `\xff`. Raises ValueError."""
+    value = _ESCAPE.sub(_unescape, text)
+    # Two surrogates are a character; one is none.
+    return value.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 class _Parser:
@@ -129,9 +137,7 @@ class _Parser:
         parts = []
         while self._kind == "string":
             try:
-                part = _ESCAPE.sub(_unescape, self._token[1:-1])
-                # Two surrogates are a character; one is none.
-                parts.append(part.encode("utf-16", "surrogatepass").decode("utf-16"))
+                parts.append(unescaped(self._token[1:-1]))
             except ValueError as error:
                 raise self._error(f"not a string: {error}") from None
             self._advance()
@@ -257,16 +263,17 @@ class _Parser:
         into.oneofs.append(made)
 
     def _extensions(self, into: Message) -> None:
-        ranges = [item for item in self._ranges() if not isinstance(item, str)]
+        ranges = [item for item in self._ranges(MAX_TAG) if not isinstance(item, str)]
         made = Extensions(ranges=ranges, options=self._compact_options())
         self._need(";")
         into.extensions.append(made)
 
     def _reserved(self, into: Message | Enum) -> None:
-        into.reserved.append(self._ranges())
+        into.reserved.append(self._ranges(MAX_ENUM if isinstance(into, Enum) else MAX_TAG))
         self._need(";")
 
-    def _ranges(self) -> list[Range | str]:
+    def _ranges(self, most: int) -> list[Range | str]:
+        """Parse ranges and names, separated by commas; `most` is the number that `max` means."""
         made: list[Range | str] = []
         while True:
             if self._kind == "string":
@@ -276,7 +283,7 @@ class _Parser:
             else:
                 first = last = self._integer()
                 if self._take("to"):
-                    last = MAX_TAG if self._take("max") else self._integer()
+                    last = most if self._take("max") else self._integer()
                 made.append((first, last))
             if not self._take(","):
                 return made

@@ -1,7 +1,8 @@
 """Writes a .proto file as a FileDescriptorProto, which clients that cannot compile files ask for.
 
 Names of types are full names. Options that extensions define are left out. Of a message's nested
-types, those that the file declares come first, then those of maps' entries: clients count them.
+types, the declared messages come first, because a record names its type by such an index. The
+entries of maps and the messages of groups follow.
 """
 
 import base64
@@ -55,7 +56,7 @@ class _Writer:
         from google.protobuf import descriptor_pb2
 
         file = self._file
-        made = descriptor_pb2.FileDescriptorProto(name="default", package=file.package)
+        made = descriptor_pb2.FileDescriptorProto(name="default", package=file.package or None)
         if file.edition:
             made.syntax = "editions"
             made.edition = descriptor_pb2.Edition.Value(f"EDITION_{file.edition}")
@@ -86,7 +87,8 @@ class _Writer:
         self._extends(made.extension, message.extends, inside)
         for extensions in message.extensions:
             for start, end in extensions.ranges:
-                made.extension_range.add(start=start, end=min(end, MAX_TAG) + 1)
+                added = made.extension_range.add(start=start, end=min(end, MAX_TAG) + 1)
+                _set_options(added, extensions.options)
         for start, end in _reserve(made, message.reserved):
             made.reserved_range.add(start=start, end=min(end, MAX_TAG) + 1)
         _set_options(made, message.options)
@@ -122,7 +124,7 @@ class _Writer:
             self._set_type(made, member.type, inside)
         for option in member.options:
             if option.name == "default" and not option.is_extension:
-                made.default_value = _default(option.value)
+                made.default_value = _default(member.type, option.value)
             elif option.name == "json_name" and not option.is_extension:
                 made.json_name = option.value
         _set_options(made, [each for each in member.options if each.name not in _NOT_OPTIONS])
@@ -200,24 +202,52 @@ def _reserve(made: Any, statements: Iterable[Iterable[Range | str]]) -> list[Ran
     return [each for each in reserved if not isinstance(each, str)]
 
 
-def _default(value: Any) -> str:
+def _default(of_type: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if of_type == "bytes":
+        from google.protobuf.text_encoding import CEscape
+
+        return str(CEscape(str(value).encode(), as_utf8=False))
     return str(value)
 
 
 def _set_options(made: Any, options: Iterable[Option]) -> None:
     """Set the options that Protobuf itself defines."""
     for option in options:
-        known = made.options.DESCRIPTOR.fields_by_name.get(option.name)
-        if known is None or option.is_extension or known.message_type is not None:
+        if not option.is_extension:
+            _set_members(made.options, {option.name: option.value})
+
+
+def _set_members(message: Any, members: Mapping[str, Any]) -> None:
+    for name, given in members.items():
+        known = message.DESCRIPTOR.fields_by_name.get(name)
+        if known is None:
             continue
-        values = option.value if isinstance(option.value, list) else [option.value]
-        for value in values:
-            _set_option(made.options, known, value)
+        for value in given if isinstance(given, list) else [given]:
+            if known.message_type is None:
+                _set_scalar(message, known, value)
+            else:
+                _set_message(message, known, value)
 
 
-def _set_option(options: Any, known: Any, value: Any) -> None:
+def _set_message(message: Any, known: Any, value: Any) -> None:
+    """Set a field that is a message: `features = {enum_type: OPEN}` or `features.enum_type = OPEN`.
+
+    Raises TypeError if the value is no message.
+    """
+    inner = getattr(message, known.name)
+    if known.is_repeated:
+        inner = inner.add()
+    else:
+        inner.SetInParent()
+    members = {value.name: value.value} if isinstance(value, Option) else value
+    if not isinstance(members, dict):
+        raise TypeError(f"{known.name} is a message")
+    _set_members(inner, members)
+
+
+def _set_scalar(options: Any, known: Any, value: Any) -> None:
     if known.enum_type is not None:
         found = known.enum_type.values_by_name.get(str(value))
         if found is None:

@@ -17,9 +17,47 @@ def _field(name: str, of_type: object, **more: object) -> dict[str, object]:
     return {"name": name, "type": of_type, **more}
 
 
+def _record_of(name: str, of_type: object) -> dict[str, object]:
+    return {"type": "record", "name": name, "fields": [_field("a", of_type)]}
+
+
+def _named_like_types() -> Iterator[dict[str, object]]:
+    for word in ("record", "error", "enum", "array", "map", "union", "fixed"):
+        yield _field(f"{word}1", {"type": "record", "name": word, "fields": []})
+        yield _field(f"{word}2", word)
+
+
+def _logical_types() -> Iterator[dict[str, object]]:
+    fixed = {"type": "fixed", "name": "F", "size": 16}
+    for index, (of_type, logical_type, more) in enumerate(
+        (
+            ({"type": "int"}, "date", {}),
+            ({"type": "string"}, "date", {}),
+            ({"type": "string"}, "uuid", {}),
+            (fixed, "uuid", {}),
+            ({**fixed, "size": 12}, "uuid", {}),
+            ({**fixed, "size": 12}, "duration", {}),
+            (fixed, "decimal", {"precision": 38}),
+            (fixed, "decimal", {"precision": 37, "scale": 2}),
+            ({"type": "bytes"}, "decimal", {"precision": 4, "scale": 5}),
+            ({"type": "bytes"}, "decimal", {}),
+            ({"type": "string"}, "decimal", {"precision": 4}),
+            ({"type": "long"}, "timestamp-nanos", {}),
+            ({"type": "long"}, "other", {}),
+        )
+    ):
+        name = {"name": f"F{index}"} if "name" in of_type else {}
+        made = {**of_type, **name, "alpha": 1, **more, "logicalType": logical_type}
+        yield _field(f"a{index}", made)
+
+
 _A = _field("a", "int")
 _ENUM = {"type": "enum", "name": "E"}
 _POINT = {"type": "record", "name": "P", "fields": [_field("x", "int")]}
+_SPACED = {**_POINT, "namespace": "n"}
+_LINE = {"type": "record", "name": "L", "fields": [_field("from", _POINT), _field("to", "P")]}
+_LONG = {"type": "fixed", "name": "long", "namespace": "x", "size": 8}
+_SIZES = (0, -1, (1 << 31) - 9, (1 << 31) - 8, 1 << 31, 5_000_000_000, 8.0, "8", None)
 
 AVRO = {
     "primitives": [
@@ -100,10 +138,109 @@ AVRO = {
             _field("a", {**_ENUM, "symbols": ["A"], "aliases": ["n.z", "o.E", "B"]}), namespace="n"
         ),
         '{"type":"error","name":"n.Fault","fields":[],"k":"ü\\u0001"}',
+        _record(*_logical_types()),
+        _record(_field("a", "int", logicalType="date", alpha=1)),
+    ],
+    "names": [
+        _record(_field("a", _LONG), _field("b", "x.long"), namespace="x"),
+        _record(_field("a", _LONG), _field("b", "long"), namespace="x"),
+        _record(_field("a", "long"), _field("b", "long"), namespace="x"),
+        _record(_A, namespace="x", aliases=["long", "x.map", "y.int", "E", "x.E"]),
+        _record(*_named_like_types(), namespace="x"),
+        _record(*_named_like_types()),
+        _record(
+            _field("a", {**_ENUM, "name": ".E", "symbols": ["A"], "aliases": [".F", "G"]}),
+            _field("b", "E"),
+            namespace="n",
+        ),
+    ],
+    "twice": [
+        _record(_field("a", _POINT), _field("b", _POINT)),
+        _record(_field("a", _POINT), _field("b", "P")),
+        _record(_field("a", {**_POINT, "doc": "1"}), _field("b", {**_POINT, "doc": "2"})),
+        _record(_field("a", _LONG), _field("b", {"type": "array", "items": _LONG})),
+        _record(
+            _field("a", {**_ENUM, "symbols": ["A", "B"], "default": "A"}),
+            _field("b", {**_ENUM, "symbols": ["A", "B"], "aliases": ["F"]}),
+        ),
+        _record(_field("a", _LINE), _field("b", _LINE), _field("c", _POINT)),
+        _record(_field("a", _POINT), _field("b", {**_POINT, "type": "error"})),
+    ],
+    "forward": [
+        _record(_field("a", "P"), _field("b", _POINT)),
+        _record(_field("a", _POINT), _field("b", "P")),
+        _record(_field("a", ["null", "P"], default=None), _field("b", _POINT)),
+        _record(_field("a", {"type": "map", "values": "P"}), _field("b", _POINT), namespace="n"),
+        _record(_field("a", {"type": "array", "items": ["int", "n.P"]}), _field("b", _SPACED)),
+        _record(_field("a", "E"), _field("b", {**_ENUM, "symbols": ["A"]})),
+        _record(_field("a", "P", default={"x": 1}), _field("b", _POINT)),
+        _record(_field("a", _record_of("S", "R")), _field("b", ["null", "S"])),
+        json.dumps([_record_of("Q", "P"), _POINT]),
     ],
     "wrong": [
         '{"type":"record","name":"R"}',
         '{"type":"record","name":"1R","fields":[]}',
+        # A type that is not defined, and not complete ones.
+        _record(_field("a", "P"), _field("b", {**_POINT, "name": "Q"})),
+        _record(_field("a", "P", default={}), _field("b", _POINT)),
+        _record(_field("a", "E", default="A"), _field("b", {**_ENUM, "symbols": ["A"]})),
+        _record(_field("a", ["P", "P"]), _field("b", _POINT)),
+        json.dumps(["Q", _record_of("Q", "int")]),
+        _record(_field("a", "P"), _field("b", {**_POINT, "namespace": ""}), namespace="n"),
+        _record(_field("next", "R", default={})),
+        _record(_A, _field("next", ["R", "null"], default={"a": 1, "next": None})),
+        _record(_A, _field("next", ["null", "R"], default={"a": 1, "next": None})),
+        _record(_A, _field("s", {"type": "array", "items": "R"}, default=[{"a": 1, "s": []}])),
+        _record(_A, _field("s", {"type": "array", "items": "R"}, default=[])),
+        # Two definitions of a name that differ.
+        _record(_field("a", _POINT), _field("b", {**_POINT, "fields": []})),
+        _record(_field("a", _POINT), _field("b", {**_POINT, "k": 1})),
+        _record(_field("a", _LONG), _field("b", {**_LONG, "size": 4})),
+        _record(_field("a", _LONG), _field("b", {**_LONG, "k": 1})),
+        _record(
+            _field("a", _record_of("S", ["null", "S"])), _field("b", _record_of("S", ["null", "S"]))
+        ),
+        _record(
+            _field("a", {**_POINT, "fields": [_field("x", "int", default=1)]}),
+            _field("b", {**_POINT, "fields": [_field("x", "int", default=2)]}),
+        ),
+        _record(
+            _field("a", {**_ENUM, "symbols": ["A", "B"]}),
+            _field("b", {**_ENUM, "symbols": ["B", "A"]}),
+        ),
+        # Defaults of records.
+        _record(_field("a", _record_of("S", ["null", "int"]), default={})),
+        _record(_field("a", _record_of("S", ["null", "int"]), default={"a": None})),
+        _record(_field("a", _POINT, default={})),
+        _record(_field("a", {**_POINT, "fields": [_field("x", "int", default=1)]}, default={})),
+        *(_record(_field("a", "double", default=text)) for text in ("1.5", " NaN ", "1d", "x", "")),
+        # Sizes.
+        *(json.dumps({"type": "fixed", "name": "F", "size": size}) for size in _SIZES),
+        # Names.
+        *(
+            _record(_A, name=name)
+            for name in ("größe", "a-b", "a.b-c", "a-b.c", "a..b", ".a", "a.", "")
+        ),
+        *(_record(_A, namespace=space) for space in ("my-company.x", "a..b", "a.", ".a", "1")),
+        *(_record(_A, aliases=[alias]) for alias in ("1-bad", "a-b.c", "", "größe")),
+        _record(_A, aliases=None),
+        _record(_field("a", "int", aliases=["1-bad"])),
+        _record(_field("größe", "int")),
+        json.dumps({**_ENUM, "symbols": ["größe"]}),
+        json.dumps({**_ENUM, "symbols": ["A"], "default": 5}),
+        json.dumps({**_ENUM, "symbols": ["A"], "default": None}),
+        # Types.
+        '{"type":{"type":"int"},"logicalType":"date"}',
+        '{"type":["null","int"]}',
+        '{"type":null}',
+        '{"type":"array","items":null}',
+        '{"type":"bytes","logicalType":"decimal","precision":4}',
+        '""',
+        '"int" 5',
+        '/* c */ {"type":"int"}',
+        '{// "c\n"type":/* "//" \\ */"int", "k":"// \\"/* \\\\"}',
+        '{"type":"int" / * c */}',
+        '{"type":"int" /* c }',
         '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
         '{"type":"record","name":"R","fields":[{"name":"a","type":"unknown"}]}',
         '["int","int"]',
@@ -367,6 +504,43 @@ PROTOBUF = {
 
 FAMILIES = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBUF}
 
+# Avro schemas with the names and texts of what they refer to.
+_PERSON = _record(
+    _field("home", {**_SPACED, "name": "Address", "doc": "1"}), name="Person", namespace="n"
+)
+_SHOP = _record(
+    _field("at", {**_SPACED, "name": "Address", "doc": "2"}), name="Shop", namespace="n"
+)
+_OTHER_ADDRESS = _record(
+    _field("at", {**_SPACED, "name": "Address", "fields": []}), name="Shop", namespace="n"
+)
+_NODE = _record(_field("next", ["null", "Node"]), name="Node", namespace="n")
+
+REFERRING: list[tuple[str, dict[str, str]]] = [
+    (_record(_field("p", "n.Person")), {"p": _PERSON}),
+    (_record(_field("p", "n.Person"), _field("a", "n.Address")), {"p": _PERSON}),
+    (_record(_field("a", "n.Address"), _field("p", "n.Person")), {"p": _PERSON}),
+    (_record(_field("p", "n.Person"), _field("s", "n.Shop")), {"p": _PERSON, "s": _SHOP}),
+    (_record(_field("p", "n.Person"), _field("s", "n.Shop")), {"p": _PERSON, "s": _OTHER_ADDRESS}),
+    (_record(_field("p", json.loads(_PERSON))), {"p": _PERSON}),
+    (_record(_field("p", {**_SPACED, "name": "Address", "doc": "3"})), {"p": _PERSON}),
+    (json.dumps({**_SPACED, "name": "Address", "doc": "3"}), {"p": _PERSON}),
+    ('"n.Person"', {"p": _PERSON}),
+    ('"n.Address"', {"p": _PERSON}),
+    ('{"type":"array","items":"n.Person"}', {"p": _PERSON}),
+    (_PERSON, {"p": _PERSON}),
+    (_NODE, {"n": _NODE}),
+    (_record(_field("n", json.loads(_NODE))), {"n": _NODE}),
+    (_record(_field("n", "n.Node")), {"n": _NODE, "a": json.dumps(["n.Node", "int"])}),
+    (
+        _record(_field("a", "n.Address")),
+        {"a": _record(_field("x", "n.Address"), name="X"), "p": _PERSON},
+    ),
+    (_record(_field("a", "R"), name="n.R"), {"r": _record(_A)}),
+    (_record(_field("a", "X"), name="n.R"), {"r": _record(_A, name="X")}),
+    (_record(_field("x", "x.long"), namespace="x"), {"l": json.dumps(_LONG)}),
+]
+
 
 def pairs() -> Iterator[tuple[str, str, str, str]]:
     """Yield type, family, old and new of each pair; a wrong schema is only paired with itself."""
@@ -380,3 +554,6 @@ def pairs() -> Iterator[tuple[str, str, str, str]]:
 if __name__ == "__main__":
     for schema_type, _, old, new in pairs():
         sys.stdout.write(json.dumps({"type": schema_type, "old": old, "new": new}) + "\n")
+    for text, references in REFERRING:
+        line = {"type": "AVRO", "old": text, "new": text, "references": references}
+        sys.stdout.write(json.dumps(line) + "\n")

@@ -45,6 +45,16 @@ def test_avro_texts_name_what_references_define() -> None:
     assert parsed.canonical() == USES_PERSON
 
 
+def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
+    text = '{"type":"record","name":"%s","namespace":"%s","fields":[]}'
+    for name, space in (("größe", "n"), ("R", "my-company")):
+        with pytest.raises(InvalidSchemaError):
+            formats.parse("AVRO", text % (name, space), {}, is_new=True)
+        assert formats.parse("AVRO", text % (name, space), {}, is_new=False)
+    with pytest.raises(InvalidSchemaError):
+        formats.parse("AVRO", text % ("a-b", "n"), {}, is_new=False)
+
+
 def test_protobuf_may_be_given_as_a_descriptor() -> None:
     descriptor = descriptor_pb2.FileDescriptorProto(name="m.proto", package="p", syntax="proto3")
     message = descriptor.message_type.add(name="M")

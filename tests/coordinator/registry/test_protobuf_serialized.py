@@ -1,10 +1,17 @@
-"""Files as descriptors: Google's library reads them, and the registry reads them as the same."""
+"""Files as descriptors: Google's library reads them, and the registry reads them as the same.
+
+tests/golden/registry/descriptors.json has files with what protoc (libprotoc 35.1) writes for them
+with --descriptor_set_out and --retain_options, in the text format, without the names of the files
+and of fields in JSON.
+"""
 
 import base64
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, text_format, timestamp_pb2
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.formats import formatted, parse
@@ -50,6 +57,10 @@ message M {
 enum Color { BLUE = 0; RED = 1; }
 extend M { optional int32 extra = 100; }
 """
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "registry" / "descriptors.json"
+PROTOC = [(each["text"], each["descriptor"]) for each in json.loads(GOLDEN.read_text("utf-8"))]
 
 
 def descriptor_of(text: str) -> Any:
@@ -106,6 +117,29 @@ def test_the_registry_reads_what_it_has_written_as_the_same_schema(text: str) ->
     if "group" not in text:  # a descriptor's group is read as a message
         assert again.normalized().canonical() == schema.normalized().canonical()
     assert formatted(PROTOBUF, again, "serialized")
+
+
+@pytest.mark.parametrize(("text", "protocs"), PROTOC)
+def test_descriptors_are_protocs(text: str, protocs: str) -> None:
+    descriptor = descriptor_of(text)
+    descriptor.ClearField("name")
+    assert descriptor == text_format.Parse(protocs, descriptor_pb2.FileDescriptorProto())
+
+
+@pytest.mark.parametrize(("text", "protocs"), PROTOC)
+def test_protocs_descriptors_are_read_as_the_file(text: str, protocs: str) -> None:
+    protoc = text_format.Parse(protocs, descriptor_pb2.FileDescriptorProto())
+    given = base64.b64encode(protoc.SerializeToString()).decode()
+    read = parse(PROTOBUF, given, {}, is_new=True).canonical()
+    descriptor = descriptor_of(read)
+    descriptor.ClearField("name")
+    assert descriptor == protoc, read
+
+
+def test_an_option_of_another_type_is_refused() -> None:
+    text = 'edition = "2023"; option features = 1; message M { int32 a = 1; }'
+    with pytest.raises(InvalidSchemaError, match="features is a message"):
+        descriptor_of(text)
 
 
 def test_types_of_references_have_full_names() -> None:
