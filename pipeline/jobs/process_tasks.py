@@ -33,10 +33,13 @@ _SPAWN = multiprocessing.get_context("spawn")
 class ProcessTasks:
     """A TaskRunner whose parts run in worker processes, by default one for each core.
 
-    Leaving it as a context manager ends the processes; the next run uses those that are idle.
+    After a run its processes stay, and the next run uses them. Leaving the context ends them.
     """
 
     def __init__(self, processes: int | None = None) -> None:
+        """Raises JobError if `processes` is below 1."""
+        if processes is not None and processes < 1:
+            raise JobError(f"the number of processes must be 1 or more, not {processes}")
         self._processes = processes or _available_cores()
         self._idle: list[_Worker] = []
 
@@ -44,7 +47,8 @@ class ProcessTasks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _end(self._idle)
+        idle, self._idle = self._idle, []
+        _end(idle)
 
     @property
     def parallelism(self) -> int:
