@@ -159,14 +159,20 @@ class _Worker:
 def _reason_of_death(exit_code: int | None) -> str:
     if exit_code is None or exit_code >= 0:
         return f"a worker process ended with exit code {exit_code}"
-    name = signal.Signals(-exit_code).name
-    hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
-    return f"a worker process was killed by {name}{hint}"
+    number = -exit_code
+    # Real-time signals have no names.
+    known = {int(each): each.name for each in signal.Signals}
+    hint = "; the system may have run out of memory" if number == signal.SIGKILL else ""
+    return f"a worker process was killed by {known.get(number, f'signal {number}')}{hint}"
 
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT for children. A library's thread may get it: then it is handled at the end."""
+    """Block SIGINT for the children that are started inside.
+
+    Another thread of this process, such as one of a library, may still receive a SIGINT. It is
+    noted, and raised again at the end.
+    """
     resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
     is_main = threading.current_thread() is threading.main_thread()
     came: list[int] = []
