@@ -1,4 +1,4 @@
-"""Parses a compact text form of keys, for keys that odradek does not use.
+"""Parses a compact text form of keys, for keys that are not fields of a KeyModel (key.py).
 
 A key takes two lines instead of the eight of a declaration:
 

@@ -26,9 +26,9 @@ sasl.oauthbearer.jwks.endpoint.url STRING null
 sasl.oauthbearer.jwks.endpoint.refresh.ms LONG 3600000
     How often the issuer's keys are refreshed.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms LONG 100
-    Initial delay before that is retried.
+    Initial delay before the issuer's keys are asked for again after a failure.
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms LONG 10000
-    Maximum delay before that is retried.
+    Maximum delay before the issuer's keys are asked for again after a failure.
 sasl.oauthbearer.clock.skew.seconds INT 30
     Tolerated clock difference to a token's issuer.
 sasl.oauthbearer.expected.audience LIST ""

@@ -1,6 +1,6 @@
 """Keys of TLS, which each listener can have for itself (listener_settings.py).
 
-key_table.py explains the form of the table. Kafka: SslConfigs.
+key_table.py explains the form of the table. Kafka: SslConfigs, BrokerSecurityConfigs.
 """
 
 TABLE = """\

@@ -47,6 +47,9 @@ from other_images import (
     read_values_in_files,
 )
 
+from odradek.config.errors import ConfigError
+from odradek.config.properties import ENCODING, parse_properties
+
 MOUNTED = (
     Path("/mnt/shared/config/server.properties"),
     Path("/etc/odradek/server.properties"),
@@ -95,7 +98,8 @@ NOT_PROPERTIES = {
 }
 # What Kubernetes adds to the environment if there is a service with the name `kafka`.
 _SERVICE_LINK = re.compile(r"KAFKA_(SERVICE_(HOST|PORT)|PORT_[0-9]+_TCP)(_.*)?")
-# A key in a message, and whether a value follows. Of the keys without a dot, one is often wrong.
+# A key in a message, and whether a value follows. `listeners` is the only key without a dot that is
+# looked for: other words without a dot are plain English.
 _KEY = re.compile(r"((?<![\w./-])[a-z][\w-]*(?:\.[\w-]+)+|(?<=configuration )listeners\b)(=?)")
 
 
@@ -136,12 +140,6 @@ def _ascii(value: str) -> str:
     return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
-def settings_in(lines: Sequence[str]) -> dict[str, str]:
-    """The settings in some lines, precise enough to choose the defaults."""
-    pairs = (re.split(r"\s*[=:\s]\s*", line.strip(), maxsplit=1) for line in lines)
-    return {pair[0]: pair[-1] for pair in pairs if pair[0] and pair[0][0] not in "#!"}
-
-
 def default_lines(
     settings: Mapping[str, str], is_mounted: Callable[[str], bool] = os.path.ismount
 ) -> list[str]:
@@ -168,10 +166,10 @@ def on_every_interface(listeners: str) -> str:
 
 
 def draft_of(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) -> Draft:
-    """The properties of the variables, and the lines of a mounted file. Raises VariableError."""
+    """The properties of the variables and of a mounted file. Raises ConfigError, VariableError."""
     file = next((path for path in mounted if path.is_file()), None)
-    lines = [] if file is None else file.read_text("latin-1").splitlines()
-    draft = Draft(environment, settings_in(lines), lines)
+    text, settings = ("", {}) if file is None else _read_mounted(file)
+    draft = Draft(environment, settings, text)
     read_values_in_files(draft)
     names, unused = variables_of_properties(draft.environment)
     for name in names:
@@ -186,15 +184,28 @@ def draft_of(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) 
     return draft
 
 
+def _read_mounted(file: Path) -> tuple[str, dict[str, str]]:
+    """The text and the settings of a file. Raises ConfigError."""
+    try:
+        data = file.read_bytes()
+        return data.decode(ENCODING), parse_properties(data)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
 def text_of(draft: Draft) -> str:
     """The text of the server.properties that odradek is started with.
 
     A value is written as it is, so a backslash in it is an escape, as in Kafka's image. Characters
-    beyond ASCII are escaped, because a properties file is Latin-1.
+    beyond ASCII are escaped, because a properties file is Latin-1. The mounted file is copied
+    unchanged. The empty line after it ends a value that its last line continues.
     """
-    said = [*draft.mounted_lines]
-    said += [f"{name}={_ascii(value)}" for name, value in draft.lines.items()]
-    return "\n".join([*default_lines(settings_in(said)), *said]) + "\n"
+    defaults = default_lines({**draft.mounted, **draft.lines})
+    mounted = [f"{draft.mounted_text}\n"] if draft.mounted_text else []
+    of_variables = [f"{name}={_ascii(value)}" for name, value in draft.lines.items()]
+    return "".join(f"{line}\n" for line in [*defaults, *mounted, *of_variables])
 
 
 def with_variables(message: str, draft: Draft) -> str:
@@ -233,18 +244,22 @@ def write_file(text: str) -> Path:
     path = Path(tempfile.gettempdir()) / FILE_NAME
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
-    path.write_text(text, "latin-1")
+    path.write_text(text, ENCODING)
     return path
 
 
 def format_directories(file: Path, draft: Draft, explain: Callable[[str], str]) -> int:
     """Format new data directories with the SCRAM users. Returns the exit code."""
-    settings = settings_in(file.read_text("latin-1").splitlines())
-    directories = settings.get("log.dirs") or settings["log.dir"]
-    if not draft.users or is_formatted([each.strip() for each in directories.split(",")]):
+    if not draft.users:
         return 0
+    from odradek.config.loading import load_config
     from odradek.tools.format.command import run
 
+    try:
+        if is_formatted(load_config(file).config.data_directories):
+            return 0
+    except ConfigError:
+        return 0  # the broker says what is wrong, and ends
     return run(file, [], credentials=draft.users, ignore_formatted=True, explain=explain)
 
 
@@ -265,7 +280,7 @@ def main(arguments: list[str]) -> None:
         run_command(arguments)
     try:
         draft = draft_of(os.environ)
-    except VariableError as error:
+    except (ConfigError, VariableError) as error:
         sys.stderr.write(f"odradek: {error}\n")
         sys.exit(EXIT_BAD_CONFIG)
     text = text_of(draft)

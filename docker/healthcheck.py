@@ -24,12 +24,14 @@ _SETTING = re.compile(
     r"^\s*(listeners|controller\.listener\.names|listener\.security\.protocol\.map)\s*[=:]\s*(.*)$",
     re.MULTILINE,
 )
+# A backslash that continues a line, or that stands before a separator.
+_BACKSLASH = re.compile(r"\\(?:\r?\n[ \t\f]*|(?=[:=]))")
 _REACHABLE = {"": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def address_in(text: str) -> tuple[str, int, bool]:
     """Host and port of a listener in a file that is not a controller's, and whether it has TLS."""
-    settings = dict(_SETTING.findall(text))
+    settings = dict(_SETTING.findall(_BACKSLASH.sub("", text)))
     controllers = settings.get("controller.listener.names", "").upper().split(",")
     pairs = settings.get("listener.security.protocol.map", "").upper().split(",")
     protocols = {name.strip(): text for name, _, text in (x.partition(":") for x in pairs)}

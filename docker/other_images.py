@@ -76,18 +76,18 @@ class Draft:
     `lines` are values as they are written in a file. `origins` are the variables that they come
     from. `users` are SCRAM credentials for a new data directory, in the syntax of `odradek format`.
     `notes` are messages for the user. `mounted` are the settings of a file that is read first, and
-    `mounted_lines` its lines.
+    `mounted_text` is its text.
     """
 
     def __init__(
         self,
         environment: Mapping[str, str],
         mounted: Mapping[str, str],
-        mounted_lines: Sequence[str] = (),
+        mounted_text: str = "",
     ) -> None:
         self.environment = dict(environment)
         self.mounted = mounted
-        self.mounted_lines = mounted_lines
+        self.mounted_text = mounted_text
         self.lines: dict[str, str] = {}
         self.origins: dict[str, str] = {}
         self.users: list[str] = []
@@ -496,6 +496,6 @@ def _read(path: Path, variable: str) -> str:
         raise VariableError(f"{variable}: {path} cannot be read: {why}") from None
 
 
-def is_formatted(directories: Sequence[str]) -> bool:
+def is_formatted(directories: Sequence[Path]) -> bool:
     """Whether one of the data directories is in use."""
-    return any((Path(each) / "meta.properties").exists() for each in directories)
+    return any((each / "meta.properties").exists() for each in directories)

@@ -1,9 +1,12 @@
 """The jobs as Python calls, for notebooks and programs. They do what the commands do.
 
-    from .calls import archive, replay
+    from odradek.pipeline.calls import archive, replay
 
     summary = archive("ARCHIVE", "data", topics=["orders"], until_end=True)
     summary.total().records, summary.problems
+
+`topics` and `path` take one or several. `processes` is how many processes of this
+machine do the work, by default one for each core.
 
 They run in processes of this machine, archive and replay on Spark if a session is given. A script
 must call them below `if __name__ == "__main__":`, because the processes import its file. In a
@@ -46,7 +49,7 @@ def archive(  # noqa: PLR0913 - one parameter per option of the command
     target: Directory,
     path: Directory | Sequence[Directory],
     *,
-    topics: Sequence[str] = (),
+    topics: str | Sequence[str] = (),
     pattern: str | None = None,
     until_end: bool = False,
     committed_only: bool = True,
@@ -69,7 +72,7 @@ def archive(  # noqa: PLR0913 - one parameter per option of the command
     settings = ArchiveSettings(
         log_directories=_paths(path),
         archive=ArchiveLocation.named(str(target), storage or {}),
-        topics=TopicChoice(names=topics, pattern=pattern),
+        topics=_topics(topics, pattern),
         until_end=until_end,
         committed_only=committed_only,
         values=None if schema is None else parse_json_schema(json.dumps(schema)),
@@ -88,7 +91,7 @@ def replay(  # noqa: PLR0913 - one parameter per option of the command
     source: Directory,
     client: Mapping[str, str],
     *,
-    topics: Sequence[str] = (),
+    topics: str | Sequence[str] = (),
     pattern: str | None = None,
     to_topic: str | None = None,
     from_time: datetime | None = None,
@@ -112,12 +115,14 @@ def replay(  # noqa: PLR0913 - one parameter per option of the command
     """
     if not topics and pattern is None:
         raise JobError("name topics, or a pattern")
+    if delivery not in list(Delivery):
+        raise JobError(f"delivery must be {' or '.join(Delivery)}, not {delivery!r}")
     settings = ReplaySettings(
         archive=ArchiveLocation.named(str(source), storage or {}),
         client=client,
         job_id=job_id or new_job_id(),
         continues=job_id is not None,
-        topics=TopicChoice(names=topics, pattern=pattern),
+        topics=_topics(topics, pattern),
         to_topic=to_topic,
         selection=Selection(
             from_ms=None if from_time is None else utc_ms(from_time),
@@ -142,14 +147,12 @@ def replay(  # noqa: PLR0913 - one parameter per option of the command
 def stats(
     path: Directory | Sequence[Directory],
     *,
-    topics: Sequence[str] = (),
+    topics: str | Sequence[str] = (),
     pattern: str | None = None,
     processes: int | None = None,
 ) -> StatsReport:
     """Count the records of topics, and find the lag of groups, as the command does."""
-    settings = StatsSettings(
-        log_directories=_paths(path), topics=TopicChoice(names=topics, pattern=pattern)
-    )
+    settings = StatsSettings(log_directories=_paths(path), topics=_topics(topics, pattern))
     with ProcessTasks(processes) as runner, progress_bar("tasks") as bar:
         return run_stats(runner, settings, bar)
 
@@ -168,3 +171,7 @@ def _runner(processes: int | None, spark: "SparkSession | None") -> Iterator[Tas
 def _paths(given: Directory | Sequence[Directory]) -> list[Path]:
     several = [given] if isinstance(given, str | PathLike) else given
     return [Path(each).absolute() for each in several]
+
+
+def _topics(names: str | Sequence[str], pattern: str | None) -> TopicChoice:
+    return TopicChoice(names=[names] if isinstance(names, str) else names, pattern=pattern)

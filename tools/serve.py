@@ -51,8 +51,8 @@ def main(arguments: list[str], explain: Callable[[str], str] = str) -> int:
         from odradek.broker.testing.control import ControlledBroker
 
         start = ControlledBroker.start
-    # What was imported stays until the process ends. Collecting it while it is made, and again
-    # later, would take a tenth of the start.
+    # What was imported stays until the process ends. Garbage collections of it, during the start
+    # and later, would take a tenth of the start.
     spare_what_stays()
     try:
         serve(loaded.config, for_parent=options.print_address, start=start)

@@ -7,11 +7,10 @@ was searched.
 Patterns come from untrusted clients, so all costs are bounded. RE2 matches in time linear in the
 name's length. The compiled program and automaton of a pattern stay below the limit of
 config/re2_options.py, and are dropped after use, because compiling a usual pattern takes less than
-0.1 ms. Patterns that RE2 would take long to compile are refused by counting their repetitions and
-Unicode classes, which also halve the memory; the slowest short ones (`\\pL{25}`) take about 10 ms,
-and 32 KB of names 15 ms. Matching 10,000 names takes 10 to 20 ms for a pattern. Most patterns begin
-with fixed text; then only names with that prefix are matched. 20 ms is too long for an event loop,
-so `resolve_patterns` is a generator with steps of about a millisecond.
+0.1 ms. Patterns that RE2 would take long to compile are refused by that file, too: the slowest that
+are left take about 14 ms, and 32 KB of names 10 ms. Matching 10,000 names takes 10 to 20 ms for a
+pattern. Most patterns begin with fixed text; then only names with that prefix are matched. 20 ms is
+too long for an event loop, so `resolve_patterns` is a generator with steps of about a millisecond.
 
 Kafka compiles with RE2/J, which differs from RE2 as follows:
 
@@ -35,7 +34,6 @@ from typing import Any
 from odradek.config.re2_options import (
     bounded_options,
     cost_of_a_step,
-    count_unicode_classes,
     re2_library,
     why_costly,
 )
@@ -161,11 +159,9 @@ def compile_pattern(pattern: str) -> Any:
         raise _invalid(pattern, problem)
     if any(escape.group() == "\\C" for escape in _ESCAPE.finditer(pattern)):
         raise _invalid(pattern, "invalid escape sequence")
-    re2, options = re2_library(), _options()
-    if count_unicode_classes(pattern):
-        options.max_mem //= 2
+    re2 = re2_library()
     try:
-        compiled = re2.compile(pattern, options)
+        compiled = re2.compile(pattern, _options())
     except re2.error as error:
         raise _invalid(pattern, _description(error)) from None
     re2.purge()  # otherwise the library caches the last 128

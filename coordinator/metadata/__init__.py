@@ -14,5 +14,6 @@ the decisions         controller (one method for each), topic_creation with plac
 the broker's rules    topic_settings, config_settings: what the configuration allows
 the log at start      metadata_format (an empty directory), metadata_reading, servability, quorum,
                       quorum_state, kraft_log
-its snapshots         metadata_image (the content), metadata_snapshot (the file), snapshot_keeping
+its snapshots         metadata_image (the content), metadata_snapshot (the file), snapshot_batches,
+                      snapshot_keeping
 """

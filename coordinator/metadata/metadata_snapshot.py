@@ -18,18 +18,19 @@ from pathlib import Path
 from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import RecordCodec
-from odradek.protocol.batch_header import CorruptRecordError, check_crc, read_header
-from odradek.protocol.record import Record, read_records
+from odradek.protocol.batch_header import CorruptRecordError
+from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.control import (
     ControlRecordType,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     control_key,
-    control_type,
 )
 from odradek.protocol.schema import Message
 from odradek.storage.files import Files
+
+from .snapshot_batches import snapshot_batches
 
 # The version inside the records' first field and of their messages: all are 0 as of Kafka 4.4.
 CONTROL_VERSION = 0
@@ -39,34 +40,10 @@ RECORDS_PER_PIECE = 100
 
 def read_snapshot(files: Files, path: Path) -> list[memoryview]:
     """Read the batches of a snapshot file. Raises CorruptJournalError if it is cut or damaged."""
-    data = memoryview(files.read(path))
-    batches = []
-    position = 0
     try:
-        while position < len(data):
-            header = read_header(data, position)
-            batch = data[position : position + header.size_bytes]
-            if len(batch) < header.size_bytes or header.batch_length <= 0:
-                raise CorruptRecordError(f"a batch of {header.size_bytes} bytes is cut short")
-            check_crc(batch, header)
-            batches.append(batch)
-            position += header.size_bytes
+        return snapshot_batches(files.read(path))
     except CorruptRecordError as error:
-        raise CorruptJournalError(f"{path}, byte {position}: {error}") from error
-    if not any(kind is ControlRecordType.SNAPSHOT_FOOTER for kind, _ in control_records(batches)):
-        raise CorruptJournalError(f"{path}: its end is missing")
-    return batches
-
-
-def control_records(
-    batches: Iterable[memoryview],
-) -> Iterator[tuple[ControlRecordType | None, Record]]:
-    """Iterate over the control records of batches, with their types; None for an unknown type."""
-    for batch in batches:
-        header = read_header(batch)
-        if header.is_control:
-            for record in read_records(batch, header=header):
-                yield control_type(record.key), record
+        raise CorruptJournalError(f"{path}: {error}") from error
 
 
 def control_record(kind: ControlRecordType, message: Message) -> Record:

@@ -27,8 +27,9 @@ from odradek.protocol.records.control import (
 
 from .broker_registration import Endpoint
 from .features import KRAFT_VERSION, SERVED
-from .metadata_snapshot import CONTROL_VERSION, control_record, control_records
+from .metadata_snapshot import CONTROL_VERSION, control_record
 from .quorum_state import QuorumState
+from .snapshot_batches import control_records
 
 
 class NotSoleVoterError(Exception):

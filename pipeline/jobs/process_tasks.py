@@ -33,10 +33,13 @@ _SPAWN = multiprocessing.get_context("spawn")
 class ProcessTasks:
     """A TaskRunner whose parts run in worker processes, by default one for each core.
 
-    Leaving it as a context manager ends the processes; the next run uses those that are idle.
+    After a run its processes stay, and the next run uses them. Leaving the context ends them.
     """
 
     def __init__(self, processes: int | None = None) -> None:
+        """Raises JobError if `processes` is below 1."""
+        if processes is not None and processes < 1:
+            raise JobError(f"the number of processes must be 1 or more, not {processes}")
         self._processes = processes or _available_cores()
         self._idle: list[_Worker] = []
 
@@ -44,7 +47,8 @@ class ProcessTasks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _end(self._idle)
+        idle, self._idle = self._idle, []
+        _end(idle)
 
     @property
     def parallelism(self) -> int:
@@ -155,14 +159,20 @@ class _Worker:
 def _reason_of_death(exit_code: int | None) -> str:
     if exit_code is None or exit_code >= 0:
         return f"a worker process ended with exit code {exit_code}"
-    name = signal.Signals(-exit_code).name
-    hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
-    return f"a worker process was killed by {name}{hint}"
+    number = -exit_code
+    # Real-time signals have no names.
+    known = {int(each): each.name for each in signal.Signals}
+    hint = "; the system may have run out of memory" if number == signal.SIGKILL else ""
+    return f"a worker process was killed by {known.get(number, f'signal {number}')}{hint}"
 
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT for children. A library's thread may get it: then it is handled at the end."""
+    """Block SIGINT for the children that are started inside.
+
+    Another thread of this process, such as one of a library, may still receive a SIGINT. It is
+    noted, and raised again at the end.
+    """
     resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
     is_main = threading.current_thread() is threading.main_thread()
     came: list[int] = []

@@ -1,9 +1,15 @@
 """Marks of batch queries that have ended: no late attempt of a task may write again.
 
-When a batch query has ended, the groups of its tasks are deleted, because there may be hundreds. An
-attempt that Spark has lost sight of would then find no mark, and write its rows again. So the query
-is marked first, in a group of its own name, which stays until it expires. An attempt reads the mark
-of the query after that of its task: if the task's is gone already, the query's is there.
+A mark is an offset committed for a consumer group (marks.py). Each task of a query has a group. Its
+mark says that the rows of the task are written. The groups of a query that has ended are deleted,
+because there may be hundreds. An attempt of a task that Spark no longer knows would then find no
+mark, and write its rows again. So the query has a mark, too, in a group of its own name, which is
+not deleted and expires.
+
+- At the end of a query: 1. the query is marked. 2. The groups of its tasks are deleted.
+- In an attempt of a task: 1. it reads the mark of the task. 2. It reads the mark of the query.
+
+If the attempt finds the task's group deleted already, it finds the mark of the query.
 """
 
 import logging

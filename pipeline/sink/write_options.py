@@ -29,10 +29,12 @@ OPTIONS: Final[Mapping[str, str]] = {
     "txnVersion and rows are written once. Each query and each topic needs a name of its own.",
     "txnVersion": "The number of the batch, which only grows: in foreachBatch, the id of the "
     "batch.",
-    "repeatTimeout": "If a batch runs again of which an earlier run has written some tasks, other "
-    "tasks wait until these have been compared: so long for the next of them. Default: 60s.",
-    "repeatableTasks": "true: they do not wait, because the source divides a batch into the same "
-    "tasks whenever it runs, on any number of cores. Default: false.",
+    "repeatTimeout": "A batch runs again, and an earlier run has written some of its tasks. The "
+    "other tasks wait until the rows of those were compared. This is the longest wait for the next "
+    "comparison. Default: 60s.",
+    "repeatableTasks": "true: the tasks of a batch that runs again do not wait (repeatTimeout), "
+    "because the source divides a batch into the same tasks whenever it runs, on any number of "
+    "cores. Default: false.",
     "sendColumns": "false: the client takes all rows one by one, which is slower. Default: true, "
     "with versions of confluent-kafka that are tested; the client takes columns where it can.",
     "includeTimestamp": "true: the column timestamp becomes the records' timestamp. Otherwise "

@@ -1,8 +1,4 @@
-"""The data source "odradek".
-
-Spark passes the options to each process in a dictionary with case-insensitive keys. They are parsed
-from it directly: a copy in a plain dictionary would have lower-case keys.
-"""
+"""The data source "odradek"."""
 
 from typing import TYPE_CHECKING
 

@@ -37,7 +37,10 @@ def with_values(
     *,
     fail_on_bad_value: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Decode the column `value` of batches with `offset`. Raises BadValueError, RegistryError."""
+    """Decode the column `value` of batches, which must have the column `offset` for errors.
+
+    Raises BadValueError, RegistryError.
+    """
     decoder = schema.decoder()
     for batch in batches:
         decoded = decoder.decode(batch["value"])

@@ -12,7 +12,8 @@ import pytest
 
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.features import SERVED
-from odradek.coordinator.metadata.metadata_snapshot import control_records, read_snapshot
+from odradek.coordinator.metadata.metadata_snapshot import read_snapshot
+from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.coordinator.runtime.journal import stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.config.properties import parse_properties
 from tests.support.docker_scripts import DOCKER, entrypoint
@@ -166,6 +167,35 @@ def test_a_mounted_file_comes_first_and_a_variable_wins(tmp_path: Path) -> None:
     }
 
 
+def test_a_mounted_file_is_copied_byte_by_byte(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    # Their UTF-8 has bytes that end a line for str.splitlines, but not for Java.
+    content = "# 关闭自动创建主题\nlog.dirs=/data/Åland\nsasl.x=全\v\x1c\r\na=b".encode()
+    file.write_bytes(content)
+    written = entrypoint.text_of(entrypoint.draft_of({}, (file,))).encode("latin-1")
+    assert content in written
+    assert parse_properties(written) == DEFAULTS | parse_properties(content)
+
+
+def test_a_mounted_file_may_have_continued_lines_and_escapes(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("advertised.listeners=A\\://x:1,\\\n  B://y:2\nlog.d\\u0069rs=/a\\")
+    draft = entrypoint.draft_of({"KAFKA_NUM_PARTITIONS": "4"}, (file,))
+    assert parse_properties(entrypoint.text_of(draft).encode()) == DEFAULTS | {
+        "listeners": "A://0.0.0.0:1,B://0.0.0.0:2",
+        "advertised.listeners": "A://x:1,B://y:2",
+        "log.dirs": "/a",
+        "num.partitions": "4",
+    }
+
+
+def test_a_mounted_file_with_a_malformed_escape_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("a=\\u12")
+    with pytest.raises(ConfigError, match=r"server\.properties: Malformed"):
+        entrypoint.draft_of({}, (file,))
+
+
 def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> None:
     environment = {"KAFKA_NUM_PARTITIONS": "7", "CLUSTER_ID": "a b", "KAFKA_LOG_DIRS": "x"}
     listeners = "PLAINTEXT://192.0.2.1:1"  # an address that no machine has (RFC 5737)
@@ -186,6 +216,17 @@ def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> No
     ("variables", "message"),
     [
         ({"KAFKA_NODE_ID": "x"}, "configuration node.id (KAFKA_NODE_ID): must be"),
+        ({"KAFKA_LOG_DIRS": ""}, "configuration log.dirs (KAFKA_LOG_DIRS): must"),
+        (
+            {
+                "KAFKA_LISTENERS": "SASL_PLAINTEXT://:0",
+                "KAFKA_SASL_ENABLED_MECHANISMS": "SCRAM-SHA-256",
+                "KAFKA_CLIENT_USERS": "ann",
+                "KAFKA_CLIENT_PASSWORDS": "1",
+                "KAFKA_LOG_DIRS": "",
+            },
+            "configuration log.dirs (KAFKA_LOG_DIRS): must",
+        ),
         ({"KAFKA_LISTENERS": "x"}, "configuration listeners (KAFKA_LISTENERS): must be"),
         ({"KAFKA_CFG_NODE_ID": "x"}, "configuration node.id (KAFKA_CFG_NODE_ID): must be"),
         (

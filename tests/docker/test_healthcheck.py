@@ -97,6 +97,7 @@ def test_without_an_argument_the_entrypoints_file_is_read(tmp_path: Path) -> Non
         ("listeners=SSL://:1,PLAINTEXT://:2", ("localhost", 2, False)),
         ("listeners=SASL_SSL://:1,SSL://:2", ("localhost", 1, True)),
         ("listeners=A://:1\nlistener.security.protocol.map=A:SSL", ("localhost", 1, True)),
+        ("listeners=SSL\\://:1,\\\n  PLAINTEXT\\://:2", ("localhost", 2, False)),
         ("", ("127.0.0.1", 9092, False)),
     ],
 )

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from odradek.pipeline import client_config
+from odradek.config import java_client
+from odradek.pipeline.option_values import CLIENT_PREFIX
 from odradek.pipeline.sink import write_options
 from odradek.pipeline.source import options as read_options
 from tests.docs.markdown import code, table
@@ -23,15 +24,17 @@ guides explain [reading](../guides/spark.md), [writing](../guides/spark-writing.
 CLIENT = """\
 Jobs for Spark's Kafka connector carry settings of Kafka's Java client. Those that are not in this
 table are passed on to librdkafka, which has them under the same name. Ignored ones are named in a
-warning. Settings of librdkafka with the prefix `kafka.` are passed on, too.
+warning. A number outside of librdkafka's range becomes the nearest one in it. Settings of
+librdkafka with the prefix `kafka.` are passed on, too.
 """
 
 
 def _settings() -> list[tuple[str, str]]:
     """What becomes of each setting that is not passed on."""
-    ignored = dict.fromkeys(client_config.IGNORED, "Ignored.")
-    refused = {name: f"Refused: {why}." for name, why in client_config.REFUSED.items()}
-    return sorted((client_config.TRANSLATED | ignored | refused).items())
+    ignored = dict.fromkeys(java_client.IGNORED, "Ignored.")
+    reasons = java_client.refused_settings(CLIENT_PREFIX)
+    refused = {name: f"Refused: {why}." for name, why in reasons.items()}
+    return sorted((java_client.TRANSLATED | ignored | refused).items())
 
 
 def pipeline_page() -> str:

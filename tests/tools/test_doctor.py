@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
 from odradek.tools.app import app
+from odradek.tools.client.listener_probe import find_mismatch
 
 Run = Callable[..., Result]
 CERTIFICATE = Path(__file__).parents[1] / "support" / "self_signed.pem"
@@ -106,6 +108,19 @@ def accepting(answer: Callable[[socket.socket], object]) -> Iterator[int]:
         yield server.getsockname()[1]
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
+
+
+def test_a_plain_port_gets_no_tls_from_a_plain_client() -> None:
+    requests = []
+
+    def answer(connection: socket.socket) -> None:
+        requests.append(connection.recv(14, socket.MSG_WAITALL))
+        connection.sendall(struct.pack(">ii", 4, 1))
+
+    with accepting(answer) as port:
+        assert find_mismatch("127.0.0.1", port, uses_tls=False) is None
+    # One request: ApiVersions v0 with correlation id 1 and no client id.
+    assert requests == [struct.pack(">ihhih", 10, 18, 0, 1, -1)]
 
 
 def test_the_port_wants_tls_and_the_client_is_plain() -> None:

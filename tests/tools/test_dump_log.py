@@ -75,6 +75,44 @@ def test_entries_of_an_index_are_held_against_the_log(used: LogBox, tmp_path: Pa
     assert [line["isTrue"] for line in lines] == [False]
 
 
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_is_checked_like_at_a_start_only_if_asked(
+    suffix: str, used: LogBox, tmp_path: Path
+) -> None:
+    for kind in (".log", ".index", ".timeindex"):
+        (tmp_path / used.path(0, kind).name).write_bytes(used.path(0, kind).read_bytes())
+    index = tmp_path / used.path(0, suffix).name
+    code, lines = json_dump("--files", str(index))
+    assert (code, len(lines) > 0) == (0, True)
+    # Zeros, as in the preallocated index of an active segment, and an incomplete entry.
+    index.write_bytes(index.read_bytes() + bytes(12 * 8 + 3))
+    assert json_dump("--files", str(index)) == (0, lines)
+    code, lines = json_dump("--index-sanity-check", "--files", str(index))
+    assert (code, [line["type"] for line in lines]) == (1, ["problem"])
+
+
+def test_how_far_to_look_for_the_batch_of_an_entry_is_an_option(used: LogBox) -> None:
+    index = str(used.path(0, ".index"))
+    _, lines = json_dump("--max-message-size", "61", "--files", index)
+    assert {(line["logOffset"], line["isTrue"]) for line in lines} == {(None, False)}
+
+
+def test_records_without_metadata_have_their_keys_and_values_only(used: LogBox) -> None:
+    option = "--skip-record-metadata"
+    log = ",".join(str(used.directory / name) for name in used.names(".log"))
+    _, lines = json_dump("--print-data-log", "--files", log)
+    records = [line for line in lines if line["type"] == "record"]
+    assert any("controlType" in record for record in records)
+    _, lines = json_dump("--print-data-log", option, "--files", log)
+    assert [line for line in lines if line["type"] == "record"] == [
+        {name: record[name] for name in ("type", "file", "key", "value")}
+        for record in records
+        if "controlType" not in record
+    ]
+    _, lines = json_dump("--deep-iteration", option, "--files", log)
+    assert {line["type"] for line in lines} == {"batch"}
+
+
 def test_producers_and_aborted_transactions_are_json(used: LogBox) -> None:
     snapshot, aborted = used.names(".snapshot")[-1], used.names(".txnindex")[0]
     both = f"{used.directory / snapshot},{used.directory / aborted}"

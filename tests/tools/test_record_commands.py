@@ -61,6 +61,25 @@ def test_keys_headers_partitions_and_nulls_are_sent(run: Run, broker: Broker) ->
     assert lines(run, "orders", "-p", "0", "--format", ALL) == ["0 same|4 1|1 "]
 
 
+def test_settings_that_only_javas_clients_accept_together_do_no_harm(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "acks=1\nfetch.max.bytes=524288\ngroup.protocol=consumer\ngroup.id=\n"
+        "session.timeout.ms=45000\nmax.poll.interval.ms=10000\n"
+    )
+    done = run("produce", "orders", "--config", str(file), stdin=b"one")
+    assert done.exit_code == 0, done.stderr
+    assert lines(run, "orders", "--config", str(file)) == ["one"]
+    # No administrator's client refuses these, but a consumer does.
+    file.write_text("fetch.max.bytes=2000000\nmax.request.size=3000000\n")
+    done = run("consume", "orders", "--config", str(file))
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("odradek: the settings of the client are refused: ")
+    assert done.exit_code == 1
+
+
 def test_lines_of_json_are_sent_again_byte_for_byte(run: Run, broker: Broker) -> None:
     broker.create_topic("orders", 2)
     broker.create_topic("copies", 2)

@@ -54,6 +54,11 @@ def test_a_server_must_know_the_password(message: bytes) -> None:
         login.check(message)
 
 
+def test_an_answer_without_a_proof_is_none_before_the_client_has_sent_its_own() -> None:
+    with pytest.raises(ScramError, match="does not prove"):
+        client().check(b"")
+
+
 def is_taken_at_a_login(user: str) -> bool:
     exchange = ScramExchange(ScramMechanism.SHA_256, lambda *_: None, UnknownNames(lambda *_: None))
     try:

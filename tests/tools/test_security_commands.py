@@ -407,7 +407,7 @@ def test_what_is_wrong_with_the_connection_is_one_line(
         ("ssl.truststore", "#", "is not trusted"),
         ("sasl.mechanism=PLAIN", "sasl.mechanism=OAUTHBEARER", "cannot log in by OAUTHBEARER"),
         ("sasl.mechanism=PLAIN", "sasl.mechanism=GSSAPI", "cannot log in by GSSAPI"),
-        ("required", 'required tokenauth="true"', "cannot log in by a delegation token"),
+        ("required", 'required tokenauth="true"', "log in by a delegation token (tokenauth)"),
         (str(secured.authority_file), "missing.pem", "the TLS settings cannot be used"),
     ):
         file.write_text(settings.replace(old, new))

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
-from odradek.protocol.batch_header import stamp_crc
+from odradek.protocol.batch_header import read_header, stamp_crc
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -452,11 +452,19 @@ def test_a_snapshot_of_the_metadata_log_must_be_whole(data: Path) -> None:
     shutil.copytree(GOLDEN / "dynamic" / "__cluster_metadata-0", data / "__cluster_metadata-0")
     snapshot = next((data / "__cluster_metadata-0").glob("*.checkpoint"))
     assert not verdict(data).says(snapshot.name)
+    whole = snapshot.read_bytes()
     flip(snapshot, 80)
-    assert verdict(data).says(snapshot.name, "is damaged")
-    flip(snapshot, 80)
-    cut(snapshot)
-    assert verdict(data).says(snapshot.name, "cut off")
+    assert verdict(data).says(snapshot.name, "stored CRC")
+    snapshot.write_bytes(whole[:-3])
+    assert verdict(data).says(snapshot.name, "is cut short")
+    first = read_header(whole).size_bytes
+    snapshot.write_bytes(whole[first:])
+    assert verdict(data).says(snapshot.name, "header is missing")
+    # Records before the damage are checked.
+    snapshot.write_bytes(whole[:first] + batch_of(b"\1\2\0") + whole[first:-1])
+    found = verdict(data)
+    assert found.says(snapshot.name, "is cut short")
+    assert found.says(snapshot.name, "Error at 0")
 
 
 # --- the command

@@ -168,6 +168,7 @@ def test_old_message_formats_are_checked(tmp_path: Path) -> None:
     report = verified(tmp_path, deep=True)
     assert problems(report) == []
     assert orders(report).batches == len(entries)
+    assert orders(report).records == sum(len(entry.records) for entry in entries)
     flip(path, 20)
     assert kinds(verified(tmp_path)) == {Kind.CHECKSUM}
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
@@ -41,13 +42,20 @@ def connected(settings: Mapping[str, str]) -> AdminClient:
     host, port = _listening_server(settings["bootstrap.servers"])
     failures: list[KafkaError] = []
     configuration: dict[str, Any] = {**settings, "log_level": 0, "error_cb": failures.append}
-    try:
+    with refusal_of_settings():
         client = AdminClient(configuration, logger=None)
-    except (KafkaException, ValueError) as error:
-        raise CommandError(f"the settings of the client are refused: {error}") from None
     if not _is_answered(client, failures):
         raise _failure(failures, host, port, settings)
     return client
+
+
+@contextmanager
+def refusal_of_settings() -> Iterator[None]:
+    """While a client of librdkafka is made: raise CommandError if its settings are refused."""
+    try:
+        yield
+    except (KafkaException, ValueError) as error:
+        raise CommandError(f"the settings of the client are refused: {error}") from None
 
 
 def _listening_server(servers: str) -> tuple[str, int]:

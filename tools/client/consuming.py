@@ -16,13 +16,23 @@ from odradek.tools.standard_streams import check_reader
 
 from .admin import partition_offsets
 from .client_config import client_settings
-from .connecting import TIMEOUT_S, connected
+from .connecting import TIMEOUT_S, connected, refusal_of_settings
 from .failure import CommandError, kafka_failure
 from .last_records import find_last
 from .polling import polled
 from .positions import Offsets, parse_offset, resolve_position
 
 ByIndex = Mapping[int, int]
+# Settings of members of a group, which `consume` is not. librdkafka refuses some values of them
+# that Java's consumer accepts, or only together.
+_OF_MEMBERS = {
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "session.timeout.ms",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +59,7 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
     """Print the records. Raises CommandError."""
     settings = client_settings(bootstrap, file)
     admin = connected(settings)
-    consumer = Consumer(
-        {
-            "group.id": f"odradek-consume-{uuid.uuid4()}",
-            # librdkafka finds the end of a partition by a Fetch that has waited in vain.
-            "fetch.wait.max.ms": 500 if options.follow else 10,
-            **settings,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed" if options.committed else "read_uncommitted",
-            "log_level": 0,
-        }
-    )
+    consumer = _consumer(settings, options)
     try:
         starts, ends = _ranges(admin, _indexes(consumer, options), options)
         if options.last is not None:
@@ -71,6 +69,23 @@ def consume(options: ConsumeOptions, bootstrap: str | None, file: Path | None) -
         raise kafka_failure(f"consume {options.topic}", error.args[0]) from None
     finally:
         consumer.close()
+
+
+def _consumer(settings: Mapping[str, str], options: ConsumeOptions) -> Consumer:
+    with refusal_of_settings():
+        return Consumer(
+            {
+                "group.id": f"odradek-consume-{uuid.uuid4()}",
+                # librdkafka finds the end of a partition by a Fetch that has waited in vain.
+                "fetch.wait.max.ms": 500 if options.follow else 10,
+                **{name: each for name, each in settings.items() if name not in _OF_MEMBERS},
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed" if options.committed else "read_uncommitted",
+                "log_level": 0,
+            }
+        )
 
 
 def _indexes(consumer: Consumer, options: ConsumeOptions) -> list[int]:

@@ -20,9 +20,13 @@ class Mismatch(NamedTuple):
 
 
 def find_mismatch(host: str, port: int, *, uses_tls: bool) -> Mismatch | None:
-    """Compare what a port speaks with what the client does; None if it is the same."""
-    speaks_tls = _speaks_tls(host, port)
-    if uses_tls and not speaks_tls:
+    """Compare what a port speaks with what the client does; None if it is the same.
+
+    What the client speaks is asked first: a port that speaks it gets no request that it refuses.
+    """
+    if uses_tls:
+        if _speaks_tls(host, port):
+            return None
         if _speaks_plainly(host, port):
             return Mismatch(
                 f"{host}:{port} speaks Kafka's protocol without TLS, and the client wants TLS",
@@ -30,21 +34,21 @@ def find_mismatch(host: str, port: int, *, uses_tls: bool) -> Mismatch | None:
                 " listener",
             )
         return Mismatch(f"{host}:{port} speaks no TLS", "check that a Kafka broker listens there")
-    if not uses_tls and not _speaks_plainly(host, port):
-        if speaks_tls:
-            return Mismatch(
-                f"{host}:{port} speaks TLS, and the client does not",
-                "set security.protocol=SSL (or SASL_SSL) in the file of --config",
-            )
+    if _speaks_plainly(host, port):
+        return None
+    if _speaks_tls(host, port):
         return Mismatch(
-            f"{host}:{port} does not answer as a Kafka broker does",
-            "check that a Kafka broker listens there, and not another program",
+            f"{host}:{port} speaks TLS, and the client does not",
+            "set security.protocol=SSL (or SASL_SSL) in the file of --config",
         )
-    return None
+    return Mismatch(
+        f"{host}:{port} does not answer as a Kafka broker does",
+        "check that a Kafka broker listens there, and not another program",
+    )
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the system's authorities
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # only whether it is TLS; the client verifies later
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from odradek.tools.tables import counted
 
 from .admin import result
 from .client_config import client_settings
-from .connecting import connected
+from .connecting import connected, refusal_of_settings
 from .failure import CommandError, kafka_failure
 from .record_json import ParsedRecord
 
@@ -148,8 +148,13 @@ class _Sender:
         # If the topic's max.message.bytes is below librdkafka's batch size, it is the batch size. A
         # larger batch would be refused with all its records.
         batch_bytes = min(_max_batch_bytes(admin, topic), MAX_BATCH_BYTES)
-        defaults = {"enable.idempotence": True, "linger.ms": 5, "batch.size": batch_bytes}
-        self._producer = Producer({**defaults, **settings, "log_level": 0})
+        defaults = {
+            "enable.idempotence": _may_be_idempotent(settings),
+            "linger.ms": 5,
+            "batch.size": batch_bytes,
+        }
+        with refusal_of_settings():
+            self._producer = Producer({**defaults, **settings, "log_level": 0})
 
     def send(self, record: NewRecord) -> None:
         """Queue a record; waits while the queue is full. Raises CommandError if one has failed."""
@@ -225,3 +230,12 @@ def _max_batch_bytes(admin: AdminClient, topic: str) -> int:
         settings = result(f"settings of {topic}", admin.describe_configs([resource])[resource])
         return int(settings["max.message.bytes"].value)
     return MAX_BATCH_BYTES
+
+
+def _may_be_idempotent(settings: Mapping[str, str]) -> bool:
+    """Whether no setting rules idempotence out. As in Java: ProducerConfig."""
+    return (
+        settings.get("acks", settings.get("request.required.acks", "all")) in ("all", "-1")
+        and settings.get("retries") != "0"
+        and settings.get("max.in.flight.requests.per.connection", "5") in ("1", "2", "3", "4", "5")
+    )

@@ -22,7 +22,7 @@ class ScramError(Exception):
 
 
 class ScramClient:
-    """One login: `first` is sent, then `final` of the answer; `check` gets the last answer."""
+    """One login: send first(); send final(answer); give the next answer to check()."""
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str | None = None) -> None:
         """`nonce` is for tests. The mechanism must be one of SCRAM_MECHANISMS."""
@@ -66,7 +66,7 @@ class ScramClient:
         if b"e" in fields:
             raise ScramError(fields[b"e"].decode(errors="replace"))
         shown = fields.get(b"v", b"")
-        if not hmac.compare_digest(shown, base64.b64encode(self._signature)):
+        if not shown or not hmac.compare_digest(shown, base64.b64encode(self._signature)):
             raise ScramError("the server does not prove that it knows the password")
 
 

@@ -1,8 +1,9 @@
 """Checks one partition of `__transaction_state`: each record must be a legal next step of its id.
 
-The cleaner keeps the newest record of each transactional id, so a record that follows another one
-in the log has followed it in time, too. Apache Kafka may write a decision twice, if its first
-attempt has failed at other replicas.
+The cleaner removes from the front. So of the records of a transactional id that are left, the
+predecessor of each one in the log is also the step before it: none between them is missing. Apache
+Kafka may write a decision twice, if its first attempt has failed at other replicas.
+Kafka: TransactionState.validPreviousStates.
 """
 
 from pathlib import Path
@@ -59,13 +60,15 @@ class DecisionCheck:
         if step.previous is not None and step.previous_partition == self._partition:
             self._check_step(step.previous, step.transaction, where)
 
-    def _check_place(self, transactional_id: str, other: int | None, where: str) -> None:
+    def _check_place(
+        self, transactional_id: str, previous_partition: int | None, where: str
+    ) -> None:
         count = self._partition_count
         place = self._partition if count is None else partition_of(transactional_id, count)
         if place != self._partition:
             self._misplaced.add(f"{where} belongs in partition {place}")
-        elif other not in (None, self._partition):
-            self._misplaced.add(f"{where} is also in partition {other}")
+        elif previous_partition not in (None, self._partition):
+            self._misplaced.add(f"{where} is also in partition {previous_partition}")
 
     def _check_step(self, previous: Transaction, next_: Transaction, where: str) -> None:
         before, after = previous.state, next_.state
@@ -85,7 +88,7 @@ class DecisionCheck:
     def end(self) -> None:
         """Report what was found, after the last record."""
         findings, directory, kind = self._findings, self._directory, Kind.TRANSACTION
-        used = "the newest record of a transactional id counts"
-        findings.problem(directory, self._wrong, used, kind)
+        at_start = "the newest record of a transactional id counts"
+        findings.problem(directory, self._wrong, at_start, kind)
         findings.problem(directory, self._misplaced, "its coordinator does not find it", kind)
-        findings.note(directory, self._repeated, used, kind)
+        findings.note(directory, self._repeated, at_start, kind)

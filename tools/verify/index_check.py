@@ -33,10 +33,19 @@ class _IndexCheck:
     kind: type[IndexFile]
 
     def __init__(
-        self, files: Files, path: Path, base_offset: int, findings: Findings, *, in_use: bool
+        self,
+        files: Files,
+        path: Path,
+        base_offset: int,
+        findings: Findings,
+        *,
+        may_be_uncut: bool,
     ) -> None:
-        """`in_use`: a broker was writing to the segment when it ended, or still is."""
-        self._in_use = in_use
+        """`may_be_uncut`: the file may still be preallocated, with unused zeros at its end.
+
+        Then it may also be missing.
+        """
+        self._may_be_uncut = may_be_uncut
         self._path = path
         self._findings = findings
         self._wrong = Tally()
@@ -45,11 +54,11 @@ class _IndexCheck:
         self._entries: IndexEntries | None = None
         try:
             self._entries = IndexEntries(files, path, base_offset, self.kind)
-            self._used = self._entries.used if in_use else self._entries.count
+            self._used = self._entries.used if may_be_uncut else self._entries.count
             if self._used == self._entries.count:
                 self._check(self._entries)
         except FileNotFoundError:
-            report = findings.note if in_use else findings.problem
+            report = findings.note if may_be_uncut else findings.problem
             report(path, "the index is missing", REBUILT, Kind.INDEX)
         except (UnreadableError, OSError) as error:
             what = f"the index fails a broker's startup check: {error}"
@@ -67,7 +76,7 @@ class _IndexCheck:
         if self._entries is None:
             return
         # A running broker may have appended since the log was read.
-        later = () if self._in_use else range(self._slot, self._used)
+        later = () if self._may_be_uncut else range(self._slot, self._used)
         for slot in later:
             self._wrong.add(f"entry {slot} is after the end of the log: {self._shown(slot)}")
         if self._wrong.count:
@@ -116,9 +125,15 @@ class TimeIndexCheck(_IndexCheck):
     kind = TimeIndex
 
     def __init__(
-        self, files: Files, path: Path, base_offset: int, findings: Findings, *, in_use: bool
+        self,
+        files: Files,
+        path: Path,
+        base_offset: int,
+        findings: Findings,
+        *,
+        may_be_uncut: bool,
     ) -> None:
-        super().__init__(files, path, base_offset, findings, in_use=in_use)
+        super().__init__(files, path, base_offset, findings, may_be_uncut=may_be_uncut)
         self._newest_ms = NO_TIMESTAMP
 
     def _check(self, entries: IndexEntries) -> None:

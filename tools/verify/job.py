@@ -112,7 +112,7 @@ class _Run:
 
     def path_of(self, item: LogItem) -> Path:
         """The directory of a log."""
-        log_dir = self._log_dirs[item.directory]
+        log_dir = self._log_dirs[item.directory_index]
         return log_dir.path / log_dir.logs[item.log]
 
     def check(self, runner: TaskRunner) -> None:

@@ -52,7 +52,7 @@ class LogTransactions:
         self._findings = findings
         self._coordinator_epochs: dict[int, int] = {}  # by producer id: of its last marker
         self._wrong = Tally()
-        self._doubtful = Tally()
+        self._older_coordinators = Tally()
         self._unknown = Tally()
 
     def note_gap(self) -> None:
@@ -148,7 +148,8 @@ class LogTransactions:
         last = self._coordinator_epochs.get(producer_id, NO_COORDINATOR_EPOCH)
         if coordinator_epoch < last:
             # A broker accepts it after it has forgotten the producer, which was long inactive.
-            self._doubtful.add(f"{where} coordinator epoch {coordinator_epoch} came after {last}")
+            what = f"{where} coordinator epoch {coordinator_epoch} came after {last}"
+            self._older_coordinators.add(what)
         self._coordinator_epochs[producer_id] = coordinator_epoch
 
     # --- snapshots
@@ -189,7 +190,7 @@ class LogTransactions:
         """Report what was found, after the last batch."""
         at_start, kind = "it is served as it is", Kind.TRANSACTION
         self._findings.problem(self._directory, self._wrong, at_start, kind)
-        self._findings.note(self._directory, self._doubtful, at_start, kind)
+        self._findings.note(self._directory, self._older_coordinators, at_start, kind)
         self._findings.note(self._directory, self._unknown, "it is ignored", kind)
 
 

@@ -17,9 +17,9 @@ from .second_look import LOOKS, LOOKS_IF_IN_USE, checked_again
 
 
 class LogItem(NamedTuple):
-    """A log to check, in one of the log directories."""
+    """A log to check. `directory_index` says in which of the log directories it is."""
 
-    directory: int
+    directory_index: int
     log: TopicPartition
 
 
@@ -47,8 +47,11 @@ class LogsCheck:
             yield self.check(item, StoredTransactions())[0]
 
     def check(self, item: LogItem, stored: StoredTransactions) -> tuple[LogResult, PartitionCheck]:
-        """Check a log, as often as it has to be looked at; return the last look, too."""
-        log_dir = self.log_dirs[item.directory]
+        """Check a log; repeat while problems are found (second_look.py).
+
+        Returns the result and the last PartitionCheck. `stored` is not changed.
+        """
+        log_dir = self.log_dirs[item.directory_index]
         looks = LOOKS_IF_IN_USE if log_dir.is_in_use else LOOKS
         findings = Findings()
         look = checked_again(
@@ -71,5 +74,5 @@ class LogsCheck:
             metadata=MetadataFacts() if is_metadata else self.metadata,
             stored=stored.copy(),
         )
-        check.run(self.log_dirs[item.directory], item.log)
+        check.run(self.log_dirs[item.directory_index], item.log)
         return check

@@ -30,15 +30,16 @@ class SegmentCheck:
             segment, following, facts.recovery_point, stopped_cleanly=facts.stopped_cleanly
         )
         in_use = self._action.is_in_use
-        # Apache Kafka 4.4 does not cut the indexes of the metadata log at a stop. Those of a log
-        # without records are emptied by its first append; a power cut may leave them uncut.
-        is_uncut = not following and (
-            facts.topic == CLUSTER_METADATA_TOPIC or not segment.size_bytes
+        # The last segment's indexes may be preallocated although no broker writes: Apache Kafka 4.4
+        # does not truncate those of the metadata log at a stop. Those of a log without records stay
+        # so if the power failed before their truncation was on disk; the first append empties them.
+        may_be_uncut = in_use or (
+            not following and (facts.topic == CLUSTER_METADATA_TOPIC or not segment.size_bytes)
         )
         path = log.path(base, FileKind.OFFSET_INDEX)
-        self._offsets = OffsetIndexCheck(files, path, base, findings, in_use=in_use or is_uncut)
+        self._offsets = OffsetIndexCheck(files, path, base, findings, may_be_uncut=may_be_uncut)
         path = log.path(base, FileKind.TIME_INDEX)
-        self._times = TimeIndexCheck(files, path, base, findings, in_use=in_use or is_uncut)
+        self._times = TimeIndexCheck(files, path, base, findings, may_be_uncut=may_be_uncut)
         path = log.path(base, FileKind.TXN_INDEX)
         self._transactions = TransactionCheck(
             files, path, log.transactions, findings, in_use=in_use
@@ -91,7 +92,7 @@ class SegmentCheck:
                 self._transactions.add(marker)
         log.epochs.add(batch)
         if batch.is_message:
-            log.findings.totals.records += 1
+            log.findings.totals.records += _count_inside(batch)
         else:
             self._check_header(batch)
         if self._records is not None:
@@ -166,3 +167,11 @@ class SegmentCheck:
         self._transactions.end(self._segment.base_offset, self._log.next_offset)
         if self._records is not None:
             self._records.end()
+
+
+def _count_inside(message: RawBatch) -> int:
+    """The number of records in a message of magic 0 or 1, which may be a compressed set of them."""
+    try:
+        return sum(1 for _ in message.records())
+    except UnreadableError:
+        return 1  # RecordCheck reports it

@@ -54,7 +54,7 @@ class TransactionCheck:
         if not self._files.exists(self._path):
             return []
         data = self._files.read(self._path)
-        if len(data) % ENTRY_BYTES and len(data) > ENTRY_BYTES:
+        if len(data) % ENTRY_BYTES:
             what = "an incomplete entry at its end"
             self._findings.note(self._path, what, "it is ignored", Kind.INDEX)
         versions = sorted({version for version, _ in entries_of(data)} - {0})
@@ -96,20 +96,21 @@ class TransactionCheck:
         that is left.
         """
         first = None if marker.ended is None else marker.ended.first_offset
-        if not self._may_be(entry.first_offset, first):
+        if not self._agrees(entry.first_offset, first):
             shown = "none" if first is None else str(first)
             wrong.add(
                 f"the transaction of producer {entry.producer_id} up to {entry.last_offset} has the"
                 f" first offset {entry.first_offset}, in the log {shown}"
             )
-        elif not self._may_be(entry.last_stable_offset, marker.last_stable_offset):
+        elif not self._agrees(entry.last_stable_offset, marker.last_stable_offset):
             wrong.add(
                 f"the transaction of producer {entry.producer_id} up to {entry.last_offset} has the"
                 f" last stable offset {entry.last_stable_offset}, in the log"
                 f" {marker.last_stable_offset}"
             )
 
-    def _may_be(self, stored: int, found: int | None) -> bool:
+    def _agrees(self, stored: int, found: int | None) -> bool:
+        """Whether an offset is the one that was found, or is before what is left of the log."""
         if stored == found:
             return True
         is_before = found is None or stored < found

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
-from odradek.config.re2_options import bounded_options, re2_library, why_costly
+from odradek.config.re2_options import bounded_options, pattern_size, re2_library, why_costly
 from odradek.coordinator.registry.json_text import dumps
 
 from .effort import Found, first, flat, inside, spend
@@ -44,7 +44,7 @@ LENIENT = frozenset(
     }
 )
 
-_STEPS_OF_A_MATCH = 20  # of a name with a pattern
+_STEPS_OF_A_MATCH = 20  # of a name with a pattern, and one for each part of the pattern
 _STEPS_OF_A_VALUE = 4  # of an enum
 _EXACT = Context(prec=20_000)  # enough for the digits that json_schema lets numbers have
 
@@ -394,7 +394,7 @@ def _covering(node: Node, name: str | None) -> Node | None:
     """Return what a partially open model demands of a property that it does not name."""
     if name is not None:
         for pattern, schema in node.patterns.items():
-            spend(_STEPS_OF_A_MATCH)
+            spend(_STEPS_OF_A_MATCH + pattern_size(pattern).parts)
             if _matches(pattern, name):
                 return schema
     if node.rest is not None:

@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another directory": (another_directory, "this is 3 in directory AAAAAAAAAAAAAAAAAAAAdw"),
     "a broken quorum-state": (broken_quorum_state, "quorum-state: "),
     "a broken log": (broken_log, "__cluster_metadata-0: "),
-    "a broken snapshot": (broken_snapshot, r"0000000000\.checkpoint, .* is cut short"),
+    "a broken snapshot": (broken_snapshot, r"0000000000\.checkpoint: .* is cut short"),
 }
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from odradek.coordinator.metadata.metadata_snapshot import control_records, read_snapshot
+from odradek.coordinator.metadata.metadata_snapshot import read_snapshot
+from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.files import Files
 from tests.support.broker_process import ApacheKafkaProcess, BrokerProcess

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.config import re2_options
-from odradek.config.re2_options import MAX_REPETITIONS, MAX_UNICODE_CLASSES
+from odradek.config.re2_options import MAX_OPTIONAL_PARTS, MAX_UNICODE_CLASSES
 from odradek.coordinator.consumer_groups.subscription_regex import (
     MAX_PATTERN_BYTES,
     check_pattern,
@@ -100,7 +100,7 @@ GOOD = [
     "\\x61|\\141b",
 ]
 # Only one of the two takes it; why, the module says.
-RE2J_ALONE = ["((a{99}){99}){99}", "(a{2}){501}", "\\é", "a?" * (MAX_REPETITIONS + 1)]
+RE2J_ALONE = ["((a{99}){99}){99}", "(a{2}){501}", "\\é", "a?" * (MAX_OPTIONAL_PARTS + 1)]
 RE2_ALONE = ["(?P<n>a)(?P<n>b)", "\\p{Kawi}"]
 
 
@@ -147,11 +147,14 @@ def test_a_parenthesis_too_many_is_named() -> None:
     [
         ("a" * (MAX_PATTERN_BYTES + 1), "longer than 32767 bytes"),
         ("é" * (MAX_PATTERN_BYTES // 2 + 1), "longer than 32767 bytes"),
-        ("a?" * (MAX_REPETITIONS + 1), "more than 1000 repetitions"),
+        ("a?" * (MAX_OPTIONAL_PARTS + 1), "more than 2000 optional parts"),
+        ("a{0,1000}" * 30, "more than 2000 optional parts"),
+        ("a{1000}" * 33, "more than 32768 parts"),
+        ("[[:" * 10_000, "more than 100 named classes"),
         ("\\pL" * (MAX_UNICODE_CLASSES + 1), "more than 20 Unicode classes"),
         ("\\pL{60}", "pattern too large"),
-        ("((a{99}){99}){99}", "invalid repeat count"),
-        ("(x*){1000}" * 400, "pattern too large"),
+        ("((a{99}){99}){99}", "more than 32768 parts"),
+        ("(x*){1000}" * 400, "more than 2000 optional parts"),
     ],
 )
 def test_a_pattern_that_costs_too_much_is_refused(pattern: str, words: str) -> None:
@@ -163,12 +166,14 @@ def test_a_pattern_that_costs_too_much_is_refused(pattern: str, words: str) -> N
     "pattern",
     [
         "|".join(f"team-{number}.topic-of-{number * 7919 % 1000}" for number in range(1_000)),
-        "a?" * (MAX_REPETITIONS - 1) + "b",
+        "a?" * (MAX_OPTIONAL_PARTS - 1) + "b",
         "\\pL" * 15,
         "[a-z0-9._-]{1,249}",
+        "[a-z]{1,249}(-[a-z]{1,100}){0,5}",
+        "orders-.{0,100}",
         "(" * 5_000 + "a" + ")" * 5_000,
     ],
-    ids=["names", "optional", "classes", "counted", "nested"],
+    ids=["names", "optional", "classes", "counted", "counted twice", "prefix", "nested"],
 )
 def test_a_long_pattern_is_served(pattern: str) -> None:
     check_pattern(pattern)

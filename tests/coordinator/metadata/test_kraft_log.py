@@ -16,7 +16,6 @@ from odradek.coordinator.metadata.metadata_format import (
     metadata_log_directory,
 )
 from odradek.coordinator.metadata.metadata_snapshot import (
-    control_records,
     read_snapshot,
     snapshot_bytes,
 )
@@ -32,6 +31,7 @@ from odradek.coordinator.metadata.quorum_state import (
     write_quorum_state,
 )
 from odradek.coordinator.metadata.servability import UnsupportedMetadataError
+from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.runtime.journal import CorruptJournalError, stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome

@@ -11,11 +11,11 @@ from odradek.coordinator.metadata.kraft_log import KraftLog, open_kraft_log
 from odradek.coordinator.metadata.metadata_format import metadata_log_directory
 from odradek.coordinator.metadata.metadata_image import MetadataImage
 from odradek.coordinator.metadata.metadata_snapshot import (
-    control_records,
     read_snapshot,
     snapshot_pieces,
 )
 from odradek.coordinator.metadata.quorum import voter_records
+from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.runtime.journal import CorruptJournalError

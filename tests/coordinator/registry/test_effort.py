@@ -136,6 +136,15 @@ def test_imported_types_that_form_circles_and_differ_are_compared(count: int) ->
     assert len(found) >= count
 
 
+def test_a_pattern_of_names_costs_a_step_for_each_part_of_it() -> None:
+    def steps_with(pattern: str) -> int:
+        old = {"type": "object", "patternProperties": {pattern: {"type": "string"}}}
+        new = {"type": "object", "properties": {"x": {"type": "string"}}}
+        return steps_of(lambda: compared("JSON", json.dumps(old), json.dumps(new)))
+
+    assert steps_with("a{0,900}") - steps_with("a{0,1}") == 2 * 899
+
+
 def test_first_reasons_are_those_of_all() -> None:
     reasons = [str(number) for number in range(2000)]
     assert effort.first(reasons)[:-1] == reasons[: effort.MAX_REASONS]

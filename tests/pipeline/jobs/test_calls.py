@@ -24,7 +24,7 @@ def test_the_calls_return_what_was_done(tmp_path: Path) -> None:
         tmp_path / "archive", tmp_path / "log", until_end=True, schema={"id": "long"}, processes=1
     )
     assert (made.total().records, made.total().dead_letters, made.problems) == (2, 1, [])
-    (counted,) = stats(str(tmp_path / "log"), topics=["orders"], processes=1).topics
+    (counted,) = stats(str(tmp_path / "log"), topics="orders", processes=1).topics
     assert counted.offsets == 3
     with broker_in_thread(tmp_path / "broker", settings) as broker:
         client = {"bootstrap.servers": f"127.0.0.1:{broker.ports['PLAINTEXT']}"}
@@ -32,7 +32,7 @@ def test_the_calls_return_what_was_done(tmp_path: Path) -> None:
         sent = replay(*where, topics=["orders"], to_topic="again", create=True, processes=1)
         assert (sent.records, sent.notes) == (3, [])
         later = datetime.fromtimestamp(NOW_MS / 1000 + 60, UTC)
-        none = replay(*where, topics=["orders"], create=True, from_time=later, processes=1)
+        none = replay(*where, topics="orders", create=True, from_time=later, processes=1)
         assert none.records == 0
         with pytest.raises(JobError) as failure:
             replay(*where, topics=["orders"], to_topic="other", processes=1)
@@ -46,6 +46,17 @@ def test_a_replay_must_name_topics(tmp_path: Path) -> None:
         replay(tmp_path, {})
     with pytest.raises(JobError, match="is no object store"):
         archive(tmp_path, tmp_path, storage={"a": "b"})
+
+
+@pytest.mark.parametrize("processes", [0, -1])
+def test_no_processes_are_refused(processes: int, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=f"processes must be 1 or more, not {processes}"):
+        stats(tmp_path, processes=processes)
+
+
+def test_another_delivery_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="must be exactly-once or at-least-once, not 'once'"):
+        replay(tmp_path, {}, topics="orders", delivery="once")
 
 
 def test_a_bar_is_shown_only_where_somebody_sees_it(

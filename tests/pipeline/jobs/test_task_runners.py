@@ -99,12 +99,16 @@ class TestProcesses(RunnerCases):
             [(_, [pid])] = tasks.run(own_pid, [0], "test")
             assert Path(f"/proc/{pid}").exists()
         assert not Path(f"/proc/{pid}").exists()
+        with tasks:
+            assert list(tasks.run(range, [1], "test")) == [(0, [0])]  # in another process
 
     def test_the_error_says_how_a_process_died(self, runner: TaskRunner) -> None:
         with pytest.raises(JobError) as raised:
             list(runner.run(die, [signal.SIGKILL], "test"))
         expected = "a worker process was killed by SIGKILL; the system may have run out of memory"
         assert str(raised.value) == f"test: {expected}"
+        with pytest.raises(JobError, match=f"killed by signal {signal.SIGRTMIN + 1}"):
+            list(runner.run(die, [signal.SIGRTMIN + 1], "test"))
         with pytest.raises(JobError, match="a worker process ended with exit code 3"):
             list(runner.run(os._exit, [3], "test"))
 
