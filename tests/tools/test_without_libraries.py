@@ -75,7 +75,6 @@ def test_nothing_is_imported_that_windows_does_not_have() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.timeout(by_length(300, 3600))
 def test_the_tests_pass_without_them() -> None:
     tests = by_length(SHORT, LONG)
     done = run_without(
