@@ -159,10 +159,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _begin(self, request: h11.Request) -> None:
         """Find who serves the request. Raises HttpError."""
+        self._request = request
         target = request.target.decode("latin-1")
         if not target.startswith("/"):
             raise HttpError(HTTPStatus.BAD_REQUEST, "the request's target is not a path")
-        self._request = request
         self._path = target.partition("?")[0]
         self._route, self._parameters = self._server.routes.find(
             request.method.decode("latin-1"), self._path
@@ -212,6 +212,7 @@ class HttpConnection(asyncio.Protocol):
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._is_between_requests = True
             self._path = ""
+            self._request = None
             self._http.start_next_cycle()
             self._read()
         else:

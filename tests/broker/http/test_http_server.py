@@ -144,6 +144,7 @@ async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
         (b"GET /hello HTTP/1.1\r\n", b"400"),  # no host
         (b"GET /hello\r\n", b"400"),
         (b"GET http://x/ HTTP/1.1\r\n" + HOST, b"400"),
+        (b"HEAD http://x/ HTTP/1.1\r\n" + HOST, b"400"),
         (b"GET /hello?" + 101 * b"x&" + b"y=1 HTTP/1.1\r\n" + HOST, b"400"),
         (b"\x00\x00\x00\x0a\x00\x12\r\n", b"400"),
         (b"GET /hello HTTP/1.1\r\nX: " + 64 * MAX_REQUEST_BYTES * b"y", b"431"),
@@ -152,6 +153,12 @@ async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
 )
 async def test_a_bad_request_is_refused(server: Server, request_: bytes, status: bytes) -> None:
     assert (await server.ask(request_ + CLOSE)).split(b" ")[1] == status
+
+
+async def test_a_refusal_has_a_body_also_after_a_request_without_one(server: Server) -> None:
+    head = b"HEAD /hello HTTP/1.1\r\n" + HOST + b"\r\n"
+    answer = await server.ask(head + b"GET x HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert answer.endswith(b"the request's target is not a path\n")
 
 
 async def test_a_request_may_come_in_pieces(server: Server) -> None:
