@@ -7,12 +7,14 @@ from http import HTTPStatus
 
 import pytest
 
-from odradek.broker.http.connection import MAX_REQUEST_BYTES
+from odradek.broker.http.connection import MAX_REQUEST_BYTES, HttpConnection
 from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
 from odradek.broker.http.routes import MAX_BODY_BYTES, Route
 from odradek.broker.http.server import MAX_CONNECTIONS, MAX_REFUSED_CONNECTIONS, HttpServer
 from odradek.broker.network.listeners import bind_listeners
+from odradek.broker.network.output import queued_bytes
 from odradek.config.listeners import parse_http_listener
+from tests.support.broker_in_loop import until
 
 
 async def hello(_: HttpRequest) -> HttpResponse:
@@ -42,10 +44,6 @@ async def later(_: HttpRequest) -> HttpResponse:
     return text_response("hello\n")
 
 
-async def large(_: HttpRequest) -> HttpResponse:
-    return text_response("x" * 20_000_000)
-
-
 async def watched(_: HttpRequest) -> HttpResponse:
     async def each() -> AsyncGenerator[bytes, None]:
         await asyncio.sleep(0.05)
@@ -57,6 +55,8 @@ async def watched(_: HttpRequest) -> HttpResponse:
 
 
 HOST = b"Host: here\r\n"
+LARGE = b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n"
+LARGE_BYTES = 20_000_000
 CLOSE = b"Connection: close\r\n\r\n"
 
 
@@ -67,6 +67,7 @@ class Server:
         (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
         self.port = bound.port
         self.ended = asyncio.Event()
+        self.large_count = 0  # requests that were begun
         routes = (
             Route("GET", "/hello", hello),
             Route("GET", "/broken", broken),
@@ -74,13 +75,24 @@ class Server:
             Route("GET", "/echo/list", hello),
             Route("GET", "/numbers", numbers),
             Route("GET", "/later", later),
-            Route("GET", "/large", large),
+            Route("GET", "/large", self.large),
+            Route("GET", "/long", self.long),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
             Route("GET", "/searched", self.searched),
         )
         loop = asyncio.get_running_loop()
         self.http = HttpServer(loop, bound, routes, timeout_s, kept_s=kept_s)
+
+    async def large(self, _: HttpRequest) -> HttpResponse:
+        self.large_count += 1
+        return text_response("x" * LARGE_BYTES)
+
+    async def long(self, _: HttpRequest) -> HttpResponse:
+        async def one() -> AsyncGenerator[bytes, None]:
+            yield bytes(LARGE_BYTES)
+
+        return HttpResponse(HTTPStatus.OK, one())
 
     async def searched(self, _: HttpRequest) -> HttpResponse:
         """A response that finds nothing to send. `ended` is set when it is not asked for."""
@@ -220,11 +232,62 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
     server.http.close()
 
 
+async def test_the_next_request_is_read_when_the_client_has_taken_the_response(
+    server: Server,
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(2 * LARGE)
+    await reader.readexactly(1)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert server.large_count == 1
+    await asyncio.wait_for(reader.readexactly(LARGE_BYTES + LARGE_BYTES // 2), 30)
+    assert server.large_count == 2
+    writer.close()
+
+
+async def test_a_client_that_reads_slowly_is_not_cut_off(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(b"GET /long HTTP/1.1\r\n" + HOST + b"\r\n")
+    await reader.readexactly(1)
+    (connection,) = server.http.connections
+    connection._expect_reading()  # the deadline begins
+    before_bytes = connection._untaken_bytes
+    await reader.readexactly(LARGE_BYTES // 10)
+    await until(lambda: untaken_bytes(connection) < before_bytes)
+    connection._time_out()
+    assert len(await asyncio.wait_for(reader.readexactly(LARGE_BYTES // 2), 30))
+    writer.close()
+
+
+def untaken_bytes(connection: HttpConnection) -> int:
+    """The bytes for the client in the transport and in the socket."""
+    transport = connection._transport
+    sent = queued_bytes(transport.get_extra_info("socket").fileno())
+    return transport.get_write_buffer_size() + sent
+
+
+async def test_a_client_that_reads_nothing_and_begins_a_request_is_cut_off(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    await until(lambda: server.http.connections)
+    (connection,) = server.http.connections
+    connection._transport.set_write_buffer_limits(2 * LARGE_BYTES)  # all of the response is written
+    writer.write(LARGE)
+    await reader.readexactly(1)
+    await until(lambda: connection._is_between_requests)
+    writer.write(b"GET /he")
+    await until(lambda: not connection._is_between_requests)
+    server.http.timeout_s = 0.05
+    connection.give_up_place()
+    await until(lambda: not server.http.connections)
+    writer.close()
+
+
 async def test_a_client_that_takes_no_page_is_cut_off() -> None:
     server = Server(timeout_s=0.05)
     for ends in (False, True):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
-        writer.write(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+        writer.write(LARGE)
         if ends:
             writer.write_eof()
         await reader.readexactly(1)
