@@ -68,7 +68,6 @@ class HttpConnection(asyncio.Protocol):
         self._route: Route | None = None
         self._parameters: dict[str, str] = {}
         self._body = bytearray()
-        self._early_bytes = 0  # received since the current request was complete
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._may_write = asyncio.Event()
@@ -93,15 +92,12 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        if self._serving is not None:
-            self._early_bytes += len(data)
-            if self._early_bytes > MAX_REQUEST_BYTES:
-                self.abort()
-                return
         self._is_between_requests = False
         self._http.receive_data(data)
         if self._serving is None:
             self._read()
+        elif len(self._http.trailing_data[0]) > MAX_REQUEST_BYTES:
+            self.abort()
 
     def eof_received(self) -> bool:
         """Whether the client may still get something. What it has asked for is answered."""
@@ -154,7 +150,6 @@ class HttpConnection(asyncio.Protocol):
                     self._take(event.data)
                 elif isinstance(event, h11.EndOfMessage):
                     self._clear_deadline()
-                    self._early_bytes = 0
                     self._serving = self._server.loop.create_task(self._serve())
                     return
                 elif isinstance(event, h11.ConnectionClosed):

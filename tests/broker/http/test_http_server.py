@@ -67,7 +67,8 @@ class Server:
         (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
         self.port = bound.port
         self.ended = asyncio.Event()
-        self.large_count = 0  # requests that were begun
+        self.large_count = self.held_count = 0  # requests that were begun
+        self.may_answer = asyncio.Semaphore(0)
         routes = (
             Route("GET", "/hello", hello),
             Route("GET", "/broken", broken),
@@ -77,6 +78,7 @@ class Server:
             Route("GET", "/later", later),
             Route("GET", "/large", self.large),
             Route("GET", "/long", self.long),
+            Route("GET", "/held", self.held),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
             Route("GET", "/searched", self.searched),
@@ -93,6 +95,11 @@ class Server:
             yield bytes(LARGE_BYTES)
 
         return HttpResponse(HTTPStatus.OK, one())
+
+    async def held(self, _: HttpRequest) -> HttpResponse:
+        self.held_count += 1
+        await self.may_answer.acquire()
+        return text_response("")
 
     async def searched(self, _: HttpRequest) -> HttpResponse:
         """A response that finds nothing to send. `ended` is set when it is not asked for."""
@@ -314,6 +321,24 @@ async def test_a_client_that_sends_on_without_reading_is_cut_off(server: Server)
         await asyncio.wait_for(reader.read(), 30)  # it ends
     writer.close()
     assert server.ended.is_set()
+
+
+async def test_what_a_client_sends_ahead_is_limited_for_all_its_requests_together(
+    server: Server,
+) -> None:
+    request = b"GET /held HTTP/1.1\r\n" + HOST + b"\r\n"
+    ahead = request * (MAX_REQUEST_BYTES * 2 // 3 // len(request))
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    await until(lambda: server.held_count == 1)
+    (connection,) = server.http.connections
+    writer.write(ahead)
+    await until(lambda: len(connection._http.trailing_data[0]) == len(ahead))
+    server.may_answer.release()
+    await until(lambda: server.held_count == 2)
+    writer.write(ahead)
+    await until(lambda: not server.http.connections)
+    writer.close()
 
 
 async def test_a_client_that_sends_nothing_gets_408() -> None:
