@@ -22,12 +22,14 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
+from time import monotonic
 from typing import Protocol, cast
 from urllib.parse import parse_qs
 
 import h11
 
 from odradek.broker.network.output import queued_bytes
+from odradek.broker.turns.slices import SLICE_S
 
 from .messages import ErrorResponse, HttpError, HttpRequest, HttpResponse
 from .routes import Route, Routes
@@ -250,7 +252,8 @@ class HttpConnection(asyncio.Protocol):
     async def _write_pieces(
         self, pieces: AsyncGenerator[bytes, None], response: HttpResponse
     ) -> None:
-        """Write pieces as the client takes them."""
+        """Write pieces as the client takes them. Other clients are served after SLICE_S."""
+        turn_ends_s = monotonic() + SLICE_S
         async with aclosing(pieces):
             async for piece in pieces:
                 # An empty piece: there is nothing to send yet. A client that has ended its stream
@@ -262,6 +265,9 @@ class HttpConnection(asyncio.Protocol):
                 if response.is_endless and self._has_client_ended:
                     return
                 await self._drain()
+                if monotonic() >= turn_ends_s:
+                    await asyncio.sleep(0)
+                    turn_ends_s = monotonic() + SLICE_S
 
     async def _drain(self) -> None:
         """Wait until the client has taken most of what is written."""

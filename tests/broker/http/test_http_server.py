@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from http import HTTPStatus
+from time import monotonic
 
 import pytest
 
@@ -13,6 +14,7 @@ from odradek.broker.http.routes import MAX_BODY_BYTES, Route
 from odradek.broker.http.server import MAX_CONNECTIONS, MAX_REFUSED_CONNECTIONS, HttpServer
 from odradek.broker.network.listeners import bind_listeners
 from odradek.broker.network.output import queued_bytes
+from odradek.broker.turns.slices import SLICE_S
 from odradek.config.listeners import parse_http_listener
 from tests.support.broker_in_loop import until
 
@@ -42,6 +44,21 @@ async def numbers(_: HttpRequest) -> HttpResponse:
 async def later(_: HttpRequest) -> HttpResponse:
     await asyncio.sleep(0.05)  # the end of what the client sends is there before
     return text_response("hello\n")
+
+
+async def worked(_: HttpRequest) -> HttpResponse:
+    """The first piece takes a turn to make. The second says whether others had a turn since."""
+
+    async def each() -> AsyncGenerator[bytes, None]:
+        others = asyncio.Event()
+        asyncio.get_running_loop().call_soon(others.set)
+        until_s = monotonic() + SLICE_S
+        while monotonic() < until_s:
+            pass
+        yield b"working"
+        yield b"others" if others.is_set() else b"nobody"
+
+    return HttpResponse(HTTPStatus.OK, each())
 
 
 async def watched(_: HttpRequest) -> HttpResponse:
@@ -79,6 +96,7 @@ class Server:
             Route("GET", "/large", self.large),
             Route("GET", "/long", self.long),
             Route("GET", "/held", self.held),
+            Route("GET", "/worked", worked),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
             Route("GET", "/searched", self.searched),
@@ -288,6 +306,11 @@ async def test_a_client_that_reads_nothing_and_begins_a_request_is_cut_off(serve
     connection.give_up_place()
     await until(lambda: not server.http.connections)
     writer.close()
+
+
+async def test_other_clients_are_served_between_two_pieces(server: Server) -> None:
+    answer = await server.ask(b"GET /worked HTTP/1.1\r\n" + HOST + CLOSE)
+    assert b"others" in answer
 
 
 async def test_a_client_that_takes_no_page_is_cut_off() -> None:
