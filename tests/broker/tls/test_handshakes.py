@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,6 +72,17 @@ class Rig:
         self.clients.append(socket.create_connection(self.address))
         await until(lambda: len(self.server.connections) > count)
 
+    async def send_hello(self, client: socket.socket) -> None:
+        """Send the first bytes of a handshake, and wait until the broker waits for the next."""
+        outgoing = ssl.MemoryBIO()
+        tls = self.context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+        with suppress(ssl.SSLWantReadError):
+            tls.do_handshake()
+        client.settimeout(LIMIT_SECONDS)
+        client.sendall(outgoing.read())
+        await asyncio.to_thread(client.recv, 1)
+        await until(lambda: all(each.waits_for_client for each in self.handshakes._unfinished))
+
     async def open(self) -> ssl.SSLSocket:
         """A client whose side of the handshake is complete."""
         count = len(self.server.connections)
@@ -130,6 +142,16 @@ async def test_the_oldest_silent_client_goes_when_there_are_too_many(
     assert f"there are {LIMIT} unfinished TLS handshakes" in caplog.text
     rig.tls.may_go_on.set()
     assert await rig.ask(busy, b"served") == b"served"
+
+
+async def test_a_client_that_has_answered_stays_when_there_are_too_many(rig: Rig) -> None:
+    for _ in range(LIMIT):
+        await rig.half_open()
+    first, second, *_ = rig.handshakes._unfinished
+    await rig.send_hello(rig.clients[0])
+    await rig.half_open()
+    assert first in rig.handshakes._unfinished
+    assert second not in rig.handshakes._unfinished
 
 
 async def test_a_handshake_that_takes_too_long_ends(
