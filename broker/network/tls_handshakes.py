@@ -207,10 +207,10 @@ def describe_failure(error: Exception) -> str | None:
     match error:
         case ssl.SSLCertVerificationError():
             return f"TLS handshake failed: the client's certificate: {error.verify_message}"
-        case ssl.SSLEOFError() | ConnectionError():
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ConnectionError():
             return None
         case ssl.SSLError():
-            return f"TLS handshake failed: {_REASONS.get(error.reason, error.reason)}"
+            return f"TLS handshake failed: {_REASONS.get(error.reason, error.reason or error)}"
     return f"TLS handshake failed: {error}"
 
 

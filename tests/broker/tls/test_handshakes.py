@@ -25,6 +25,7 @@ from tests.support.fake_server import FakeServer
 
 LISTENER = SimpleNamespace(name="SSL", security_protocol=SecurityProtocol.SSL)
 LIMIT = 3
+CLOSE_NOTIFY = bytes.fromhex("15 0303 0002 0100")  # an alert (RFC 8446, 6.1)
 LIMIT_SECONDS = 30.0
 
 
@@ -152,6 +153,16 @@ async def test_a_client_that_has_answered_stays_when_there_are_too_many(rig: Rig
     await rig.half_open()
     assert first in rig.handshakes._unfinished
     assert second not in rig.handshakes._unfinished
+
+
+async def test_a_client_that_ends_its_handshake_is_closed_without_a_line_in_the_log(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    await rig.half_open()
+    await rig.send_hello(rig.clients[0])
+    rig.clients[0].sendall(CLOSE_NOTIFY)
+    await until(lambda: not rig.open_count())
+    assert caplog.messages == []
 
 
 async def test_a_handshake_that_takes_too_long_ends(
