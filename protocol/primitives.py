@@ -13,8 +13,9 @@ import os
 import struct
 from collections.abc import Callable
 
-# Called with the number of items of an array, and with 0 before each item. The caller may do other
-# work meanwhile, or raise an exception.
+# A reader calls `step(n)` when an array of n items begins, and `step(0)` before each item. A writer
+# calls `step(1)` for each item. Many numbers are one item. The function may let others work
+# meanwhile, or raise an exception.
 Step = Callable[[int], None]
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -70,8 +71,8 @@ def too_long(what: str, size: int, left: int) -> ValueError:
 def skip_tags(data: bytes | memoryview, position: int, limit: int, step: Step | None = None) -> int:
     """Skip a section of unknown tagged fields; returns the position after it.
 
-    `step` is called for each field. Raises ValueError or IndexError if the section does not end
-    before `limit`.
+    `step` is called as for an array of fields. Raises ValueError or IndexError if the section does
+    not end before `limit`.
     """
     count, position = read_uvarint(data, position)
     if count * 2 > limit - position:

@@ -2,7 +2,8 @@
 
 Lists the groups of this broker, including those of types that are stored but not served.
 v4 can select states (KIP-518) · v5 can select types (KIP-848). Both ignore case, and an unknown
-state or type matches no group."""
+state or type matches no group. Kafka finds NotReady, a state of streams groups, only as not_ready;
+here both names find it."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -15,10 +16,9 @@ from odradek.protocol.messages.list_groups import (
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     sees_all = context.authorize_cluster(AclOperation.DESCRIBE, is_logged=False)
-    # Kafka finds NotReady, a state of streams groups, only as not_ready.
-    states = {
-        state.lower().strip().replace("_", "") for state in context.sliced(request.states_filter)
-    }
+    states = {state.lower().strip() for state in context.sliced(request.states_filter)}
+    if "not_ready" in states:
+        states.add("notready")
     types = {kind.lower() for kind in context.sliced(request.types_filter)}
     groups = list(context.broker.coordinators.groups.admin.groups())
     return ListGroupsResponse(

@@ -1,8 +1,10 @@
-"""One connection of an HTTP/1.1 client. h11 parses and writes; this is its rim on the event loop.
+"""One connection of an HTTP/1.1 client. h11 parses and writes; this connects it to the event loop.
 
-Requests are served one after another. What a client may use is limited: the bytes of a request's
-head, of its body and of what it sends while it waits for a response, and the time for a request and
-between two of them. A response whose body is an iterator is written as fast as the client takes it.
+Requests are served one after another: the next one is read when the client has taken most of the
+last response. What a client may use is limited: the bytes of a request's head, of its body and of
+what it sends while it waits for a response, the time for a request and between two of them, and the
+time in which it takes nothing of a response. A response whose body is an iterator is written as
+fast as the client takes it.
 
 A client may send the end of its stream after its last request, and still gets the response.
 
@@ -20,10 +22,14 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
+from time import monotonic
 from typing import Protocol, cast
 from urllib.parse import parse_qs
 
 import h11
+
+from odradek.broker.network.output import queued_bytes
+from odradek.broker.turns.slices import SLICE_S
 
 from .messages import ErrorResponse, HttpError, HttpRequest, HttpResponse
 from .routes import Route, Routes
@@ -35,7 +41,11 @@ MAX_REQUEST_BYTES = 16 * 1024
 
 
 class Owner(Protocol):
-    """The server. `timeout_s` is how long a request may take to arrive, and a client to read."""
+    """The server.
+
+    `timeout_s` is how long a request may take to arrive, and how long a client may take nothing of
+    what is sent to it.
+    """
 
     loop: asyncio.AbstractEventLoop
     routes: Routes
@@ -60,7 +70,6 @@ class HttpConnection(asyncio.Protocol):
         self._route: Route | None = None
         self._parameters: dict[str, str] = {}
         self._body = bytearray()
-        self._early_bytes = 0  # received since the current request was complete
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._may_write = asyncio.Event()
@@ -69,7 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_endless = False  # an endless response is being written
         self._has_client_ended = False
         self._is_ending = False
-        self._unsent_bytes = 0  # when the connection began to end, or at the last deadline
+        self._untaken_bytes = 0  # at the last `_expect_reading`
 
     # -- the transport's calls --------------------------------------------------------------------
 
@@ -85,15 +94,12 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        if self._serving is not None:
-            self._early_bytes += len(data)
-            if self._early_bytes > MAX_REQUEST_BYTES:
-                self.abort()
-                return
         self._is_between_requests = False
         self._http.receive_data(data)
         if self._serving is None:
             self._read()
+        elif len(self._http.trailing_data[0]) > MAX_REQUEST_BYTES:
+            self.abort()
 
     def eof_received(self) -> bool:
         """Whether the client may still get something. What it has asked for is answered."""
@@ -146,7 +152,6 @@ class HttpConnection(asyncio.Protocol):
                     self._take(event.data)
                 elif isinstance(event, h11.EndOfMessage):
                     self._clear_deadline()
-                    self._early_bytes = 0
                     self._serving = self._server.loop.create_task(self._serve())
                     return
                 elif isinstance(event, h11.ConnectionClosed):
@@ -159,10 +164,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _begin(self, request: h11.Request) -> None:
         """Find who serves the request. Raises HttpError."""
+        self._request = request
         target = request.target.decode("latin-1")
         if not target.startswith("/"):
             raise HttpError(HTTPStatus.BAD_REQUEST, "the request's target is not a path")
-        self._request = request
         self._path = target.partition("?")[0]
         self._route, self._parameters = self._server.routes.find(
             request.method.decode("latin-1"), self._path
@@ -207,11 +212,12 @@ class HttpConnection(asyncio.Protocol):
             self._is_endless = False
         if self._is_ending:
             return
-        self._set_deadline()
-        self._waits_since_s = self._server.loop.time()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._set_deadline()
+            self._waits_since_s = self._server.loop.time()
             self._is_between_requests = True
             self._path = ""
+            self._request = None
             self._http.start_next_cycle()
             self._read()
         else:
@@ -236,33 +242,39 @@ class HttpConnection(asyncio.Protocol):
     # -- responses --------------------------------------------------------------------------------
 
     async def _write(self, response: HttpResponse) -> None:
-        """Write a response. Returns when the transport has it; the client may take it later."""
-        out = self._head(response)
-        if isinstance(response.body, bytes):
-            out += self._http.send(h11.EndOfMessage()) or b""
-            self._transport.write(out)
-            return
-        self._transport.write(out)
-        if self._has_body:
+        """Write a response. Returns when the client has taken most of it."""
+        self._transport.write(self._head(response))
+        if not isinstance(response.body, bytes) and self._has_body:
             await self._write_pieces(response.body, response)
         self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
+        await self._drain()
 
     async def _write_pieces(
         self, pieces: AsyncGenerator[bytes, None], response: HttpResponse
     ) -> None:
-        """Write pieces as the client takes them. One that takes none for long is cut off."""
+        """Write pieces as the client takes them. Other clients are served after SLICE_S."""
+        turn_ends_s = monotonic() + SLICE_S
         async with aclosing(pieces):
             async for piece in pieces:
-                is_in_doubt = not piece and self._has_client_ended
-                data = response.probe if is_in_doubt else piece
+                # An empty piece: there is nothing to send yet. A client that has ended its stream
+                # may be gone, which is noticed only when something is sent.
+                may_be_gone = not piece and self._has_client_ended
+                data = response.probe if may_be_gone else piece
                 self._transport.write(self._http.send(h11.Data(data=data)) or b"")
                 self._is_endless = response.is_endless  # the client has some of it
                 if response.is_endless and self._has_client_ended:
                     return
-                if not self._may_write.is_set():
-                    self._set_deadline()
-                    await self._may_write.wait()
-                    self._clear_deadline()
+                await self._drain()
+                if monotonic() >= turn_ends_s:
+                    await asyncio.sleep(0)
+                    turn_ends_s = monotonic() + SLICE_S
+
+    async def _drain(self) -> None:
+        """Wait until the client has taken most of what is written."""
+        if not self._may_write.is_set():
+            self._expect_reading()
+            await self._may_write.wait()
+            self._clear_deadline()
 
     def _head(self, response: HttpResponse, *more: tuple[str, str]) -> bytes:
         """The head of a response, and its body if that is known."""
@@ -297,7 +309,7 @@ class HttpConnection(asyncio.Protocol):
     def _end(self) -> None:
         """Send the end of the stream, and drop what the client still sends until it closes."""
         self._is_ending = True
-        self._unsent_bytes = self._transport.get_write_buffer_size()
+        self._expect_reading()
         if self._has_client_ended:
             self._transport.close()
         else:
@@ -306,8 +318,7 @@ class HttpConnection(asyncio.Protocol):
     def _close(self) -> None:
         """Close when the client has taken what is written."""
         self._is_ending = True
-        self._unsent_bytes = self._transport.get_write_buffer_size()
-        self._set_deadline()
+        self._expect_reading()
         self._transport.close()
 
     # -- time -------------------------------------------------------------------------------------
@@ -323,18 +334,22 @@ class HttpConnection(asyncio.Protocol):
 
     def _time_out(self) -> None:
         """No request came in time, or the client does not read or does not close."""
-        if self._is_ending and self._takes_what_is_left():
-            self._set_deadline()
-        elif self._is_ending or self._serving is not None:
-            self.abort()
+        if self._is_ending or self._serving is not None:
+            before_bytes = self._untaken_bytes
+            self._expect_reading()
+            if self._untaken_bytes >= before_bytes:
+                self.abort()
         elif self._is_between_requests:
             self._close()
         else:
             self._refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, "no request came"))
             self._transport.close()
 
-    def _takes_what_is_left(self) -> bool:
-        """Whether the client has taken something since the last deadline."""
-        before = self._unsent_bytes
-        self._unsent_bytes = self._transport.get_write_buffer_size()
-        return self._unsent_bytes < before
+    def _expect_reading(self) -> None:
+        """Set a deadline for the client to take something of what is written.
+
+        A slow client takes it from the socket's buffer for long before there is room for more.
+        """
+        queued = queued_bytes(self._transport.get_extra_info("socket").fileno())
+        self._untaken_bytes = self._transport.get_write_buffer_size() + queued
+        self._set_deadline()

@@ -25,7 +25,8 @@ KEPT_S = 1.0
 class HttpServer:
     """Listens from its creation to `close`.
 
-    `timeout_s` is how long a request may take to arrive, and a client to read or to ask again.
+    `timeout_s` is how long a request may take to arrive. A client may also ask for nothing, or take
+    nothing of what is sent to it, for this long.
     `error_response` makes the response to a request that cannot be served. `kept_s`: see KEPT_S.
     """
 

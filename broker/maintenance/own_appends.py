@@ -9,7 +9,6 @@ from odradek.broker.disk.cold_reads import THE_BROKER, ColdReads
 from odradek.broker.disk.disk_space import DiskSpace
 from odradek.broker.disk.log_sync import LogSyncs
 from odradek.broker.processes.record_walks import RecordWalks
-from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.record_walk import WalkedRecords, WalkTooLongError
@@ -58,14 +57,12 @@ class OwnAppends:
 
     async def _walk(self, error: WalkTooLongError) -> WalkedRecords:
         walked = await self._record_walks.run(error.walk, error.batch, THE_BROKER)
-        assert isinstance(walked, WalkedRecords), "only message sets are converted"
+        # The walk of a message set would return the batch that it was converted to.
+        assert isinstance(walked, WalkedRecords)
         return walked
 
     async def _sync(self, log: PartitionLog) -> None:
-        """Wait for the fsync, if flush.messages demands one."""
+        """Wait for the fsync, if flush.messages demands one. Raises KAFKA_STORAGE_ERROR."""
         sync = self._log_syncs.due.pop(log, None)
-        if sync is None:
-            return
-        await asyncio.wait([sync])
-        if (error := sync.exception()) is not None:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        if sync is not None:
+            await asyncio.shield(sync)  # others wait for it too

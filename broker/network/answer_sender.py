@@ -214,7 +214,7 @@ class AnswerSender:
         buffer is free.
         """
         assert self._output is not None
-        before, self._queued_bytes = self._queued_bytes, queued_bytes(self._output)
+        before, self._queued_bytes = self._queued_bytes, queued_bytes(self._output.fileno())
         return self._queued_bytes < before
 
     def _with_slices(self, head: bytearray, splices: Splices) -> bytes | None:

@@ -357,14 +357,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, answer: Answer) -> None:
         """Send an answer, or add it to those of the same read, and settle what it has used."""
+        meter = answer.meter
+        if meter is not None:
+            meter.resume()
         if answer.response is not None:
             head, splices = answer.encoded()
             if splices:
                 self._sender.add_spliced(head, splices)
             else:
                 self._sender.add(head)
-        if answer.meter is not None:
-            self._throttle(answer.meter)
+        if meter is not None:
+            self._throttle(meter)
 
     def _throttle(self, meter: RequestMeter) -> None:
         """Serve no request for the time by which the client has exceeded a quota."""

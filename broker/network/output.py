@@ -88,12 +88,12 @@ class PlainOutput(socket.socket):
         return wire_bytes_of(self)
 
 
-def queued_bytes(output: Output) -> int:
-    """How many bytes the client has not acknowledged; 0 if the system does not tell."""
+def queued_bytes(descriptor: int) -> int:
+    """How many bytes a socket's peer has not acknowledged; 0 if the system does not tell."""
     queued = bytearray(4)
     if termios is not None:
         with suppress(OSError):  # no socket of the system
-            fcntl.ioctl(output, termios.TIOCOUTQ, queued)
+            fcntl.ioctl(descriptor, termios.TIOCOUTQ, queued)
     return int.from_bytes(queued, sys.byteorder)
 
 

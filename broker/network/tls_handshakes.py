@@ -18,6 +18,7 @@ import logging
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
@@ -37,8 +38,7 @@ THREADS = max(1, min(3, (os.cpu_count() or 1) // 2))
 HANDSHAKE_S = 10.0
 CHECK_EVERY_S = 1.0
 MAX_UNFINISHED = 500
-# In each second this many failures are logged; the others are counted.
-# Unfinished handshakes may use this part of the file descriptors at most.
+# Unfinished handshakes use at most one in so many of the file descriptors.
 DESCRIPTORS_SHARE = 4
 PEEKED_BYTES = 16
 
@@ -62,7 +62,8 @@ class Handshakes:
         self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tls-handshake")
         descriptors, _ = descriptor_limits()
         self.limit = min(MAX_UNFINISHED, max(descriptors // DESCRIPTORS_SHARE, 1))
-        # In the order in which they were accepted, each with its deadline on the loop's clock.
+        # Each with its deadline on the loop's clock. Of those that wait for their clients, the one
+        # that has waited longest is first.
         self._unfinished: dict[Handshake, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -90,6 +91,12 @@ class Handshakes:
     def forget(self, handshake: Handshake) -> None:
         """Forget a handshake that is complete or has failed."""
         self._unfinished.pop(handshake, None)
+
+    def note_progress(self, handshake: Handshake) -> None:
+        """Note that a handshake waits for its client's next bytes from now on."""
+        deadline = self._unfinished.pop(handshake, None)
+        if deadline is not None:
+            self._unfinished[handshake] = deadline
 
     def _end_oldest(self) -> None:
         for handshake in self._unfinished:
@@ -172,11 +179,9 @@ class Handshake:
         try:
             principal = step.result()
         except ssl.SSLWantReadError:
-            self.waits_for_client = True
-            self._transport.wait_readable(self._start_step)
+            self._wait(self._transport.wait_readable)
         except ssl.SSLWantWriteError:
-            self.waits_for_client = True
-            self._transport.wait_writable(self._start_step)
+            self._wait(self._transport.wait_writable)
         except (OSError, RefusedClientError) as error:
             self.fail(describe_failure(error))
         else:
@@ -184,6 +189,12 @@ class Handshake:
             if self._connection.session.listener.security_protocol is SecurityProtocol.SSL:
                 self._connection.session.principal = principal
             self._transport.begin_reading(sock)
+
+    def _wait(self, until_ready: Callable[[Callable[[], object]], None]) -> None:
+        """Wait for the client, and then do the next step."""
+        self.waits_for_client = True
+        self._owner.note_progress(self)
+        until_ready(self._start_step)
 
     def fail(self, reason: str | None) -> None:
         """End the connection; a reason is logged."""
@@ -196,10 +207,10 @@ def describe_failure(error: Exception) -> str | None:
     match error:
         case ssl.SSLCertVerificationError():
             return f"TLS handshake failed: the client's certificate: {error.verify_message}"
-        case ssl.SSLEOFError() | ConnectionError():
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ConnectionError():
             return None
         case ssl.SSLError():
-            return f"TLS handshake failed: {_REASONS.get(error.reason, error.reason)}"
+            return f"TLS handshake failed: {_REASONS.get(error.reason, error.reason or error)}"
     return f"TLS handshake failed: {error}"
 
 

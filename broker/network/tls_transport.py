@@ -163,7 +163,7 @@ class TlsTransport(asyncio.Transport):
             except OSError as error:
                 if isinstance(error, ssl.SSLError):
                     peer = self.get_extra_info("peername")
-                    logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], error.reason)
+                    logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], error.reason or error)
                 self.abort()
                 return
             if received:

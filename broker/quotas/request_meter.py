@@ -3,9 +3,10 @@
 The response is sent at once and says the time; the connection then serves nothing until the time is
 over (KIP-219). Only a Fetch is different: its response is empty, and its bytes are not counted.
 
-The request quota is on the time in which the event loop works for a client, in per cent. Time spent
-waiting (for records, other members, the disk) does not count. What follows the decision, that is
-encoding and sending the response, is counted for the next request.
+The request quota is on the time in which the event loop works for a client, in per cent. The meter
+is paused while a request waits (for records, other members, the disk). When the throttle time is
+decided, the time to encode the response is not known yet: it is charged afterwards, and throttles a
+later request.
 
 Kafka: RequestHandlerHelper, KafkaApis.handleProduceRequest and handleFetchRequest.
 """
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 # Their time is not limited: brokers send them, or clients that are not authenticated yet.
 EXEMPT = frozenset({ApiKey.WRITE_TXN_MARKERS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+# From these versions on, a request above the quota on mutations is refused. An older client is
+# throttled (KIP-599).
 FIRST_STRICT_VERSION = {
     ApiKey.CREATE_TOPICS: 6,
     ApiKey.CREATE_PARTITIONS: 3,
@@ -80,7 +83,7 @@ class RequestMeter:
             self._running_since_s = self._quotas.seconds()
 
     def finish(self) -> None:
-        """Count the time since the request was settled. It may only throttle later requests."""
+        """Charge the time since the request was settled. It may only throttle later requests."""
         self._charge_time()
 
     def timed(self, pending: Awaitable[T]) -> Awaitable[T]:
@@ -138,7 +141,10 @@ class RequestMeter:
     # -- the decision -----------------------------------------------------------------------------
 
     def settle(self, request: Any, response: Any) -> Any:
-        """Decide how long to throttle the client. Returns the response with that time in it."""
+        """Decide how long to throttle the client. Returns the response with that time in it.
+
+        The meter runs afterwards: a caller that cannot send the response at once must pause it.
+        """
         self.resume()
         if self._key is ApiKey.FETCH:
             return response  # its handler has called `throttle_fetch`
@@ -146,7 +152,8 @@ class RequestMeter:
             self.throttle_ms = self._quotas.produce.charge(
                 self._client, self._request_bytes, self._quotas.timer_ms()
             )
-            self._is_exempt = request.acks == 0  # from the quota on time
+            # Without a response, only the bytes count.
+            self._is_exempt = request.acks == 0
             self.throttle_ms = max(self.throttle_ms, self._charge_time())
         else:
             mutations_ms = self._mutations_until_ms - self._quotas.timer_ms()

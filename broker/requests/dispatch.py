@@ -358,6 +358,8 @@ class Dispatcher:
             return None if answer is None else (bytearray(answer), [])
         await self.complete(answer)
         sliced.meter = answer.meter
+        if answer.meter is not None:
+            answer.meter.resume()  # it was paused when the response was there
         framed = None if answer.response is None else answer.encoded_in_slices(slices)
         if slices.is_first:
             return framed
@@ -447,6 +449,8 @@ class Dispatcher:
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
             if self._log_syncs.due:
+                if answer.meter is not None:
+                    answer.meter.pause()  # until it is encoded
                 due = self._log_syncs.take_due()
                 answer.retry = partial(retry_if_lost, route.handle, context, request)
                 answer.pending = self._when_synced(answer, due.values())
@@ -500,6 +504,7 @@ class Dispatcher:
         self, meter: RequestMeter, request: Any, pending: Awaitable[Any]
     ) -> Message | None:
         response: Message | None = meter.settle(request, await meter.timed(pending))
+        meter.pause()  # until it is encoded: others may be served before
         return response
 
     def wait_for_coordinators(self, answer: Answer) -> Awaitable[Message] | None:

@@ -31,7 +31,11 @@ class SessionKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """One session. `partitions`: whether the next response must have an entry for each."""
+    """One session.
+
+    `partitions` says for each whether the next response must have an entry for it, also without
+    records: if it was added since the last one, or had an error there.
+    """
 
     key: SessionKey
     partitions: dict[Place, bool]
@@ -79,6 +83,7 @@ class ShareSessions:
             raise ApiError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED, f"there are {len(self._sessions)} sessions"
             )
+        # The response to the request that opens a session has all of its partitions.
         session = ShareSession(key, dict.fromkeys(places, False), connection)
         self._sessions[key] = session
         self._of_connection.setdefault(connection, set()).add(key)

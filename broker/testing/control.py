@@ -1,4 +1,6 @@
-"""Lets a test in any language ask what Broker's methods ask: `odradek serve --control`.
+"""Lets a test in any language call what the methods of testing.Broker call.
+
+`odradek serve --control` serves it:
 
     POST /call HTTP/1.1
     Authorization: Bearer TOKEN
@@ -28,7 +30,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
 from odradek.broker.http.routes import Route
 from odradek.broker.http.server import HttpServer
-from odradek.broker.network.listeners import bind_listeners
+from odradek.broker.network.listeners import BoundListener, bind_listeners
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener, SecurityProtocol
 
@@ -45,13 +47,12 @@ _TIMEOUT_S = 3600.0
 class ControlledBroker:
     """A broker that serves, and the calls of a test to it."""
 
-    def __init__(self, service: Service) -> None:
-        """Listen on a free port. Raises ListenError."""
+    def __init__(self, service: Service, bound: BoundListener) -> None:
+        """Listen on the bound port, which `stop` releases."""
         self._service = service
         self._token = secrets.token_urlsafe()
         self._one_by_one = asyncio.Lock()
         self._decoder = msgspec.json.Decoder(calls.RunningCall)
-        (bound,) = bind_listeners([_LISTENER])
         self._http = HttpServer(
             asyncio.get_running_loop(),
             bound,
@@ -67,9 +68,10 @@ class ControlledBroker:
     @classmethod
     async def start(cls, config: BrokerConfig) -> ControlledBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
-        strangers = Strangers(HANDLERS)
+        (bound,) = bind_listeners([_LISTENER])
+        strangers = Strangers(HANDLERS)  # clients that stay connected over a reset
         setup = Setup(config, Faults(strangers.handlers), strangers)
-        return cls(Service(setup, await setup.open()))
+        return cls(Service(setup, await setup.open()), bound)
 
     @property
     def broker(self) -> Broker:

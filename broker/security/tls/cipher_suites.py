@@ -8,6 +8,8 @@ allowed is closed after its handshake.
 """
 
 import re
+import ssl
+from functools import cache
 from typing import NamedTuple
 
 from odradek.config.errors import ConfigError
@@ -24,7 +26,7 @@ _NAME = re.compile(r"(TLS|SSL)_[A-Z0-9_]+")
 class CipherSuites(NamedTuple):
     """The suites that a listener allows; empty: OpenSSL's own choice.
 
-    `tls_1_2` has OpenSSL's names. `unknown` are suites that OpenSSL does not have.
+    `tls_1_2` has OpenSSL's names. `unknown` are suites that this OpenSSL does not have.
     """
 
     tls_1_3: frozenset[str]
@@ -57,6 +59,16 @@ def _openssl_name(name: str) -> str | None:
     exchange = match["exchange"].replace("_", "-")
     prefix = "" if exchange == "RSA" else f"{exchange}-"
     if match["bits"] is None:
-        return f"{prefix}CHACHA20-POLY1305"
-    mode = "GCM-" if match["mode"] == "GCM" else ""
-    return f"{prefix}AES{match['bits']}-{mode}{match['digest']}"
+        translated = f"{prefix}CHACHA20-POLY1305"
+    else:
+        mode = "GCM-" if match["mode"] == "GCM" else ""
+        translated = f"{prefix}AES{match['bits']}-{mode}{match['digest']}"
+    return translated if translated in _of_openssl() else None
+
+
+@cache
+def _of_openssl() -> frozenset[str]:
+    """The names of all suites that this OpenSSL has, also of weak ones."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return frozenset(suite["name"] for suite in context.get_ciphers())

@@ -81,7 +81,8 @@ def make_context(
         if client_auth != "none":
             _trust(context, trusted)
     except ssl.SSLError as error:
-        reason = error.reason or str(error)
+        # Of "No cipher can be selected." Python sets the text only.
+        reason = getattr(error, "reason", None) or error.args[-1]
         raise ConfigError(
             f"OpenSSL refuses the TLS settings of {settings.prefix}: {reason}"
         ) from None

@@ -524,6 +524,7 @@ def test_groups_are_listed_by_state_and_type() -> None:
     assert listed(["empty", "Stable"], ["Classic"]) == [GROUP, "simple"]
     assert listed([], ["consumer"]) == []
     assert listed(["nonsense"], []) == []
+    assert listed(["St_able"], []) == []
 
 
 @pytest.mark.parametrize("version", versions_of(ListGroupsRequest))

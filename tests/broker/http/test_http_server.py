@@ -4,15 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from http import HTTPStatus
+from time import monotonic
 
 import pytest
 
-from odradek.broker.http.connection import MAX_REQUEST_BYTES
+from odradek.broker.http.connection import MAX_REQUEST_BYTES, HttpConnection
 from odradek.broker.http.messages import HttpRequest, HttpResponse, text_response
 from odradek.broker.http.routes import MAX_BODY_BYTES, Route
 from odradek.broker.http.server import MAX_CONNECTIONS, MAX_REFUSED_CONNECTIONS, HttpServer
 from odradek.broker.network.listeners import bind_listeners
+from odradek.broker.network.output import queued_bytes
+from odradek.broker.turns.slices import SLICE_S
 from odradek.config.listeners import parse_http_listener
+from tests.support.broker_in_loop import until
 
 
 async def hello(_: HttpRequest) -> HttpResponse:
@@ -42,8 +46,19 @@ async def later(_: HttpRequest) -> HttpResponse:
     return text_response("hello\n")
 
 
-async def large(_: HttpRequest) -> HttpResponse:
-    return text_response("x" * 20_000_000)
+async def worked(_: HttpRequest) -> HttpResponse:
+    """The first piece takes a turn to make. The second says whether others had a turn since."""
+
+    async def each() -> AsyncGenerator[bytes, None]:
+        others = asyncio.Event()
+        asyncio.get_running_loop().call_soon(others.set)
+        until_s = monotonic() + SLICE_S
+        while monotonic() < until_s:
+            pass
+        yield b"working"
+        yield b"others" if others.is_set() else b"nobody"
+
+    return HttpResponse(HTTPStatus.OK, each())
 
 
 async def watched(_: HttpRequest) -> HttpResponse:
@@ -57,6 +72,8 @@ async def watched(_: HttpRequest) -> HttpResponse:
 
 
 HOST = b"Host: here\r\n"
+LARGE = b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n"
+LARGE_BYTES = 20_000_000
 CLOSE = b"Connection: close\r\n\r\n"
 
 
@@ -67,6 +84,8 @@ class Server:
         (bound,) = bind_listeners([parse_http_listener("key", "127.0.0.1:0")])
         self.port = bound.port
         self.ended = asyncio.Event()
+        self.large_count = self.held_count = 0  # requests that were begun
+        self.may_answer = asyncio.Semaphore(0)
         routes = (
             Route("GET", "/hello", hello),
             Route("GET", "/broken", broken),
@@ -74,13 +93,31 @@ class Server:
             Route("GET", "/echo/list", hello),
             Route("GET", "/numbers", numbers),
             Route("GET", "/later", later),
-            Route("GET", "/large", large),
+            Route("GET", "/large", self.large),
+            Route("GET", "/long", self.long),
+            Route("GET", "/held", self.held),
+            Route("GET", "/worked", worked),
             Route("GET", "/watched", watched),
             Route("GET", "/endless", self.endless),
             Route("GET", "/searched", self.searched),
         )
         loop = asyncio.get_running_loop()
         self.http = HttpServer(loop, bound, routes, timeout_s, kept_s=kept_s)
+
+    async def large(self, _: HttpRequest) -> HttpResponse:
+        self.large_count += 1
+        return text_response("x" * LARGE_BYTES)
+
+    async def long(self, _: HttpRequest) -> HttpResponse:
+        async def one() -> AsyncGenerator[bytes, None]:
+            yield bytes(LARGE_BYTES)
+
+        return HttpResponse(HTTPStatus.OK, one())
+
+    async def held(self, _: HttpRequest) -> HttpResponse:
+        self.held_count += 1
+        await self.may_answer.acquire()
+        return text_response("")
 
     async def searched(self, _: HttpRequest) -> HttpResponse:
         """A response that finds nothing to send. `ended` is set when it is not asked for."""
@@ -144,6 +181,7 @@ async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
         (b"GET /hello HTTP/1.1\r\n", b"400"),  # no host
         (b"GET /hello\r\n", b"400"),
         (b"GET http://x/ HTTP/1.1\r\n" + HOST, b"400"),
+        (b"HEAD http://x/ HTTP/1.1\r\n" + HOST, b"400"),
         (b"GET /hello?" + 101 * b"x&" + b"y=1 HTTP/1.1\r\n" + HOST, b"400"),
         (b"\x00\x00\x00\x0a\x00\x12\r\n", b"400"),
         (b"GET /hello HTTP/1.1\r\nX: " + 64 * MAX_REQUEST_BYTES * b"y", b"431"),
@@ -152,6 +190,12 @@ async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
 )
 async def test_a_bad_request_is_refused(server: Server, request_: bytes, status: bytes) -> None:
     assert (await server.ask(request_ + CLOSE)).split(b" ")[1] == status
+
+
+async def test_a_refusal_has_a_body_also_after_a_request_without_one(server: Server) -> None:
+    head = b"HEAD /hello HTTP/1.1\r\n" + HOST + b"\r\n"
+    answer = await server.ask(head + b"GET x HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert answer.endswith(b"the request's target is not a path\n")
 
 
 async def test_a_request_may_come_in_pieces(server: Server) -> None:
@@ -213,11 +257,67 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
     server.http.close()
 
 
+async def test_the_next_request_is_read_when_the_client_has_taken_the_response(
+    server: Server,
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(2 * LARGE)
+    await reader.readexactly(1)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert server.large_count == 1
+    await asyncio.wait_for(reader.readexactly(LARGE_BYTES + LARGE_BYTES // 2), 30)
+    assert server.large_count == 2
+    writer.close()
+
+
+async def test_a_client_that_reads_slowly_is_not_cut_off(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    writer.write(b"GET /long HTTP/1.1\r\n" + HOST + b"\r\n")
+    await reader.readexactly(1)
+    (connection,) = server.http.connections
+    connection._expect_reading()  # the deadline begins
+    before_bytes = connection._untaken_bytes
+    await reader.readexactly(LARGE_BYTES // 10)
+    await until(lambda: untaken_bytes(connection) < before_bytes)
+    connection._time_out()
+    assert len(await asyncio.wait_for(reader.readexactly(LARGE_BYTES // 2), 30))
+    writer.close()
+
+
+def untaken_bytes(connection: HttpConnection) -> int:
+    """The bytes for the client in the transport and in the socket."""
+    transport = connection._transport
+    sent = queued_bytes(transport.get_extra_info("socket").fileno())
+    return transport.get_write_buffer_size() + sent
+
+
+async def test_a_client_that_reads_nothing_and_begins_a_request_is_cut_off(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    await until(lambda: server.http.connections)
+    (connection,) = server.http.connections
+    connection._transport.set_write_buffer_limits(2 * LARGE_BYTES)  # all of the response is written
+    writer.write(LARGE)
+    await reader.readexactly(1)
+    await until(lambda: connection._is_between_requests)
+    writer.write(b"GET /he")
+    await until(lambda: not connection._is_between_requests)
+    server.http.timeout_s = 0.05
+    connection.give_up_place()
+    await until(lambda: not server.http.connections)
+    writer.close()
+
+
+async def test_other_clients_are_served_between_two_pieces(server: Server) -> None:
+    answer = await server.ask(b"GET /worked HTTP/1.1\r\n" + HOST + CLOSE)
+    assert b"others" in answer
+
+
 async def test_a_client_that_takes_no_page_is_cut_off() -> None:
     server = Server(timeout_s=0.05)
     for ends in (False, True):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
-        writer.write(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+        writer.write(LARGE)
         if ends:
             writer.write_eof()
         await reader.readexactly(1)
@@ -244,6 +344,24 @@ async def test_a_client_that_sends_on_without_reading_is_cut_off(server: Server)
         await asyncio.wait_for(reader.read(), 30)  # it ends
     writer.close()
     assert server.ended.is_set()
+
+
+async def test_what_a_client_sends_ahead_is_limited_for_all_its_requests_together(
+    server: Server,
+) -> None:
+    request = b"GET /held HTTP/1.1\r\n" + HOST + b"\r\n"
+    ahead = request * (MAX_REQUEST_BYTES * 2 // 3 // len(request))
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    await until(lambda: server.held_count == 1)
+    (connection,) = server.http.connections
+    writer.write(ahead)
+    await until(lambda: len(connection._http.trailing_data[0]) == len(ahead))
+    server.may_answer.release()
+    await until(lambda: server.held_count == 2)
+    writer.write(ahead)
+    await until(lambda: not server.http.connections)
+    writer.close()
 
 
 async def test_a_client_that_sends_nothing_gets_408() -> None:

@@ -409,6 +409,9 @@ class Meter:
         self.throttle_ms = throttle_ms
         self.is_finished = False
 
+    def resume(self) -> None:
+        """The answer is encoded."""
+
     def finish(self) -> None:
         self.is_finished = True
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.requests.dispatch import Answer, Framed
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
@@ -33,9 +34,16 @@ from odradek.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.schema import Message
 from odradek.storage.files import Files
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to, until
 from tests.support.log_box import batch_of
 from tests.support.quotas import ALTER_VERSION, quota_request
@@ -47,6 +55,9 @@ WIRE: dict[str, str | None] = {"client-id": "wire"}
 KIB = 1024
 BATCH = batch_of(bytes(10 * KIB))
 PRODUCE_VERSION, TOPICS_VERSION, PARTITIONS_VERSION, DELETE_VERSION = 9, 7, 3, 5
+COMMIT_VERSION = 8
+ENCODING_S = 1000.0
+WINDOW_S = 10
 
 
 @pytest.fixture
@@ -229,6 +240,58 @@ async def test_every_request_takes_time_and_may_exceed_the_request_quota(
     await alter(served, WIRE, request_percentage=1e-6)
     answer = await served.ask(request_, response, version)
     assert answer.throttle_time_ms == 1000  # a window: Kafka throttles no longer than that
+
+
+@pytest.mark.parametrize("waits_for", ["disk", "records"])
+async def test_what_others_do_before_an_answer_is_encoded_is_not_charged(
+    waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0  # of a clock that goes on while others work, and while an answer is encoded
+
+    async def others() -> None:
+        nonlocal now_s
+        while True:
+            now_s += 1
+            await asyncio.sleep(0)
+
+    def encoded(answer: Answer) -> Framed:
+        nonlocal now_s
+        now_s += ENCODING_S
+        return encode(answer)
+
+    encode = Answer.encoded
+    monkeypatch.setattr(Answer, "encoded", encoded)
+    settings = {"log_flush_interval_messages": "1", "offsets_topic_num_partitions": "1"}
+    async with broker_in_loop([tmp_path], Files(), **settings) as served:
+        topics, quotas = served.broker.admin.topics, served.broker.quotas
+        await topics.create([NewTopic(name="t")])
+        await topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+        await alter(served, WIRE, request_percentage=1e9)
+        now_ms = quotas.timer_ms() + 60_000  # what was charged before is forgotten
+        quotas.timer_ms, quotas.seconds = lambda: now_ms, lambda: now_s
+        working = asyncio.ensure_future(others())
+        if waits_for == "disk":
+            assert await committed(served) == ErrorCode.NONE
+        else:
+            fetch = fetch_request("t", 0, 0, 1 << 20, max_wait_ms=20_000)
+            client = await served.send(fetch, FETCH_VERSION)
+            await until(lambda: served.broker.fetching.waiters.count)
+            await served.broker.own_appends.append("t", 0, bytearray(BATCH))
+            assert fetched(await served.answer(client, FetchResponse, FETCH_VERSION))
+        working.cancel()
+        per_cent = sum(used for _, used in quotas.request.measured(now_ms))
+        assert per_cent / 100 * WINDOW_S == ENCODING_S
+
+
+async def committed(served: BrokerInLoop) -> int:
+    """Commit an offset; the error."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=0, committed_metadata=None
+    )
+    topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
+    request = OffsetCommitRequest(group_id="g", topics=[topic])
+    answer = await served.ask(request, OffsetCommitResponse, COMMIT_VERSION)
+    return answer.topics[0].partitions[0].error_code
 
 
 def new_topic(name: str, partitions: int) -> CreateTopicsRequest:

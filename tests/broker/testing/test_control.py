@@ -12,8 +12,10 @@ from typing import Any, get_args
 import pytest
 from confluent_kafka import Producer
 
-from odradek.broker.testing import ApiKey, ErrorCode
+from odradek.broker.network.listeners import ListenError
+from odradek.broker.testing import ApiKey, ErrorCode, control
 from odradek.broker.testing import calls as calls_of_broker
+from odradek.config.broker_config import BrokerConfig
 from tests.support.broker_process import SERVE
 
 LIMIT_S = 60.0
@@ -113,6 +115,20 @@ def test_a_call_without_the_token_is_refused(broker: Controlled) -> None:
     for token in ("", broker.token[:-1], "täxt"):
         assert broker.post(body, token)[0] == 401
     assert broker.url.startswith("http://127.0.0.1:")
+
+
+async def test_the_broker_does_not_start_if_its_calls_cannot_be_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise ListenError("there is no port")
+
+    monkeypatch.setattr(control, "bind_listeners", refuse)
+    data = tmp_path / "data"
+    config = BrokerConfig.from_texts({"listeners": "PLAINTEXT://:0", "log.dirs": str(data)})
+    with pytest.raises(ListenError):
+        await control.ControlledBroker.start(config)
+    assert not data.exists()
 
 
 @pytest.mark.slow

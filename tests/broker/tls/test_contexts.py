@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.security.tls.cipher_suites import TLS_1_3, parse_cipher_suites
+from odradek.broker.security.tls.cipher_suites import TLS_1_3, CipherSuites, parse_cipher_suites
+from odradek.broker.security.tls.contexts import make_context
 from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
@@ -70,9 +71,9 @@ def test_suites_that_are_not_served_are_named(
     files: TlsFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    suites = f"{JAVA_SUITES[0]},TLS_ECDH_RSA_WITH_AES_128_CBC_SHA,{TLS_1_3[0]}"
-    make(files, ssl_cipher_suites=suites)
-    assert "TLS_ECDH_RSA_WITH_AES_128_CBC_SHA are not served" in caplog.text
+    unknown = ["TLS_ECDH_RSA_WITH_AES_128_CBC_SHA", "TLS_RSA_WITH_CHACHA20_POLY1305_SHA256"]
+    make(files, ssl_cipher_suites=",".join([JAVA_SUITES[0], *unknown, TLS_1_3[0]]))
+    assert f"{unknown[0]}, {unknown[1]} are not served" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,7 @@ def test_suites_that_are_not_served_are_named(
         ({"ssl_enabled_protocols": "TLSv1.4"}, "TLSv1.4"),
         ({"ssl_cipher_suites": "ECDHE-RSA-AES128-SHA"}, "is not the name of a cipher suite"),
         ({"ssl_cipher_suites": "TLS_NULL_WITH_NULL_NULL"}, "can be served"),
+        ({"ssl_cipher_suites": "TLS_RSA_WITH_AES_128_GCM_SHA384"}, "can be served"),
         ({"ssl_cipher_suites": TLS_1_3[2]}, "cannot be left out, unless all are"),
         (
             {"ssl_cipher_suites": TLS_1_3[0], "ssl_enabled_protocols": "TLSv1.2"},
@@ -100,6 +102,13 @@ def test_settings_that_cannot_be_served_are_refused(
         make(files, **texts)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_suites_that_openssl_does_not_select_are_refused(files: TlsFiles) -> None:
+    settings = BrokerConfig.from_texts(files.broker_settings()).of_listener("A")
+    suites = CipherSuites(frozenset(), ("TLS_NULL",), ())
+    with pytest.raises(ConfigError, match="No cipher can be selected"):
+        make_context(settings, "none", suites, [], None)
 
 
 def test_a_sasl_listener_asks_for_certificates_only_by_its_own_setting(

@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from tests.support.fake_server import FakeServer
 
 LISTENER = SimpleNamespace(name="SSL", security_protocol=SecurityProtocol.SSL)
 LIMIT = 3
+CLOSE_NOTIFY = bytes.fromhex("15 0303 0002 0100")  # an alert (RFC 8446, 6.1)
 LIMIT_SECONDS = 30.0
 
 
@@ -70,6 +72,17 @@ class Rig:
         count = len(self.server.connections)
         self.clients.append(socket.create_connection(self.address))
         await until(lambda: len(self.server.connections) > count)
+
+    async def send_hello(self, client: socket.socket) -> None:
+        """Send the first bytes of a handshake, and wait until the broker waits for the next."""
+        outgoing = ssl.MemoryBIO()
+        tls = self.context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+        with suppress(ssl.SSLWantReadError):
+            tls.do_handshake()
+        client.settimeout(LIMIT_SECONDS)
+        client.sendall(outgoing.read())
+        await asyncio.to_thread(client.recv, 1)
+        await until(lambda: all(each.waits_for_client for each in self.handshakes._unfinished))
 
     async def open(self) -> ssl.SSLSocket:
         """A client whose side of the handshake is complete."""
@@ -130,6 +143,26 @@ async def test_the_oldest_silent_client_goes_when_there_are_too_many(
     assert f"there are {LIMIT} unfinished TLS handshakes" in caplog.text
     rig.tls.may_go_on.set()
     assert await rig.ask(busy, b"served") == b"served"
+
+
+async def test_a_client_that_has_answered_stays_when_there_are_too_many(rig: Rig) -> None:
+    for _ in range(LIMIT):
+        await rig.half_open()
+    first, second, *_ = rig.handshakes._unfinished
+    await rig.send_hello(rig.clients[0])
+    await rig.half_open()
+    assert first in rig.handshakes._unfinished
+    assert second not in rig.handshakes._unfinished
+
+
+async def test_a_client_that_ends_its_handshake_is_closed_without_a_line_in_the_log(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    await rig.half_open()
+    await rig.send_hello(rig.clients[0])
+    rig.clients[0].sendall(CLOSE_NOTIFY)
+    await until(lambda: not rig.open_count())
+    assert caplog.messages == []
 
 
 async def test_a_handshake_that_takes_too_long_ends(
