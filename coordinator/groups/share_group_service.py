@@ -22,6 +22,7 @@ from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.part_queue import PartQueue
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.coordinator.share_groups.group import ShareGroup
@@ -110,6 +111,7 @@ class ShareGroupService:
         self._decisions = decisions
         self._states = states
         self._when_states_exist = when_states_exist
+        self._initializations = PartQueue(loop.call_soon)
         self.deadlines = MemberDeadlines(deadlines, self._fence)
         self._heartbeats = ShareHeartbeats(
             topics=topics, configs=configs, deadlines=self.deadlines, assignor=SimpleAssignor()
@@ -159,19 +161,20 @@ class ShareGroupService:
 
         Those that fail are tried again by a later heartbeat.
         """
-        self._initialize_some(wanted, _partitions_of(wanted), {})
+        self._initializations.add(self._initialize_in_parts(wanted))
 
-    def _initialize_some(
-        self, wanted: Initialization, left: Iterator[StateOf], errors: dict[StateOf, ApiError]
-    ) -> None:
+    def _initialize_in_parts(self, wanted: Initialization) -> Iterator[None]:
+        left = _partitions_of(wanted)
+        errors: dict[StateOf, ApiError] = {}
         try:
-            shard = self._shards.of(wanted.group_id)
-            group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
-            some = list(islice(left, STATES_PER_TURN))
-            errors |= self._create_states(wanted, some)
-            if len(some) == STATES_PER_TURN:
-                self._loop.call_soon(self._initialize_some, wanted, left, errors)
-                return
+            while True:
+                shard = self._shards.of(wanted.group_id)
+                group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
+                some = list(islice(left, STATES_PER_TURN))
+                errors |= self._create_states(wanted, some)
+                if len(some) < STATES_PER_TURN:
+                    break
+                yield
             change = StatePartitions.without_initializing if errors else (
                 StatePartitions.with_initialized
             )  # fmt: skip
