@@ -23,7 +23,7 @@ async def handle(
         context.check_cluster(AclOperation.ALTER_CONFIGS)
         alterations = [alteration_of(context, entry) for entry in context.sliced(request.entries)]
         results = await context.broker.admin.quotas.alter(
-            alterations, validate_only=request.validate_only
+            alterations, validate_only=request.validate_only, step=context.step
         )
     except ApiError as error:
         return AlterClientQuotasResponse(
@@ -34,7 +34,7 @@ async def handle(
             answer(
                 [
                     AlterClientQuotasEntityData(entity_type=kind, entity_name=name)
-                    for kind, name in sorted_entity(entity)
+                    for kind, name in context.sliced(sorted_entity(entity))
                 ],
                 error,
             )

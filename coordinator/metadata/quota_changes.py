@@ -9,6 +9,7 @@ Kafka: ClientQuotaControlManager; the keys and their types are in QuotaConfig.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from msgspec import Struct
 
@@ -40,6 +41,8 @@ _WHOLE = {
     CONNECTION_CREATION_RATE: ("an INT", 2**31 - 1),
 }
 _WHOLE_TOLERANCE = 1e-6
+# A message names at most this many parts of an entity. A valid one has two.
+PARTS_OF_A_TEXT = 10
 # How a Java HashMap of these iterates.
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 
@@ -67,14 +70,15 @@ def alter_client_quotas(
     reply: dict[Entity, ApiError | None] = {}
     records: list[JournalRecord] = []
     for alteration in stepping(alterations, step):
-        entity = frozenset(alteration.entity.items())
-        keys = [key for key, _ in alteration.changes]
-        if entity in reply or len(set(keys)) < len(keys):
+        entity = frozenset(stepping(iter(alteration.entity.items()), step))
+        changes = dict(stepping(iter(alteration.changes), step))
+        if entity in reply or len(changes) < len(alteration.changes):
             named = f"ClientQuotaEntity(entries={_java_text(alteration.entity)})"
             reply[entity] = _invalid(f"Ignoring duplicate entity {named}")
             continue
         try:
-            changed = _decide(metadata, alteration, is_address)
+            keys = _keys_of(alteration.entity, is_address)
+            changed = _changed(metadata, entity, keys, stepping(iter(changes.items()), step))
         except ApiError as refusal:
             reply[entity] = refusal.with_traceback(None)
         else:
@@ -83,30 +87,36 @@ def alter_client_quotas(
     return limited_outcome(reply, records, validate_only)
 
 
-def _decide(
-    metadata: ClusterMetadata, alteration: QuotaAlteration, is_address: Callable[[str], bool]
+def _changed(
+    metadata: ClusterMetadata,
+    entity: Entity,
+    keys: tuple[str, ...],
+    changes: Iterable[tuple[str, float | None]],
 ) -> list[ClientQuotaRecord]:
-    keys = _keys_of(alteration.entity, is_address)
-    current = metadata.quotas.values_of(frozenset(alteration.entity.items()))
+    """The records of the changes that make a difference. Raises INVALID_REQUEST."""
+    current = metadata.quotas.values_of(entity)
+    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in sorted_entity(entity)]
     records = []
-    for key, value in alteration.changes:
+    for key, value in changes:
         if value is not None:
             _check_value(key, value, keys)
         if value != current.get(key):
-            entity = [
-                EntityData(entity_type=kind, entity_name=name)
-                for kind, name in sorted_entity(alteration.entity.items())
-            ]
             is_removed = value is None
             records.append(
-                ClientQuotaRecord(entity=entity, key=key, value=value or 0.0, remove=is_removed)
+                ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=is_removed)
             )
     return records
 
 
 def sorted_entity(entity: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """The parts of an entity in the order in which Kafka lists them."""
-    return sorted(entity, key=lambda part: _ORDER.get(part[0], len(_ORDER)))
+    """The parts of an entity in the order in which Kafka lists them.
+
+    One with more parts than there are types, which is refused, stays as it is.
+    """
+    parts = list(entity)
+    if len(parts) <= len(_ORDER):
+        parts.sort(key=lambda part: _ORDER.get(part[0], len(_ORDER)))
+    return parts
 
 
 def _keys_of(
@@ -150,9 +160,8 @@ def _check_value(key: str, value: float, keys: tuple[str, ...]) -> None:
 
 
 def _java_text(entity: Mapping[str, str | None]) -> str:
-    parts = (
-        f"{kind}={'null' if name is None else name}" for kind, name in sorted_entity(entity.items())
-    )
+    some = islice(sorted_entity(entity.items()), PARTS_OF_A_TEXT)
+    parts = (f"{kind}={'null' if name is None else name}" for kind, name in some)
     return f"{{{', '.join(parts)}}}"
 
 

@@ -104,6 +104,26 @@ def test_an_entity_that_occurs_twice_is_changed_once_and_refused(quotas: Quotas)
 
 
 @pytest.mark.parametrize(
+    ("names", "changes"),
+    [
+        (ALICE, {f"rate-{number}": None for number in range(1_000)}),
+        ({f"type-{number}": "name" for number in range(1_000)}, {}),
+    ],
+)
+def test_a_large_alteration_of_one_entity_gives_way(
+    names: Names, changes: dict[str, float | None], quotas: Quotas
+) -> None:
+    steps: list[None] = []
+    alter_client_quotas(
+        quotas.state,
+        [QuotaAlteration(entity=names, changes=tuple(changes.items()))],
+        lambda _name: True,
+        step=lambda: steps.append(None),
+    )
+    assert len(steps) >= 1_000
+
+
+@pytest.mark.parametrize(
     ("names", "words"),
     [
         ({}, "Invalid empty client quota entity"),
