@@ -148,9 +148,8 @@ class Offsets:
 
     def tombstones(self, group_id: str, step: Step = no_step) -> list[JournalRecord]:
         """Return tombstones of all offsets of a group."""
-        return tombstones_of(
-            GroupTopicPartition(group_id, *each) for each in stepping(self.known(group_id), step)
-        )
+        known = stepping(iter(self.known(group_id)), step)
+        return tombstones_of((GroupTopicPartition(group_id, *place) for place in known), step)
 
     def in_topics(
         self, deleted: Sequence[tuple[str, bytes]], before_offset: int
@@ -250,9 +249,9 @@ def is_full_part(looked_at: int, tombstones: int) -> bool:
     return looked_at + 10 * tombstones >= STEPS_OF_A_PART
 
 
-def tombstones_of(keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:
+def tombstones_of(keys: Iterable[GroupTopicPartition], step: Step = no_step) -> list[JournalRecord]:
     """Return the records that delete these offsets, one for each distinct key."""
     return [
         JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-        for group_id, topic, partition in dict.fromkeys(keys)
+        for group_id, topic, partition in stepping(iter(dict.fromkeys(keys)), step)
     ]
