@@ -41,6 +41,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.record import MAX_INT64
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 from .group_state import GroupState
@@ -70,7 +71,7 @@ def commit_offsets(
     committer = _committer(request, api_version, is_transactional=False)
     expires_ms = NO_EXPIRY
     if request.retention_time_ms != NO_EXPIRY:
-        expires_ms = now_ms + request.retention_time_ms
+        expires_ms = min(now_ms + request.retention_time_ms, MAX_INT64)
     return Commit(request.group_id, committer, topics, now_ms, max_metadata_units, expires_ms)
 
 
