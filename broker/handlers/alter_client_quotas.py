@@ -5,7 +5,7 @@ Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.quota_changes import QuotaAlteration, sorted_entity
+from odradek.coordinator.metadata.quota_changes import MOST_PARTS, QuotaAlteration, sorted_entity
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntityData,
@@ -34,7 +34,7 @@ async def handle(
             answer(
                 [
                     AlterClientQuotasEntityData(entity_type=kind, entity_name=name)
-                    for kind, name in context.sliced(sorted_entity(entity))
+                    for kind, name in sorted_entity(entity)
                 ],
                 error,
             )
@@ -46,8 +46,13 @@ async def handle(
 def alteration_of(
     context: RequestContext, entry: AlterClientQuotasRequestEntryData
 ) -> QuotaAlteration:
+    entity: dict[str, str | None] = {}
+    for part in context.sliced(entry.entity):
+        # The first part that is too much shows that the entity is refused: no more are needed.
+        if len(entity) <= MOST_PARTS or part.entity_type in entity:
+            entity[part.entity_type] = part.entity_name
     return QuotaAlteration(
-        entity={part.entity_type: part.entity_name for part in context.sliced(entry.entity)},
+        entity=entity,
         changes=tuple(
             (op.key, None if op.remove else op.value) for op in context.sliced(entry.ops)
         ),

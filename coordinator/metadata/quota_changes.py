@@ -9,7 +9,6 @@ Kafka: ClientQuotaControlManager; the keys and their types are in QuotaConfig.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 
 from msgspec import Struct
 
@@ -41,14 +40,17 @@ _WHOLE = {
     CONNECTION_CREATION_RATE: ("an INT", 2**31 - 1),
 }
 _WHOLE_TOLERANCE = 1e-6
-# A message names at most this many parts of an entity. A valid one has two.
-PARTS_OF_A_TEXT = 10
 # How a Java HashMap of these iterates.
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
+# An entity with more parts has one of an unknown type.
+MOST_PARTS = len(_ORDER)
 
 
 class QuotaAlteration(Struct, frozen=True, kw_only=True):
-    """Changes of one entity: pairs of a key and its value, which is None to remove the quota."""
+    """Changes of one entity: pairs of a key and its value, which is None to remove the quota.
+
+    An entity has few parts: one with more than MOST_PARTS is refused, whatever they are.
+    """
 
     entity: Mapping[str, str | None]
     changes: tuple[tuple[str, float | None], ...]
@@ -70,7 +72,7 @@ def alter_client_quotas(
     reply: dict[Entity, ApiError | None] = {}
     records: list[JournalRecord] = []
     for alteration in stepping(alterations, step):
-        entity = frozenset(stepping(iter(alteration.entity.items()), step))
+        entity = frozenset(alteration.entity.items())
         changes = dict(stepping(iter(alteration.changes), step))
         if entity in reply or len(changes) < len(alteration.changes):
             named = f"ClientQuotaEntity(entries={_java_text(alteration.entity)})"
@@ -109,14 +111,8 @@ def _changed(
 
 
 def sorted_entity(entity: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """The parts of an entity in the order in which Kafka lists them.
-
-    One with more parts than there are types, which is refused, stays as it is.
-    """
-    parts = list(entity)
-    if len(parts) <= len(_ORDER):
-        parts.sort(key=lambda part: _ORDER.get(part[0], len(_ORDER)))
-    return parts
+    """The parts of an entity in the order in which Kafka lists them."""
+    return sorted(entity, key=lambda part: _ORDER.get(part[0], len(_ORDER)))
 
 
 def _keys_of(
@@ -160,8 +156,9 @@ def _check_value(key: str, value: float, keys: tuple[str, ...]) -> None:
 
 
 def _java_text(entity: Mapping[str, str | None]) -> str:
-    some = islice(sorted_entity(entity.items()), PARTS_OF_A_TEXT)
-    parts = (f"{kind}={'null' if name is None else name}" for kind, name in some)
+    parts = (
+        f"{kind}={'null' if name is None else name}" for kind, name in sorted_entity(entity.items())
+    )
     return f"{{{', '.join(parts)}}}"
 
 

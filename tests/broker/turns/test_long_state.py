@@ -290,6 +290,20 @@ REQUESTS: dict[str, tuple[ApiKey, Fields]] = {
             )
         ),
     ),
+    "a quota of an entity of many parts": (
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        {
+            "entries": [
+                {
+                    "entity": [
+                        {"entity_type": f"type-{each}", "entity_name": None} for each in MANY
+                    ],
+                    "ops": [],
+                }
+            ],
+            "validate_only": True,
+        },
+    ),
     "quotas of many addresses": (
         ApiKey.ALTER_CLIENT_QUOTAS,
         quotas(
