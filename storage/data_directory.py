@@ -9,7 +9,7 @@ is read once at start and removed, so that a crash during the start counts as an
 Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from odradek.protocol.primitives import random_uuid, uuid_text
@@ -99,16 +99,17 @@ def open_directories(
 ) -> OpenedDirectories:
     """Lock every directory, give the empty ones an identity, and check that of the others.
 
-    A directory with a disk error is left out. Raises DirectoryError if one is locked, belongs to
-    another cluster or node, or holds logs without an identity, and if none is left. Also raises
-    what `inspect` raises. After an error all directories are unlocked and unchanged.
+    A directory with a disk error is left out. Raises DirectoryError if one is locked, named in two
+    ways, of another cluster or node, or holds logs without an identity, and if none is left. Also
+    raises what `inspect` raises. After an error all directories are unlocked. Those that were
+    missing have been made; nothing else has changed, unless disk errors have left none.
     """
     opened = OpenedDirectories()
     locks: dict[Path, FileLock] = {}
     try:
         for path in dict.fromkeys(path.absolute() for path in paths):
             try:
-                locks[path] = _lock(files, path)
+                locks[path] = _lock(files, path, locks)
             except OSError as error:
                 opened.offline[path] = str(error)
         _identify(files, locks, opened, node_id, cluster_id, inspect)
@@ -122,7 +123,8 @@ def open_directories(
     return opened
 
 
-def _lock(files: Files, path: Path) -> FileLock:
+def _lock(files: Files, path: Path, locked: Iterable[Path]) -> FileLock:
+    """Make and lock a directory. `locked`: those that have been locked before it."""
     if not files.is_directory(path):
         files.make_directory(path)
         files.make_private(path)
@@ -130,6 +132,11 @@ def _lock(files: Files, path: Path) -> FileLock:
     try:
         return files.lock(path / LOCK)
     except LockHeldError:
+        for other in locked:
+            if other.samefile(path):
+                raise DirectoryError(
+                    f"log directories {other} and {path} are the same directory"
+                ) from None
         raise DirectoryError(
             f"log directory {path} is in use: another broker, odradek or Apache Kafka, holds "
             f"{path / LOCK}"

@@ -25,9 +25,9 @@ from odradek.protocol.records.control import ControlRecordType, control_key, end
 
 from .append import EndMarker
 
-# A transaction ends in all of its partitions at once; topics differ in whether they have
-# LogAppendTime.
-CACHED_BATCHES = 2
+# A transaction ends in all of its partitions at once. Its batches differ by LogAppendTime of their
+# topics, records of all transactions mostly by commit and abort.
+CACHED = 2
 # The header after the 16 bytes that the log writes: magic and CRC, then what the CRC covers.
 _MAGIC_AND_CRC = struct.Struct(">bI")
 _COVERED_HEADER = struct.Struct(">hiqqqhii")
@@ -40,7 +40,7 @@ class MarkerBatch(NamedTuple):
     content: bytes
 
 
-@lru_cache(CACHED_BATCHES)
+@lru_cache(CACHED)
 def marker_batch(marker: EndMarker, now_ms: int, *, has_append_time: bool) -> MarkerBatch:
     """Build the batch of a marker. `has_append_time`: with LogAppendTime."""
     record = _marker_record(marker.is_commit, marker.coordinator_epoch)
@@ -71,7 +71,7 @@ def marker_batch(marker: EndMarker, now_ms: int, *, has_append_time: bool) -> Ma
     return MarkerBatch(header, _MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered)
 
 
-@lru_cache(CACHED_BATCHES)
+@lru_cache(CACHED)
 def _marker_record(is_commit: bool, coordinator_epoch: int) -> bytes:
     kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
     out = bytearray()

@@ -8,12 +8,12 @@ one look at the producer, and the first two steps are left out.
 Nothing changes before the append has succeeded. The rules are in producer_entry.py.
 
 The state can be computed by replaying the log's batches from the start. To save that at a restart,
-a snapshot of the state is taken when a segment is rolled and at a clean shutdown. After a roll, one
-of many producers is encoded in parts, and written before the next flush. Its name is
-the offset up to which it covers the log (`map_end_offset`): a segment's base offset, or the log's
-end. `truncate_and_reload` loads the newest snapshot that is not after the log's end; the caller
-then replays the batches from `map_end_offset` on. A snapshot that cannot be read is deleted, and
-the one before it is loaded.
+a snapshot of the state is taken when a segment is rolled and at a clean shutdown. After a roll, a
+snapshot with many producers is encoded in parts, and written before the next flush. A snapshot's
+file name is the offset up to which it covers the log (`map_end_offset`): a segment's base offset,
+or the log's end. `truncate_and_reload` loads the newest snapshot that is not after the log's end;
+the caller then replays the batches from `map_end_offset` on. A snapshot that cannot be read is
+deleted, and the one before it is loaded.
 
 Open transactions are tracked because the last stable offset is the first offset of the oldest.
 
@@ -392,7 +392,7 @@ class ProducerStates:
         return path
 
     def begin_snapshot(self) -> Path | None:
-        """As `take_snapshot`, but one of many producers is not written at once.
+        """As `take_snapshot`, but more than ITEMS_OF_A_PART producers are not written at once.
 
         `encode_in_parts` encodes it, and `finish_snapshot` writes it. Raises OSError.
         """

@@ -11,6 +11,7 @@ from odradek.broker.turns.slices import Slices
 from odradek.coordinator.metadata.client_quotas import IP, Entity
 from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
 
 from .operations import Operations
@@ -38,14 +39,22 @@ class QuotaAdmin:
         self._now_ms = now_ms
 
     async def alter(
-        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool
+        self,
+        alterations: Sequence[QuotaAlteration],
+        *,
+        validate_only: bool,
+        step: Step = no_step,
     ) -> dict[Entity, ApiError | None]:
         """Change quotas, or only check the changes. Returns an error or None by entity.
 
         Raises POLICY_VIOLATION for a request that is too large as a whole.
         """
-        hosts = {name for each in alterations if (name := each.entity.get(IP)) is not None}
-        await self._addresses.look_up(hosts)
+        hosts = {
+            name
+            for each in stepping(alterations, step)
+            if (name := each.entity.get(IP)) is not None
+        }
+        await self._addresses.look_up(hosts, step)
         results = await self._operations.run(
             lambda slices: self._alter(slices, alterations, validate_only)
         )

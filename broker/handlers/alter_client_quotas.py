@@ -5,7 +5,7 @@ Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.quota_changes import QuotaAlteration, sorted_entity
+from odradek.coordinator.metadata.quota_changes import MOST_PARTS, QuotaAlteration, sorted_entity
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntityData,
@@ -23,7 +23,7 @@ async def handle(
         context.check_cluster(AclOperation.ALTER_CONFIGS)
         alterations = [alteration_of(context, entry) for entry in context.sliced(request.entries)]
         results = await context.broker.admin.quotas.alter(
-            alterations, validate_only=request.validate_only
+            alterations, validate_only=request.validate_only, step=context.step
         )
     except ApiError as error:
         return AlterClientQuotasResponse(
@@ -46,8 +46,13 @@ async def handle(
 def alteration_of(
     context: RequestContext, entry: AlterClientQuotasRequestEntryData
 ) -> QuotaAlteration:
+    entity: dict[str, str | None] = {}
+    for part in context.sliced(entry.entity):
+        # The first part that is too much shows that the entity is refused: no more are needed.
+        if len(entity) <= MOST_PARTS or part.entity_type in entity:
+            entity[part.entity_type] = part.entity_name
     return QuotaAlteration(
-        entity={part.entity_type: part.entity_name for part in context.sliced(entry.entity)},
+        entity=entity,
         changes=tuple(
             (op.key, None if op.remove else op.value) for op in context.sliced(entry.ops)
         ),

@@ -129,13 +129,18 @@ def missing_as_unknown_partition(
 
     v0 read the offsets from ZooKeeper, where such a partition had no node.
     """
-    missing = [item.partition_index for item in topic.partitions if item.committed_offset < 0]
+    missing: list[int] = []
+    committed: list[OffsetFetchResponsePartition] = []
+    for item in context.sliced(topic.partitions):
+        if item.committed_offset < 0:
+            missing.append(item.partition_index)
+        else:
+            committed.append(item)
     unknown = topic_with_error(
         context,
         OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
-    committed = [item for item in topic.partitions if item.committed_offset >= 0]
     return OffsetFetchResponseTopic(name=topic.name, partitions=[*committed, *unknown.partitions])
 
 

@@ -13,6 +13,8 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+
 logger = logging.getLogger("odradek.quotas")
 
 
@@ -22,10 +24,10 @@ class HostAddresses:
     def __init__(self) -> None:
         self._by_name: dict[str, str] = {}
 
-    async def look_up(self, hosts: Iterable[str]) -> None:
+    async def look_up(self, hosts: Iterable[str], step: Step = no_step) -> None:
         """Look up the names among the hosts that are not known yet."""
         loop = asyncio.get_running_loop()
-        for host in hosts:
+        for host in stepping(hosts, step):
             if host and not self.is_known(host):
                 try:
                     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)

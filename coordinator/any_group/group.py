@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from odradek.coordinator.runtime.outcome import JournalRecord
 
 # Checks one partition (topic name, topic id, partition) of a commit; raises ApiError to refuse it.
+# Equal checks refuse the same partitions.
 PartitionCheck = Callable[[str, bytes, int], None]
 
 

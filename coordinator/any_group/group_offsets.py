@@ -48,9 +48,9 @@ class _Transaction(Struct):
 class GroupOffsets:
     """Committed offsets by topic and partition, and the pending ones of open transactions.
 
-    `changes` counts how often the partitions have changed that have any offset. `last_record` is
-    the offset of the last record that was committed. What is committed is the same as before if
-    both are.
+    `changes` rises at least when a partition gets its first offset or loses its last. `last_record`
+    is the offset of the last record that was committed. If both are the same as before, so is what
+    is committed.
     """
 
     __slots__ = ("_pending", "_writers", "changes", "committed", "last_record")

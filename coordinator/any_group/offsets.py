@@ -10,7 +10,7 @@ gets an error and is retried by the client.
 Kafka: OffsetMetadataManager.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from itertools import repeat
 from typing import NamedTuple
 
@@ -148,9 +148,8 @@ class Offsets:
 
     def tombstones(self, group_id: str, step: Step = no_step) -> list[JournalRecord]:
         """Return tombstones of all offsets of a group."""
-        return tombstones_of(
-            GroupTopicPartition(group_id, *each) for each in stepping(self.known(group_id), step)
-        )
+        known = stepping(iter(self.known(group_id)), step)
+        return tombstones_of((GroupTopicPartition(group_id, *place) for place in known), step)
 
     def in_topics(
         self, deleted: Sequence[tuple[str, bytes]], before_offset: int
@@ -164,21 +163,30 @@ class Offsets:
         for name, topic_id in deleted:
             ids.setdefault(name, {ZERO_UUID}).add(topic_id)
 
-        def is_deleted(topic: str, found: CommittedOffset | None) -> bool:
-            return (
-                found is not None
-                and found.topic_id in ids.get(topic, ())
-                and found.record_offset < before_offset
-            )
+        def is_deleted(topic: str, found: CommittedOffset) -> bool:
+            return found.topic_id in ids.get(topic, ()) and found.record_offset < before_offset
 
-        for group_id in list(self._by_group):
+        for group_id in self.group_ids:
             yield None
-            for topic in self.of_group(group_id).keys() & ids.keys():
-                for key, committed in self._in_topic(group_id, topic):
-                    yield key if is_deleted(topic, committed) else None
-            for place, pending in self._pending(group_id):
-                deleted_here = any(is_deleted(place[0], offset) for offset in pending)
-                yield GroupTopicPartition(group_id, *place) if deleted_here else None
+            topics = self.of_group(group_id).keys() & ids.keys()
+            yield from self._where(group_id, topics, is_deleted)
+
+    def _where(
+        self,
+        group_id: str,
+        topics: Iterable[str],
+        is_wanted: Callable[[str, CommittedOffset], bool],
+    ) -> Iterator[GroupTopicPartition | None]:
+        """Yield what `is_wanted` accepts of the offsets committed in `topics` and of all pending.
+
+        They may change between two items. None: there was nothing at this step.
+        """
+        for topic in topics:
+            for key, committed in self._in_topic(group_id, topic):
+                yield key if committed is not None and is_wanted(topic, committed) else None
+        for place, pending in self._pending(group_id):
+            wanted_here = any(is_wanted(place[0], offset) for offset in pending)
+            yield GroupTopicPartition(group_id, *place) if wanted_here else None
 
     def _pending(self, group_id: str) -> Iterator[tuple[Place, list[CommittedOffset]]]:
         """Yield what is pending now for each partition. It may change between two items."""
@@ -220,15 +228,11 @@ class Offsets:
         have been a crash between the two writes. None: there was nothing at this step.
         """
 
-        def is_missing(topic_id: bytes) -> bool:
-            return topic_id not in topic_ids and topic_id != ZERO_UUID
+        def is_missing(_topic: str, found: CommittedOffset) -> bool:
+            return found.topic_id not in topic_ids and found.topic_id != ZERO_UUID
 
         for group_id in self.group_ids:
-            for key, committed in self.committed(group_id):
-                yield key if is_missing(committed.topic_id) else None
-            for place, pending in self._pending(group_id):
-                missing_here = any(is_missing(offset.topic_id) for offset in pending)
-                yield GroupTopicPartition(group_id, *place) if missing_here else None
+            yield from self._where(group_id, list(self.of_group(group_id)), is_missing)
 
 
 def in_parts(found: Iterable[GroupTopicPartition | None]) -> Iterator[list[JournalRecord]]:
@@ -250,9 +254,9 @@ def is_full_part(looked_at: int, tombstones: int) -> bool:
     return looked_at + 10 * tombstones >= STEPS_OF_A_PART
 
 
-def tombstones_of(keys: Iterable[GroupTopicPartition]) -> list[JournalRecord]:
+def tombstones_of(keys: Iterable[GroupTopicPartition], step: Step = no_step) -> list[JournalRecord]:
     """Return the records that delete these offsets, one for each distinct key."""
     return [
         JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-        for group_id, topic, partition in dict.fromkeys(keys)
+        for group_id, topic, partition in stepping(iter(dict.fromkeys(keys)), step)
     ]

@@ -8,8 +8,10 @@ if a member joined meanwhile, but no longer than the rebalance timeout. Any othe
 for the existing members until the rebalance timeout. Then dynamic members that have not joined are
 removed; static ones stay.
 
-Every method returns an Outcome: records to write, and what to do when they are written or could
-not be. Kafka: prepareRebalance, completeClassicGroupJoin and their timers in GroupMetadataManager.
+A method that may end a rebalance returns an Outcome: records to write, and what to do when they are
+written or could not be.
+
+Kafka: prepareRebalance, completeClassicGroupJoin and their timers in GroupMetadataManager.
 """
 
 import logging

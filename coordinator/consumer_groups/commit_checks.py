@@ -9,6 +9,8 @@ The epoch of a classic member is its generation, and the error is ILLEGAL_GENERA
 Kafka: ConsumerGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
+from msgspec import Struct
+
 from odradek.coordinator.any_group.group import Committer, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import check_version
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -30,7 +32,7 @@ def check_commit(member: ConsumerMember, committer: Committer) -> PartitionCheck
         return None
     if epoch > member.member_epoch:
         raise _refusal(member, f"epoch {epoch} is newer than the member's, {member.member_epoch}")
-    return _check_of_partitions(member, epoch)
+    return _OwnedSince(member, epoch)
 
 
 def check_fetch(member: ConsumerMember, member_epoch: int) -> None:
@@ -42,10 +44,14 @@ def check_fetch(member: ConsumerMember, member_epoch: int) -> None:
         raise _refusal(member, f"epoch {member_epoch} is not the member's, {member.member_epoch}")
 
 
-def _check_of_partitions(member: ConsumerMember, epoch: int) -> PartitionCheck:
-    """Return a check that accepts the partitions owned since `epoch` or longer."""
+class _OwnedSince(Struct, frozen=True):
+    """A check that accepts the partitions that a member has owned since an epoch or longer."""
 
-    def check(topic: str, topic_id: bytes, partition: int) -> None:
+    member: ConsumerMember
+    epoch: int
+
+    def __call__(self, topic: str, topic_id: bytes, partition: int) -> None:
+        member, epoch = self.member, self.epoch
         since = member.assigned.get(topic_id, {}).get(partition)
         if since is None:
             since = member.pending_revocation.get(topic_id, {}).get(partition)
@@ -57,8 +63,6 @@ def _check_of_partitions(member: ConsumerMember, epoch: int) -> PartitionCheck:
                 f"the member has had partition {topic}-{partition} since epoch {since} only, "
                 f"not at {epoch}",
             )
-
-    return check
 
 
 def _refusal(member: ConsumerMember, message: str) -> ApiError:

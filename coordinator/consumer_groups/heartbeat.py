@@ -33,7 +33,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_STATIC_EPOCH,
 )
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -176,7 +176,7 @@ class ConsumerHeartbeats:
         owned: Assignment | None,
     ) -> Answer:
         services, rebalance = self._services, self._services.rebalance
-        updated = _updated_member(member, request, caller)
+        updated = _updated_member(member, request, caller, draft.step)
         changed = services.update_subscription(draft, member, updated, caller)
         reconciled = rebalance.reconcile(
             draft,
@@ -210,7 +210,7 @@ def _no_group(group_id: str) -> ApiError:
 
 
 def _updated_member(
-    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller, step: Step
 ) -> ConsumerMember:
     """Return the member with the request's fields; the same object if nothing changes."""
     timeout_ms, topics = request.rebalance_timeout_ms, request.subscribed_topic_names
@@ -219,7 +219,7 @@ def _updated_member(
         "rack_id": request.rack_id,
         "rebalance_timeout_ms": None if timeout_ms == NO_TIMEOUT else timeout_ms,
         "server_assignor": request.server_assignor,
-        "subscribed_topics": None if topics is None else frozenset(topics),
+        "subscribed_topics": None if topics is None else frozenset(stepping_if_many(topics, step)),
         "subscribed_regex": request.subscribed_topic_regex,
         "client_id": caller.client_id,
         "client_host": caller.client_host,

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import MemberState
+from odradek.coordinator.modern_groups.partition_sets import partition_sets
 from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
@@ -57,17 +58,8 @@ def partitions_by_topic(
     """Return the partitions of a heartbeat by topic id; None if it does not report them."""
     if topics is None:
         return None
-    owned = {
-        topic.topic_id: frozenset(topic.partitions) for topic in stepping_if_many(topics, step)
-    }
-    if len(owned) == len(topics):
-        return owned
-    united: dict[bytes, set[int]] = {}  # a client names a topic again
-    for topic in stepping(topics, step):
-        united.setdefault(topic.topic_id, set()).update(topic.partitions)
-    return {
-        topic_id: frozenset(partitions) for topic_id, partitions in stepping(united.items(), step)
-    }
+    named = ((topic.topic_id, topic.partitions) for topic in stepping_if_many(topics, step))
+    return partition_sets(named, step)
 
 
 def reconcile(member: ConsumerMember, inputs: ReconcileInputs) -> ConsumerMember:
@@ -102,9 +94,8 @@ def _may_still_own(inputs: ReconcileInputs, revoked: OwnedPartitions) -> bool:
     if inputs.owned is None:
         return True
     return any(
-        partition in revoked.get(topic_id, ())
-        for topic_id, partitions in inputs.owned.items()
-        for partition in partitions
+        not inputs.owned.get(topic_id, frozenset()).isdisjoint(partitions)
+        for topic_id, partitions in revoked.items()
     )
 
 
@@ -201,13 +192,15 @@ class _Difference:
 
 
 def _advance(
-    member: ConsumerMember, inputs: ReconcileInputs, revocation_epoch: int
+    member: ConsumerMember, inputs: ReconcileInputs, epoch_if_revoking: int
 ) -> ConsumerMember:
-    """Advance the member to the target, or make it give up partitions first."""
+    """Advance the member to the target; or make it give up partitions at `epoch_if_revoking`."""
     difference = _Difference(member, inputs)
     if difference.revoked and _may_still_own(inputs, difference.revoked):
         state = MemberState.UNREVOKED_PARTITIONS
-        return _with_ownership(member, state, revocation_epoch, difference.kept, difference.revoked)
+        return _with_ownership(
+            member, state, epoch_if_revoking, difference.kept, difference.revoked
+        )
     state = MemberState.STABLE
     if difference.waits_for_release:
         state = MemberState.UNRELEASED_PARTITIONS

@@ -1,17 +1,21 @@
 """Requests that commit, read or delete offsets of one group.
 
-Pure functions: a commit or deletion returns its records and its response. The group decides whether
-the request is allowed (group.py). Topics are those that exist, each with its name and id. All
-records of a request go into one batch, so that a consumer's position is never half of one commit
-and half of another. A request whose records do not fit into one batch is refused.
+A commit or deletion makes its records and its response, and changes nothing. The group decides
+whether the request is allowed (group.py). Topics are those that exist, each with its name and id.
+All records of a request go into one batch, so that a consumer's position is never half of one
+commit and half of another. A request whose records do not fit into one batch is refused.
 
 Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, deleteOffsets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from odradek.coordinator.any_group.group import Committer, PartitionCheck
-from odradek.coordinator.any_group.group_offsets import CommittedOffset, PartitionOffsets
+from odradek.coordinator.any_group.group_offsets import (
+    CommittedOffset,
+    PartitionOffsets,
+    TopicOffsets,
+)
 from odradek.coordinator.any_group.offsets import GroupTopicPartition, tombstones_of
 from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
@@ -37,6 +41,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.record import MAX_INT64
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 from .group_state import GroupState
@@ -66,7 +71,7 @@ def commit_offsets(
     committer = _committer(request, api_version, is_transactional=False)
     expires_ms = NO_EXPIRY
     if request.retention_time_ms != NO_EXPIRY:
-        expires_ms = now_ms + request.retention_time_ms
+        expires_ms = min(now_ms + request.retention_time_ms, MAX_INT64)
     return Commit(request.group_id, committer, topics, now_ms, max_metadata_units, expires_ms)
 
 
@@ -128,17 +133,20 @@ class Commit:
         self._now_ms = now_ms
         self._max_metadata_units = max_metadata_units
         self._expires_ms = expires_ms
-        self._records: list[JournalRecord] = []
 
-    def check(self, state: GroupState, step: Step = no_step) -> None:
+    def check(
+        self, state: GroupState, step: Step = no_step, passed: PartitionCheck | None = None
+    ) -> PartitionCheck | None:
         """Raise ApiError when the group refuses the whole commit.
 
-        In a transaction, a member epoch that is not the current one is ILLEGAL_GENERATION, because
-        the client is a producer.
+        Returns the check that all partitions have passed, or None if the group needs none. If it is
+        equal to `passed`, it has not been called again, and there was no step. In a transaction, a
+        member epoch that is not the current one is ILLEGAL_GENERATION, because the client is a
+        producer.
         """
         try:
             check = _check_commit(state, self._group_id, self._committer)
-            if check is not None:
+            if check is not None and check != passed:
                 for topic in stepping(self._topics, step):
                     for each in stepping(topic.partitions, step):
                         if not self._is_too_large(each):
@@ -147,31 +155,39 @@ class Commit:
             if self._committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
             raise
+        return check
 
     def outcome(self, step: Step = no_step) -> Committed:
         """Make the records and the response."""
-        answers = [self._topic(topic, step) for topic in stepping(self._topics, step)]
-        return Outcome(reply=answers, records=tuple(self._records))
+        records: list[JournalRecord] = []
+        answers = [self._topic(topic, records, step) for topic in stepping(self._topics, step)]
+        return Outcome(reply=answers, records=tuple(records))
 
-    def _topic(self, topic: OffsetCommitRequestTopic, step: Step) -> OffsetCommitResponseTopic:
+    def _topic(
+        self, topic: OffsetCommitRequestTopic, records: list[JournalRecord], step: Step
+    ) -> OffsetCommitResponseTopic:
+        """Add the records of a topic, and return its part of the response."""
         return OffsetCommitResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             partitions=[
                 OffsetCommitResponsePartition(
                     partition_index=wanted.partition_index,
-                    error_code=self._partition(topic, wanted),
+                    error_code=self._partition(topic, wanted, records),
                 )
                 for wanted in stepping(topic.partitions, step)
             ],
         )
 
     def _partition(
-        self, topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition
+        self,
+        topic: OffsetCommitRequestTopic,
+        wanted: OffsetCommitRequestPartition,
+        records: list[JournalRecord],
     ) -> ErrorCode:
         if self._is_too_large(wanted):
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        self._records.append(self._record(topic, wanted))
+        records.append(self._record(topic, wanted))
         return ErrorCode.NONE
 
     def _is_too_large(self, wanted: OffsetCommitRequestPartition) -> bool:
@@ -201,7 +217,7 @@ class Commit:
 
 
 # A topic, its id, and for each partition what is committed.
-_Read = tuple[str, bytes, list[tuple[int, CommittedOffset | None]]]
+_Read = tuple[str, bytes, Iterable[tuple[int, CommittedOffset | None]]]
 
 
 def fetch_offsets(
@@ -223,11 +239,13 @@ def fetch_offsets(
     if group is not None:
         group.check_fetch(wanted.member_id, wanted.member_epoch)
     known = state.offsets.of_group(group_id)
-    read: list[_Read]
+    if step is not no_step:  # they may change in a step
+        known = _copied(known, topics)
+    read: Iterable[_Read]
     if topics is None:
-        read = [(name, ZERO_UUID, list(found.items())) for name, found in known.items()]
+        read = ((name, ZERO_UUID, iter(found.items())) for name, found in known.items())
     else:
-        read = [_read_topic(known.get(topic.name, {}), topic) for topic in topics]
+        read = (_read_topic(known.get(topic.name, {}), topic) for topic in topics)
     unstable = state.offsets.pending(group_id) if stable else frozenset()
     return [
         OffsetFetchResponseTopic(
@@ -244,8 +262,16 @@ def fetch_offsets(
     ]
 
 
+def _copied(known: TopicOffsets, topics: Sequence[OffsetFetchRequestTopic] | None) -> TopicOffsets:
+    """Copy the tables of some topics; None: of all. One of 100,000 offsets takes a millisecond."""
+    names: Iterable[str] = known
+    if topics is not None and len(topics) < len(known):
+        names = {topic.name for topic in topics} & known.keys()
+    return {name: known[name].copy() for name in names}
+
+
 def _read_topic(known: PartitionOffsets, topic: OffsetFetchRequestTopic) -> _Read:
-    offsets = [(index, known.get(index)) for index in topic.partition_indexes]
+    offsets = ((index, known.get(index)) for index in topic.partition_indexes)
     return topic.name, topic.topic_id, offsets
 
 
@@ -294,7 +320,7 @@ def delete_offsets(
                 for p in stepping(topic.partitions, step)
             )
     known = (key for key in stepping(to_delete, step) if state.offsets.is_known(key))
-    return Outcome(reply=answers, records=tuple(tombstones_of(known)))
+    return Outcome(reply=answers, records=tuple(tombstones_of(known, step)))
 
 
 def _deletion_answer(

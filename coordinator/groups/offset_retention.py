@@ -8,12 +8,12 @@ Kafka: GroupCoordinatorShard.cleanupGroupMetadata, GroupCoordinatorShard.onTopic
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.any_group.offsets import in_parts
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.part_queue import PartQueue
 from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, Now
 from odradek.protocol.errors import ApiError
 
@@ -44,8 +44,7 @@ class OffsetRetention:
         self._clock = clock
         self._topic_ids = topic_ids
         self._next_check = Deadline(self._check, None)
-        # What is still to be deleted, in order.
-        self._waiting: deque[tuple[GroupShard, Iterator[list[JournalRecord]]]] = deque()
+        self._deletions = PartQueue(loop.call_soon)
 
     # -- expired offsets ---------------------------------------------------------------------------
 
@@ -89,24 +88,15 @@ class OffsetRetention:
     # -- tombstones --------------------------------------------------------------------------------
 
     def _delete_in_parts(self, shard: GroupShard, parts: Iterator[list[JournalRecord]]) -> None:
-        """Write a part in each turn of the loop, after those that wait already."""
-        self._waiting.append((shard, parts))
-        if len(self._waiting) == 1:
-            self._delete_part()
+        """Write a part in each turn of the loop, in turn with those of other deletions."""
+        self._deletions.add(self._deleted(shard, parts))
 
-    def _delete_part(self) -> None:
-        shard, parts = self._waiting[0]
-        part = None
-        try:
-            if shard in self._shards.serving():
-                part = next(parts, None)
-            if part is not None:
-                self._delete(shard, part)
-        finally:
-            if part is None:
-                self._waiting.popleft()
-            if self._waiting:
-                self._loop.call_soon(self._delete_part)
+    def _deleted(self, shard: GroupShard, parts: Iterator[list[JournalRecord]]) -> Iterator[None]:
+        for part in parts:
+            if shard not in self._shards.serving():
+                return
+            self._delete(shard, part)
+            yield
 
     def _delete(self, shard: GroupShard, tombstones: list[JournalRecord]) -> None:
         outcome = Outcome(reply=None, records=tuple(tombstones), atomic=False)

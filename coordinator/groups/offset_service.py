@@ -6,6 +6,7 @@ Topics are those that exist, each with its name and id. Kafka: GroupCoordinatorS
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from odradek.coordinator.any_group.group import PartitionCheck
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
@@ -30,6 +31,7 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.storage.append import EndMarker
 
 from .classic_group_service import ClassicGroupService
+from .group_decisions import MAX_ATTEMPTS
 from .group_shards import GroupShard, GroupShards
 from .offset_deletion import commit_in_steps
 from .offset_requests import (
@@ -127,18 +129,33 @@ class OffsetService:
         `confirm` is called when the group has allowed it.
         """
         shard = self._shards.of(group_id)
-        commit.check(shard.state, step)
+        passed = commit.check(shard.state, step)
         outcome = commit.outcome(step)
         prepared = None
         if step is not no_step:
             prepared = shard.journal.prepare(outcome, now.wall_ms, step, producer)
-            shard = self._shards.of(group_id)
-            commit.check(shard.state)
+            shard = self._allowed_still(group_id, commit, passed, step)
         confirm(shard)
         answers = shard.journal.commit(outcome, now.wall_ms, producer, prepared)
         if prepared is not None:
             free(step, prepared.joined)
         return answers
+
+    def _allowed_still(
+        self, group_id: str, commit: Commit, passed: PartitionCheck | None, step: Step
+    ) -> GroupShard:
+        """Return the group's shard when the group allows a commit that it has allowed before.
+
+        If the member has changed meanwhile, its partitions are checked again, in steps. Raises
+        ApiError.
+        """
+        for _ in range(MAX_ATTEMPTS):
+            shard, before = self._shards.of(group_id), passed
+            passed = commit.check(shard.state, step, before)
+            if passed == before:
+                return shard
+        text = f"the member has changed during {MAX_ATTEMPTS} checks of its commit"
+        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
     def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:
         """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""

@@ -14,14 +14,16 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
-from odradek.coordinator.modern_groups.draft import Draft
+from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.part_queue import PartQueue
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.coordinator.share_groups.group import ShareGroup
@@ -37,6 +39,8 @@ from odradek.coordinator.share_groups.heartbeat import (
 from odradek.coordinator.share_groups.member import ShareMember
 from odradek.coordinator.share_groups.records import epoch_record, state_partitions_record
 from odradek.coordinator.share_groups.start_offsets import (
+    Altered,
+    Deletion,
     Partitions,
     alter,
     begin_deletion,
@@ -45,7 +49,7 @@ from odradek.coordinator.share_groups.start_offsets import (
 )
 from odradek.coordinator.share_groups.state_partitions import StatePartitions
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponsePartition,
@@ -60,11 +64,13 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-from .group_decisions import GroupDecisions
+from .group_decisions import MAX_ATTEMPTS, GroupDecisions, version_of
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
 
 logger = logging.getLogger("odradek.groups")
+
+R = TypeVar("R")
 
 NO_START_OFFSET = -1
 # At most this many states are created in one turn of the loop: each takes 60 us.
@@ -110,6 +116,7 @@ class ShareGroupService:
         self._decisions = decisions
         self._states = states
         self._when_states_exist = when_states_exist
+        self._initializations = PartQueue(loop.call_soon)
         self.deadlines = MemberDeadlines(deadlines, self._fence)
         self._heartbeats = ShareHeartbeats(
             topics=topics, configs=configs, deadlines=self.deadlines, assignor=SimpleAssignor()
@@ -159,19 +166,20 @@ class ShareGroupService:
 
         Those that fail are tried again by a later heartbeat.
         """
-        self._initialize_some(wanted, _partitions_of(wanted), {})
+        self._initializations.add(self._initialize_in_parts(wanted))
 
-    def _initialize_some(
-        self, wanted: Initialization, left: Iterator[StateOf], errors: dict[StateOf, ApiError]
-    ) -> None:
+    def _initialize_in_parts(self, wanted: Initialization) -> Iterator[None]:
+        left = _partitions_of(wanted)
+        errors: dict[StateOf, ApiError] = {}
         try:
-            shard = self._shards.of(wanted.group_id)
-            group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
-            some = list(islice(left, STATES_PER_TURN))
-            errors |= self._create_states(wanted, some)
-            if len(some) == STATES_PER_TURN:
-                self._loop.call_soon(self._initialize_some, wanted, left, errors)
-                return
+            while True:
+                shard = self._shards.of(wanted.group_id)
+                group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
+                some = list(islice(left, STATES_PER_TURN))
+                errors |= self._create_states(wanted, some)
+                if len(some) < STATES_PER_TURN:
+                    break
+                yield
             change = StatePartitions.without_initializing if errors else (
                 StatePartitions.with_initialized
             )  # fmt: skip
@@ -240,11 +248,14 @@ class ShareGroupService:
         Raises ApiError: GROUP_ID_NOT_FOUND for a group of another type, NON_EMPTY_GROUP.
         """
         now = self._clock()
-        shard = self._shards.of(group_id)
-        group = shard.state.groups.get(group_id) or ShareGroup(group_id, shard.partition)
-        if not isinstance(group, ShareGroup):
-            raise not_a_share_group(group_id)
-        results, initialization = commit(shard, alter(group, wanted, self._topics, now), now)
+
+        def decide(shard: GroupShard) -> Outcome[DraftResult[Altered]]:
+            group = shard.state.groups.get(group_id) or ShareGroup(group_id, shard.partition)
+            if not isinstance(group, ShareGroup):
+                raise not_a_share_group(group_id)
+            return alter(group, wanted, self._topics, now, step)
+
+        results, initialization = self._commit_in_steps(group_id, decide, now)
         partitions = stepping(_partitions_of(initialization), step)
         errors = self._create_states(initialization, partitions)
         if not errors and initialization.topics:
@@ -252,10 +263,10 @@ class ShareGroupService:
             group = shard.state.share_group(group_id)
             done = group.state_partitions.with_initialized(initialization.topics)
             self._write_states(shard, group, done)
-        for topic in results:
+        for topic in stepping(results, step):
             topic.partitions[:] = [
                 _with_error(partition, errors.get((topic.topic_id, partition.partition_index)))
-                for partition in topic.partitions
+                for partition in stepping(topic.partitions, step)
             ]
         return results
 
@@ -267,11 +278,12 @@ class ShareGroupService:
     ) -> list[DeleteShareGroupOffsetsResponseTopic]:
         """Delete start offsets of topics. Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
         now = self._clock()
-        shard = self._shards.of(group_id)
-        group = shard.state.share_group(group_id)
-        without_offsets, partitions = commit(
-            shard, begin_deletion(group, wanted, self._topics, now), now
-        )
+
+        def decide(shard: GroupShard) -> Outcome[DraftResult[Deletion]]:
+            group = shard.state.share_group(group_id)
+            return begin_deletion(group, wanted, self._topics, now, step)
+
+        without_offsets, partitions = self._commit_in_steps(group_id, decide, now)
         errors = self._delete_states(group_id, partitions, step)
         deleted = [topic_id for topic_id in partitions if topic_id not in errors]
         failed = [
@@ -298,6 +310,22 @@ class ShareGroupService:
             *without_offsets,
             *failed,
         ]
+
+    def _commit_in_steps(
+        self, group_id: str, decide: Callable[[GroupShard], Outcome[DraftResult[R]]], now: Now
+    ) -> R:
+        """Commit a decision that is made in steps; it is made again if the group changes in them.
+
+        Raises ApiError.
+        """
+        find = partial(self._shards.of, group_id)
+        for _ in range(MAX_ATTEMPTS):
+            shard, before = find(), version_of(group_id, find)
+            outcome = decide(shard)
+            if version_of(group_id, find) == before:
+                return commit(shard, outcome, now)
+        text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
+        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
     def delete_states(self, group: ShareGroup, step: Step = no_step) -> None:
         """Delete all stored state of a group, so that the group can be deleted.

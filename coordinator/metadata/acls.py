@@ -135,19 +135,17 @@ class Acls:
 
     def _without_removed(self, found: PatternEntries) -> PatternEntries:
         left = {
-            principal: {each: entries[each] for each in entries if each in self.by_id}
+            principal: {
+                entry_id: entry for entry_id, entry in entries.items() if entry_id in self.by_id
+            }
             for principal, entries in found.items()
         }
         return {principal: entries for principal, entries in left.items() if entries}
 
     def _patterns_for(self, resource_type: int, name: str) -> Iterator[Pattern]:
         """The patterns that match a name, and may have entries."""
-        yield Pattern(resource_type, PatternType.LITERAL, name)
-        if name != WILDCARD:
-            yield Pattern(resource_type, PatternType.LITERAL, WILDCARD)
-        for length in self._prefix_lengths.get(resource_type, ()):
-            if length <= len(name):
-                yield Pattern(resource_type, PatternType.PREFIXED, name[:length])
+        for pattern_type, pattern_name in patterns_of(name, self.prefix_lengths(resource_type)):
+            yield Pattern(resource_type, pattern_type, pattern_name)
 
     def of_principal(self, resource_type: int, principal: str) -> Iterable[Entry]:
         """All entries of a principal on resources of a type."""
@@ -270,19 +268,13 @@ class AclSelection:
         found = [self._find(wanted, *pattern) for pattern in self._patterns(wanted)]
         return found[0] if len(found) == 1 else list(chain.from_iterable(found))
 
-    def _patterns(self, wanted: AclFilter) -> Iterator[tuple[int | None, str | None]]:
+    def _patterns(self, wanted: AclFilter) -> Iterable[tuple[int | None, str | None]]:
         """The pattern types and names that a filter selects; None selects all."""
         name = wanted.name
         if wanted.pattern_type != PatternType.MATCH or name is None:
             is_any = wanted.pattern_type in (PatternType.ANY, PatternType.MATCH)
-            yield None if is_any else wanted.pattern_type, name
-            return
-        yield PatternType.LITERAL, name
-        if name != WILDCARD:
-            yield PatternType.LITERAL, WILDCARD
-        for length in self._acls.prefix_lengths(wanted.resource_type):
-            if length <= len(name):
-                yield PatternType.PREFIXED, name[:length]
+            return [(None if is_any else wanted.pattern_type, name)]
+        return patterns_of(name, self._acls.prefix_lengths(wanted.resource_type))
 
     def _find(self, wanted: AclFilter, pattern_type: int | None, name: str | None) -> list[Entry]:
         fields = (
@@ -302,6 +294,16 @@ class AclSelection:
                 index.setdefault(tuple(all_fields[place] for place in places), []).append(entry)
             self._indexes[places] = index
         return self._indexes[places].get(tuple(fields[place] for place in places), [])
+
+
+def patterns_of(name: str, prefix_lengths: Iterable[int]) -> Iterator[tuple[PatternType, str]]:
+    """The types and names of the patterns that match a name, of prefixes with these lengths."""
+    yield PatternType.LITERAL, name
+    if name != WILDCARD:
+        yield PatternType.LITERAL, WILDCARD
+    for length in prefix_lengths:
+        if length <= len(name):
+            yield PatternType.PREFIXED, name[:length]
 
 
 def pattern_of(entry: Entry) -> Pattern:

@@ -73,7 +73,7 @@ class ClusterMetadata:
         self.acls = Acls()
         self.scram_credentials = ScramCredentials()
         self.delegation_tokens = DelegationTokens()
-        self.kept = KeptRecords()
+        self.kept_records = KeptRecords()
         self.last_offset = -1  # of the newest record replayed
         self.last_timestamp_ms = 0  # of the same
         self._transaction: list[JournalRecord] | None = None
@@ -91,8 +91,8 @@ class ClusterMetadata:
             UnfenceBrokerRecord: self._replay_unfence,
             UnregisterBrokerRecord: self._replay_unregistration,
             ProducerIdsRecord: self._replay_producer_ids,
-            RegisterControllerRecord: self.kept.replay_controller,
-            UnregisterControllerRecord: self.kept.replay_controller_removal,
+            RegisterControllerRecord: self.kept_records.replay_controller,
+            UnregisterControllerRecord: self.kept_records.replay_controller_removal,
             ClientQuotaRecord: self.quotas.replay,
             AccessControlEntryRecord: self.acls.replay,
             RemoveAccessControlEntryRecord: self.acls.replay_removal,
@@ -143,7 +143,7 @@ class ClusterMetadata:
 
     def _apply(self, record: JournalRecord) -> None:
         if record.unread is not None:
-            self.kept.unread.append(record.unread)
+            self.kept_records.unread.append(record.unread)
         apply = self._replay_of.get(type(record.value))
         if apply is not None:
             apply(record.value)

@@ -387,7 +387,7 @@ class Controller:
                 f"{FIRST_VERSION_WITH_CONTROLLER_REMOVAL} on."
             )
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
-        if controller_id not in self.metadata.kept.controllers:
+        if controller_id not in self.metadata.kept_records.controllers:
             text = f"Controller {controller_id} is not registered."
             raise ApiError(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, text)
         removal = JournalRecord(UnregisterControllerRecord(controller_id=controller_id))

@@ -42,10 +42,15 @@ _WHOLE = {
 _WHOLE_TOLERANCE = 1e-6
 # How a Java HashMap of these iterates.
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
+# An entity with more parts has one of an unknown type.
+MOST_PARTS = len(_ORDER)
 
 
 class QuotaAlteration(Struct, frozen=True, kw_only=True):
-    """Changes of one entity: pairs of a key and its value, which is None to remove the quota."""
+    """Changes of one entity: pairs of a key and its value, which is None to remove the quota.
+
+    An entity has few parts: one with more than MOST_PARTS is refused, whatever they are.
+    """
 
     entity: Mapping[str, str | None]
     changes: tuple[tuple[str, float | None], ...]
@@ -68,13 +73,14 @@ def alter_client_quotas(
     records: list[JournalRecord] = []
     for alteration in stepping(alterations, step):
         entity = frozenset(alteration.entity.items())
-        keys = [key for key, _ in alteration.changes]
-        if entity in reply or len(set(keys)) < len(keys):
+        changes = dict(stepping(iter(alteration.changes), step))
+        if entity in reply or len(changes) < len(alteration.changes):
             named = f"ClientQuotaEntity(entries={_java_text(alteration.entity)})"
             reply[entity] = _invalid(f"Ignoring duplicate entity {named}")
             continue
         try:
-            changed = _decide(metadata, alteration, is_address)
+            keys = _keys_of(alteration.entity, is_address)
+            changed = _changed(metadata, entity, keys, stepping(iter(changes.items()), step))
         except ApiError as refusal:
             reply[entity] = refusal.with_traceback(None)
         else:
@@ -83,23 +89,23 @@ def alter_client_quotas(
     return limited_outcome(reply, records, validate_only)
 
 
-def _decide(
-    metadata: ClusterMetadata, alteration: QuotaAlteration, is_address: Callable[[str], bool]
+def _changed(
+    metadata: ClusterMetadata,
+    entity: Entity,
+    keys: tuple[str, ...],
+    changes: Iterable[tuple[str, float | None]],
 ) -> list[ClientQuotaRecord]:
-    keys = _keys_of(alteration.entity, is_address)
-    current = metadata.quotas.values_of(frozenset(alteration.entity.items()))
+    """The records of the changes that make a difference. Raises INVALID_REQUEST."""
+    current = metadata.quotas.values_of(entity)
+    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in sorted_entity(entity)]
     records = []
-    for key, value in alteration.changes:
+    for key, value in changes:
         if value is not None:
             _check_value(key, value, keys)
         if value != current.get(key):
-            entity = [
-                EntityData(entity_type=kind, entity_name=name)
-                for kind, name in sorted_entity(alteration.entity.items())
-            ]
             is_removed = value is None
             records.append(
-                ClientQuotaRecord(entity=entity, key=key, value=value or 0.0, remove=is_removed)
+                ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=is_removed)
             )
     return records
 

@@ -194,7 +194,7 @@ class Journal:
         producer: ProducerIdAndEpoch,
         step: Step,
     ) -> Prepared:
-        self._check_size(chunk)
+        self._check_size(chunk, step)
         joined = self._join((record for record, _, _ in chunk), step)
         batch = build_batch(
             (Record(key, value, now_ms) for _, key, value in stepping(chunk, step)),
@@ -206,13 +206,13 @@ class Journal:
         free(step, chunk)
         return Prepared(joined, batch)
 
-    def _check_size(self, chunk: Iterable[Encoded]) -> None:
+    def _check_size(self, chunk: Iterable[Encoded], step: Step) -> None:
         """Raise ApiError MESSAGE_TOO_LARGE, as the append of a batch that is much too large.
 
         It takes 2 ms to make a megabyte of it first.
         """
         limit = self.log.config.max_message_bytes
-        size = sum(len(key or b"") + len(value or b"") for _, key, value in chunk)
+        size = sum(len(key or b"") + len(value or b"") for _, key, value in stepping(chunk, step))
         if self._compression is CompressionType.NONE and size > limit:
             text = f"records of {size} bytes are over max.message.bytes ({limit})"
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, text)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_share_group_offsets import (
@@ -55,6 +56,7 @@ def alter(
     wanted: Iterable[AlterShareGroupOffsetsRequestTopic],
     topics: ClusterTopics,
     now: Now,
+    step: Step,
 ) -> Outcome[DraftResult[Altered]]:
     """Begin to set start offsets. Raises ApiError NON_EMPTY_GROUP."""
     group.check_deletable()
@@ -62,12 +64,12 @@ def alter(
     results: list[AlterShareGroupOffsetsResponseTopic] = []
     initializing: dict[bytes, TopicOfState] = {}
     offsets: dict[tuple[bytes, int], int] = {}
-    for topic in wanted:
+    for topic in stepping(wanted, step):
         topic_id = topics.id_of(topic.topic_name)
         count = 0 if topic_id is None else topics.partition_count(topic_id)
         existing = {
             partition.partition_index: partition.start_offset
-            for partition in topic.partitions
+            for partition in stepping(topic.partitions, step)
             if partition.partition_index < count
         }
         results.append(
@@ -75,8 +77,10 @@ def alter(
                 topic_name=topic.topic_name,
                 topic_id=topic_id or ZERO_UUID,
                 partitions=[
-                    altered_partition(index, exists=index in existing)
-                    for index in (partition.partition_index for partition in topic.partitions)
+                    altered_partition(
+                        partition.partition_index, exists=partition.partition_index in existing
+                    )
+                    for partition in stepping(topic.partitions, step)
                 ],
             )
         )
@@ -106,6 +110,7 @@ def begin_deletion(
     wanted: Iterable[DeleteShareGroupOffsetsRequestTopic],
     topics: ClusterTopics,
     now: Now,
+    step: Step,
 ) -> Outcome[DraftResult[Deletion]]:
     """Begin to delete the start offsets of topics. Raises ApiError NON_EMPTY_GROUP."""
     group.check_deletable()
@@ -115,7 +120,7 @@ def begin_deletion(
     if not group.has_state_record:
         return draft.outcome(Deletion(without_offsets, partitions))
     state = group.state_partitions
-    for topic in wanted:
+    for topic in stepping(wanted, step):
         topic_id = topics.id_of(topic.topic_name)
         if topic_id is None:
             without_offsets.append(_not_deleted(topic.topic_name, NO_PARTITION_TEXT))

@@ -17,6 +17,7 @@ from itertools import islice
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.load_queue import LoadQueue
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.part_queue import PartQueue
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
 from odradek.coordinator.runtime.shards import CoordinatorShards, Shard
 from odradek.coordinator.runtime.steps import Step, no_step
@@ -33,7 +34,7 @@ from .table import PartitionCount, ShareStateTable
 
 logger = logging.getLogger("odradek.shares")
 
-# For so many states records are written in one turn of the loop: each takes 10 us.
+# For so many states of one shard records are written in one turn of the loop: each takes 10 us.
 STATES_PER_TURN = 200
 
 ShareShard = Shard[ShareStateTable]
@@ -53,7 +54,6 @@ class ShareCoordinator:
     ) -> None:
         """`after_arrivals` calls its argument when the requests that have arrived are served."""
         self._settings = settings
-        self._loop = loop
         self._clock = clock
         self._partition_count = partition_count
         self.alarm = Alarm(loop, clock, after_arrivals)
@@ -65,6 +65,7 @@ class ShareCoordinator:
             logger=logger,
         )
         self._loads = LoadQueue(loop, self._on_shard_loaded)
+        self._background_writes = PartQueue(loop.call_soon)
         self._cold = Deadline(self._write_cold_snapshots, None)
         self._prune = Deadline(self._prune_logs, None)
 
@@ -161,7 +162,7 @@ class ShareCoordinator:
     def _delete_topics(self, shard: ShareShard, topic_ids: Collection[bytes]) -> None:
         if topic_ids:
             record_of = partial(shard.state.tombstone_if_of, topic_ids=topic_ids)
-            self._write_some(shard, iter(list(shard.state.states)), record_of)
+            self._background_writes.add(self._write_all(shard, record_of))
 
     def _write_cold_snapshots(self, _subject: None, now: Now) -> None:
         interval_ms = self._settings.cold_snapshot_interval_ms
@@ -171,21 +172,19 @@ class ShareCoordinator:
                 record_of = partial(
                     shard.state.cold_snapshot, now_ms=now.wall_ms, interval_ms=interval_ms
                 )
-                self._write_some(shard, iter(list(shard.state.states)), record_of)
+                self._background_writes.add(self._write_all(shard, record_of))
 
-    def _write_some(
-        self,
-        shard: ShareShard,
-        keys: Iterator[SharePartitionKey],
-        record_of: Callable[[SharePartitionKey], JournalRecord | None],
-    ) -> None:
-        """Write the records of some states, and of the others in the next turns of the loop."""
-        some = list(islice(keys, STATES_PER_TURN))
-        if not some or shard not in self.shards.serving():
-            return
-        self._loop.call_soon(self._write_some, shard, keys, record_of)
-        records = [record for record in map(record_of, some) if record is not None]
-        self._commit(shard, Outcome(reply=None, records=tuple(records), atomic=False))
+    def _write_all(
+        self, shard: ShareShard, record_of: Callable[[SharePartitionKey], JournalRecord | None]
+    ) -> Iterator[None]:
+        """Write the records of all states of a shard, STATES_PER_TURN at a time."""
+        keys = iter(list(shard.state.states))
+        while some := list(islice(keys, STATES_PER_TURN)):
+            if shard not in self.shards.serving():
+                return
+            records = [record for record in map(record_of, some) if record is not None]
+            self._commit(shard, Outcome(reply=None, records=tuple(records), atomic=False))
+            yield
 
     def _commit(self, shard: ShareShard, outcome: Outcome[None]) -> None:
         """Write records that nobody waits for."""

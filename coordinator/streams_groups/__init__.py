@@ -8,14 +8,15 @@ tasks, and no topologies that change.
 
 Reading order:
 
-    tasks, topology                    what is assigned, and what the application looks like
+    tasks, task_offsets, topology      what is assigned, how far its state has been restored, and
+                                       what the application looks like
     member, task_owners, group         the state (modern_groups/ has what all types share)
     records, replay                    state to records, and back
     status, partition_counts, configuration
                                        the topology and the cluster's topics: ready, or why not
     process_load, sticky_assignor      assigns tasks to members
     group_configs, deadlines, draft    settings, deadlines, a decision in progress
-    heartbeat_checks, heartbeat, heartbeat_response
+    heartbeat_checks, membership, heartbeat, heartbeat_response
                                        a heartbeat, from request to response
     rebalance                          the steps of a decision
     reconciliation                     one step of a member towards its target

@@ -6,6 +6,8 @@ belongs to the task that reads it: the partition's number, in the subtopology th
 Kafka: StreamsGroup.validateOffsetCommit, validateOffsetFetch.
 """
 
+from msgspec import Struct
+
 from odradek.coordinator.any_group.group import Committer, PartitionCheck
 from odradek.coordinator.modern_groups.commit_checks import check_version
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -30,7 +32,7 @@ def check_commit(
         raise _stale(f"epoch {epoch} is newer than the member's, {member.member_epoch}")
     if topology is None:
         raise _stale("the group has no topology")
-    return _check_of_tasks(member, topology, epoch)
+    return _OwnedSince(member, topology, epoch)
 
 
 def check_fetch(member: StreamsMember, member_epoch: int) -> None:
@@ -39,10 +41,15 @@ def check_fetch(member: StreamsMember, member_epoch: int) -> None:
         raise _stale(f"epoch {member_epoch} is not the member's, {member.member_epoch}")
 
 
-def _check_of_tasks(member: StreamsMember, topology: Topology, epoch: int) -> PartitionCheck:
-    """Return a check that accepts the partitions of tasks owned since `epoch` or longer."""
+class _OwnedSince(Struct, frozen=True):
+    """A check that accepts the partitions of tasks that a member has owned since an epoch."""
 
-    def check(topic: str, _topic_id: bytes, partition: int) -> None:
+    member: StreamsMember
+    topology: Topology
+    epoch: int
+
+    def __call__(self, topic: str, _topic_id: bytes, partition: int) -> None:
+        member, topology, epoch = self.member, self.topology, self.epoch
         subtopology_id = topology.reader_of.get(topic)
         if subtopology_id is None:
             raise _stale(f"topic {topic} is not in the topology")
@@ -56,8 +63,6 @@ def _check_of_tasks(member: StreamsMember, topology: Topology, epoch: int) -> Pa
                 f"the member has had task {subtopology_id}_{partition} since epoch {since} only, "
                 f"not at {epoch}"
             )
-
-    return check
 
 
 def _stale(message: str) -> ApiError:

@@ -30,7 +30,7 @@ from odradek.coordinator.modern_groups.member import (
     LEAVING_STATIC_EPOCH,
 )
 from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, stepping, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -166,7 +166,7 @@ class StreamsHeartbeats:
         reported: Tasks | None,
     ) -> Answer:
         rebalance = self._rebalance
-        updated = _updated_member(member, request, caller)
+        updated = _updated_member(member, request, caller, draft.step)
         if updated is not member:
             draft.records.append(member_record(draft.group_id, updated))
         offsets = draft.group.task_offsets_of(member.member_id).updated(
@@ -231,7 +231,7 @@ def _reported(request: StreamsGroupHeartbeatRequest, step: Step) -> Tasks | None
 
 
 def _updated_member(
-    member: StreamsMember, request: StreamsGroupHeartbeatRequest, caller: Caller
+    member: StreamsMember, request: StreamsGroupHeartbeatRequest, caller: Caller, step: Step
 ) -> StreamsMember:
     """Return the member with the request's fields; the same object if nothing changes."""
     timeout_ms, tags = request.rebalance_timeout_ms, request.client_tags
@@ -242,7 +242,9 @@ def _updated_member(
         "rebalance_timeout_ms": None if timeout_ms == NO_TIMEOUT else timeout_ms,
         "topology_epoch": None if topology is None else topology.epoch,
         "process_id": request.process_id,
-        "client_tags": None if tags is None else {tag.key: tag.value for tag in tags},
+        "client_tags": None
+        if tags is None
+        else {tag.key: tag.value for tag in stepping_if_many(tags, step)},
         "user_endpoint": None
         if endpoint is None
         else Endpoint(host=endpoint.host, port=endpoint.port),
@@ -276,9 +278,9 @@ def _check_tasks(topology: ConfiguredTopology, reported: Tasks | None, step: Ste
             subtopology = topology.subtopologies.get(subtopology_id)
             if subtopology is None:
                 raise invalid_request(f"there is no subtopology {subtopology_id}")
-            wrong = sorted(
-                partition for partition in partitions if not 0 <= partition < subtopology.task_count
-            )
-            if wrong:
-                count = subtopology.task_count
-                raise invalid_request(f"subtopology {subtopology_id} has {count} tasks: no {wrong}")
+            count = subtopology.task_count
+            for partition in stepping(iter(partitions), step):
+                if not 0 <= partition < count:
+                    raise invalid_request(
+                        f"subtopology {subtopology_id} has {count} tasks, and no task {partition}"
+                    )

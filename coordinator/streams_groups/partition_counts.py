@@ -79,7 +79,7 @@ def decide_partition_counts(
     counts.decided |= _repartition_topics(subtopologies, infos, existing, step)
     copartitioning = _Copartitioning(infos, counts)
     for group in stepping(joined, step):
-        copartitioning.unite(group)
+        copartitioning.decide(group)
     for subtopology in subtopologies:
         task_count = counts.of_tasks(subtopology)
         counts.decided |= dict.fromkeys(names_of(subtopology.state_changelog_topics), task_count)
@@ -207,7 +207,7 @@ class _Copartitioning:
         """The number of all fixed repartition topics. No group changes it."""
         return _only_count({topic: self._counts.of(topic) for topic in sorted(self._fixed)})
 
-    def unite(self, topics: frozenset[str]) -> None:
+    def decide(self, topics: frozenset[str]) -> None:
         """Decide about the repartition topics of one group. Raises TopicsProblem."""
         if not topics:
             return

@@ -3,7 +3,8 @@
     STABLE, at its target      nothing to do
     STABLE, a newer target     if it owns tasks outside the target: UNREVOKED; else it advances
     UNREVOKED                  it stays until its heartbeat no longer reports the tasks to give up;
-                               then it advances to the newest target
+                               then it advances to the newest target, or gives up more tasks at
+                               the next epoch
     advance                    it takes the target's epoch and the free tasks of the target; if it
                                has all of them: STABLE, else UNRELEASED
     UNRELEASED                 it advances again at each heartbeat
@@ -58,6 +59,7 @@ def reconcile(member: StreamsMember, inputs: ReconcileInputs) -> StreamsMember:
         case MemberState.UNREVOKED_PARTITIONS:
             if _may_still_own(inputs, member.pending_revocation):
                 return member
+            # As in Kafka 4.4. A consumer that must give up more keeps its epoch.
             return _advance(member, inputs, member.member_epoch + 1)
         case MemberState.UNRELEASED_PARTITIONS:
             return _advance(member, inputs, member.member_epoch)
@@ -140,8 +142,10 @@ def _put(tasks: dict[str, dict[int, int]], name: str, epochs: dict[int, int]) ->
         tasks[name] = epochs
 
 
-def _advance(member: StreamsMember, inputs: ReconcileInputs, epoch: int) -> StreamsMember:
-    """Move towards the target. A member that must give up tasks first stays at `epoch`."""
+def _advance(
+    member: StreamsMember, inputs: ReconcileInputs, epoch_if_revoking: int
+) -> StreamsMember:
+    """Advance the member to the target; or make it give up tasks at `epoch_if_revoking`."""
     has, target, owners, process = member.assigned, inputs.target, inputs.owners, member.process_id
 
     def is_standby_elsewhere(name: str, partition: int) -> bool:
@@ -193,11 +197,13 @@ def _advance(member: StreamsMember, inputs: ReconcileInputs, epoch: int) -> Stre
     revoked = OwnedTasks(active.revoked, _as_sets(standby.revoked), _as_sets(warmup.revoked))
     must_give_up = not revoked.is_empty and _may_still_own(inputs, revoked)
     for copies, name, partitions in promoted:
+        # Before it has given up tasks, no active task is granted: it keeps every copy.
         granted = {} if must_give_up else active.granted.get(name, {})
         copies.keep(name, partitions.difference(granted))
     if must_give_up:
         kept = OwnedTasks(active.kept, _as_sets(standby.kept), _as_sets(warmup.kept))
-        return _step(member, MemberState.UNREVOKED_PARTITIONS, epoch, kept, revoked)
+        state = MemberState.UNREVOKED_PARTITIONS
+        return _step(member, state, epoch_if_revoking, kept, revoked)
     waits = active.waits or standby.waits or warmup.waits
     owned = OwnedTasks(
         active.after_grant(), _as_sets(standby.after_grant()), _as_sets(warmup.after_grant())

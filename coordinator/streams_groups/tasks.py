@@ -14,6 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from odradek.coordinator.modern_groups.partition_sets import partition_sets
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 # Partitions by subtopology id. No entry is empty.
@@ -71,14 +72,8 @@ OWNS_NOTHING = OwnedTasks()
 
 def task_set(tasks: Iterable[TaskIds], step: Step = no_step) -> TaskSet:
     """Return tasks of a request or a record by subtopology id."""
-    found: dict[str, set[int]] = {}
-    for task in stepping(tasks, step):
-        found.setdefault(task.subtopology_id, set()).update(task.partitions)
-    return {
-        subtopology_id: frozenset(partitions)
-        for subtopology_id, partitions in stepping(found.items(), step)
-        if partitions
-    }
+    named = ((task.subtopology_id, task.partitions) for task in tasks if task.partitions)
+    return partition_sets(stepping(named, step), step)
 
 
 def have_common_task(reported: Tasks, owned: OwnedTasks) -> bool:
@@ -100,9 +95,10 @@ def are_owned(reported: Tasks | None, owned: OwnedTasks) -> bool:
 
 
 def _overlap(one: TaskSet, other: Mapping[str, Set[int]]) -> bool:
+    """Whether a task is in both. It takes as long as `other` is large."""
     return any(
-        not partitions.isdisjoint(other.get(subtopology_id, frozenset()))
-        for subtopology_id, partitions in one.items()
+        not one.get(subtopology_id, frozenset()).isdisjoint(partitions)
+        for subtopology_id, partitions in other.items()
     )
 
 

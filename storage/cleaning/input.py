@@ -18,6 +18,8 @@ from odradek.storage.files import Files, OpenFile
 _HEAD = struct.Struct(">qi")
 _LAST_DELTA = struct.Struct(">i")
 _LAST_DELTA_POSITION = 23
+# Up to its magic byte, from which the smallest size follows.
+_SMALLEST_HEAD = MAGIC_POSITION + 1
 _SMALLEST = (*SMALLEST_SIZES, HEADER_BYTES - LOG_OVERHEAD)
 
 
@@ -69,7 +71,9 @@ class CleanerInput(NamedTuple):
                 yield batch
                 used += size
             position += used
-            if position + (wanted if not used else 1 + MAGIC_POSITION) > end > position:
+            # If no batch was whole, the first one needs `wanted` bytes.
+            smallest_next = _SMALLEST_HEAD if used else wanted
+            if position < end < position + smallest_next:
                 reason = f"the last {end - position} bytes hold no whole batch"
                 raise CorruptBatchError(file, position, reason)
 

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.coordinator.any_group.joined_offsets import joined_offsets
 from odradek.coordinator.any_group.offsets import NO_PRODUCER
+from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS
 from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.steps import Step
@@ -23,7 +24,7 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from tests.support.group_snapshot import state_snapshot
@@ -34,9 +35,12 @@ from tests.support.turns import TURN_MS
 pytestmark = pytest.mark.slow
 
 PARTITIONS = 9_900  # of one request that fits into a batch
+INDEXES = 100_000
 FEW = 20
 # A stretch that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 15
+# A stretch of this length keeps nobody waiting. TURN_MS is for one with an append.
+SHORT_MS = 4.0
 
 
 class Once:
@@ -152,6 +156,27 @@ def test_work_on_many_offsets_gives_way(
     assert longest_ms <= TURN_MS
 
 
+def many_indexes() -> list[OffsetFetchRequestTopic]:
+    indexes = list(range(INDEXES))
+    return [OffsetFetchRequestTopic(name=TOPIC[0], topic_id=TOPIC[1], partition_indexes=indexes)]
+
+
+@pytest.mark.parametrize("topics", [None, many_indexes()], ids=["all", "named"])
+def test_a_fetch_of_many_offsets_gives_way(topics: list[OffsetFetchRequestTopic] | None) -> None:
+    groups = Groups()
+    commit_all(groups, Stretches().step)
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        stretches = Stretches()
+        fetch = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        (answer,) = groups.coordinator.offsets.fetch(fetch, topics, step=stretches.step)
+        longest_ms = min(longest_ms, stretches.longest_ms())
+        assert len(answer.partitions) == (PARTITIONS if topics is None else INDEXES)
+        if longest_ms <= SHORT_MS:
+            break
+    assert longest_ms <= SHORT_MS
+
+
 def random_records(choose: random.Random) -> list[JournalRecord]:
     """Records of one batch: commits and tombstones of few partitions, in any order."""
     records = []
@@ -192,6 +217,61 @@ def test_joined_records_do_what_the_records_do_one_by_one(seed: int) -> None:
 
 
 # -- what happens meanwhile ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("are_named", [False, True])
+def test_the_offsets_of_a_fetch_are_of_one_moment(are_named: bool) -> None:
+    groups = Groups()
+    commit_all(groups, Stretches().step, count=FEW)
+    topics = many_indexes() if are_named else None
+
+    def change() -> None:
+        for partition in range(2 * FEW):
+            groups.commit(7, partition=partition)
+
+    fetch = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+    (answer,) = groups.coordinator.offsets.fetch(fetch, topics, step=Once(change).step)
+    found = {
+        each.partition_index: each.committed_offset
+        for each in answer.partitions
+        if each.committed_offset >= 0
+    }
+    assert found == dict.fromkeys(range(FEW), 1)
+    assert len(committed(groups)) == 2 * FEW
+
+
+def test_each_partition_of_a_commit_is_checked_in_a_step_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = Groups()
+    (member,) = groups.stable_group()
+    checked = [0]
+
+    def check(*_partition: object) -> None:
+        checked[-1] += 1
+
+    monkeypatch.setattr(groups.group(), "check_commit", lambda _committer: check)
+    commit_all(groups, lambda: checked.append(0), count=FEW, member_id=member, generation_id=1)
+    assert max(checked) == 1
+    assert sum(checked) == FEW
+
+
+def test_a_commit_is_checked_again_when_the_member_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = Groups()
+    (member,) = groups.stable_group()
+    checked: list[int] = []
+
+    def new_check(_committer: object) -> Callable[[str, bytes, int], None]:
+        return lambda _topic, _topic_id, partition: checked.append(partition)
+
+    monkeypatch.setattr(groups.group(), "check_commit", new_check)
+    with pytest.raises(ApiError) as caught:
+        commit_all(groups, lambda: None, count=FEW, member_id=member, generation_id=1)
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert checked == [*range(FEW)] * (1 + MAX_ATTEMPTS)
+    assert committed(groups) == {}
 
 
 def test_a_member_that_leaves_meanwhile_does_not_commit() -> None:

@@ -184,6 +184,14 @@ def test_a_retention_time_of_its_own_overrules_the_brokers() -> None:
     assert (groups.committed(), groups.committed(partition=1)) == (None, 2)
 
 
+def test_a_retention_time_of_for_ever_does_not_end() -> None:
+    """Kafka adds the times as longs: the offset expires at the next check."""
+    groups = Groups()
+    assert groups.commit(1, version=4, retention_ms=2**63 - 1) is ErrorCode.NONE
+    groups.advance(30 * DAY)
+    assert groups.committed() == groups.restarted().committed() == 1
+
+
 def test_a_commit_with_a_retention_time_of_its_own_is_the_same_after_a_restart() -> None:
     """The version of its record cannot carry the id of the topic."""
     groups = Groups()

@@ -142,6 +142,18 @@ def test_a_second_broker_is_kept_out_in_this_process_and_in_another(tmp_path: Pa
     close(open_all(tmp_path))
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_directory_that_is_named_in_two_ways_is_refused(tmp_path: Path, is_link: bool) -> None:
+    first, second = tmp_path / "a", tmp_path / "b" / ".." / "a"
+    (tmp_path / "b").mkdir()
+    if is_link:
+        first.mkdir()
+        second = tmp_path / "link"
+        second.symlink_to(first)
+    assert refusal(first, second) == f"log directories {first} and {second} are the same directory"
+    close(open_all(first))
+
+
 def test_a_refusal_unlocks_what_was_locked_before_it(tmp_path: Path) -> None:
     write_meta(tmp_path / "b", node=9)
     refusal(tmp_path / "a", tmp_path / "b")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group_settings import StreamsGroupSettings
+from odradek.coordinator.groups.group_decisions import Slicer
 from odradek.coordinator.metadata.topic_creation import MorePartitions, NewTopic, create_partitions
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
@@ -25,6 +26,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
 )
 from tests.support.groups import GROUP, Groups
 from tests.support.metadata import Metadata
+from tests.support.stretches import result_of
 
 REBALANCE_MS = 60_000
 # By subtopology id.
@@ -109,13 +111,20 @@ class StreamsMembers:
     Targets are made at once unless the settings say otherwise.
     """
 
-    def __init__(self, *, overrides: Mapping[str, str] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        overrides: Mapping[str, str] | None = None,
+        slicer: Slicer | None = None,
+        **settings: Any,
+    ) -> None:
         self.metadata = Metadata()
         self.overrides = dict(overrides or {})
         self.api_version = 0
         at_once = StreamsGroupSettings(assignment_interval_ms=0, initial_rebalance_delay_ms=0)
         self.groups = Groups(
             metadata=self.metadata.state,
+            slicer=slicer,
             streams_configs=StreamsGroupConfigs(
                 replace(at_once, **settings), lambda _: self.overrides
             ),
@@ -173,7 +182,7 @@ class StreamsMembers:
             **words,
         )
         caller = Caller(client_id, "/127.0.0.1", self.api_version)
-        reply = self.groups.coordinator.members.streams_group_heartbeat(request, caller)
+        reply = result_of(self.groups.coordinator.members.streams_group_heartbeat(request, caller))
         assert isinstance(reply, HeartbeatReply)
         return reply
 

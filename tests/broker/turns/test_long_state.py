@@ -147,6 +147,7 @@ def fill(client: WireClient) -> None:
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         [{"resources": subscriptions, "validate_only": False}],
     )
+    send_all(client, ApiKey.ALTER_SHARE_GROUP_OFFSETS, [start_offsets([0])])
     for start in range(0, ACLS, 100):
         send_all(client, ApiKey.CREATE_ACLS, [{"creations": creations[start : start + 100]}])
 
@@ -221,6 +222,18 @@ def heartbeat(group: str, **values: Any) -> Fields:
     }
 
 
+def quotas(*entries: tuple[Fields, list[Fields]]) -> Fields:
+    named = [{"entity": [entity], "ops": ops} for entity, ops in entries]
+    return {"entries": named, "validate_only": True}
+
+
+def start_offsets(partitions: list[int]) -> Fields:
+    """Requests for a share group, which is created."""
+    offsets = [{"partition_index": each, "start_offset": 0} for each in partitions]
+    return {"group_id": "shares", "topics": [{"topic_name": TOPIC, "partitions": offsets}]}
+
+
+MANY = list(range(99_000))
 LONG_LIST = ",".join(f"{number}:1" for number in range(4_000))
 OTHER_LIST = ",".join(f"{number}:2" for number in range(4_000))
 
@@ -267,6 +280,43 @@ REQUESTS: dict[str, tuple[ApiKey, Fields]] = {
             ),
             "group_id": "copartitioned",
         },
+    ),
+    "the removal of many quotas of a user": (
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        quotas(
+            (
+                {"entity_type": "user", "entity_name": "u"},
+                [{"key": f"rate-{each}", "value": 0.0, "remove": True} for each in MANY],
+            )
+        ),
+    ),
+    "a quota of an entity of many parts": (
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        {
+            "entries": [
+                {
+                    "entity": [
+                        {"entity_type": f"type-{each}", "entity_name": None} for each in MANY
+                    ],
+                    "ops": [],
+                }
+            ],
+            "validate_only": True,
+        },
+    ),
+    "quotas of many addresses": (
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        quotas(
+            *(
+                ({"entity_type": "ip", "entity_name": f"10.0.{each // 256}.{each % 256}"}, [])
+                for each in range(49_000)
+            )
+        ),
+    ),
+    "start offsets of many partitions": (ApiKey.ALTER_SHARE_GROUP_OFFSETS, start_offsets(MANY)),
+    "the deletion of start offsets in many topics": (
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        {"group_id": "shares", "topics": [{"topic_name": f"none-{each}"} for each in MANY]},
     ),
     "transactions by pattern": (
         ApiKey.LIST_TRANSACTIONS,

@@ -40,7 +40,7 @@ def test_a_registration_is_removed_once_and_for_all(tmp_path: Path) -> None:
         metadata_log(tmp_path / "data"), FILES, "cluster", ME, now_ms=1_000
     ).metadata
     for metadata in (controller.metadata, reopened):
-        assert list(metadata.kept.controllers) == [ME.node_id]
+        assert list(metadata.kept_records.controllers) == [ME.node_id]
     with pytest.raises(ApiError) as refusal:
         controller.unregister_controller(GONE, 0)
     assert refusal.value.code is ErrorCode.CONTROLLER_ID_NOT_REGISTERED

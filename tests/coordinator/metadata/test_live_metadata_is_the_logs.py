@@ -291,7 +291,7 @@ def snapshot(metadata: ClusterMetadata) -> dict[str, Any]:
         "ACLs": metadata.acls.records(),
         "SCRAM credentials": metadata.scram_credentials.records(),
         "delegation tokens": metadata.delegation_tokens.records(),
-        "kept": vars(metadata.kept),
+        "kept": vars(metadata.kept_records),
         "last": (metadata.last_offset, metadata.last_timestamp_ms),
         "transaction": metadata.in_transaction,
     }

@@ -103,6 +103,18 @@ def test_an_entity_that_occurs_twice_is_changed_once_and_refused(quotas: Quotas)
     assert quotas.written() == [("producer_byte_rate", 5.0)]
 
 
+def test_a_large_alteration_of_one_entity_gives_way(quotas: Quotas) -> None:
+    changes = tuple((f"rate-{number}", None) for number in range(1_000))
+    steps: list[None] = []
+    alter_client_quotas(
+        quotas.state,
+        [QuotaAlteration(entity=ALICE, changes=changes)],
+        lambda _name: True,
+        step=lambda: steps.append(None),
+    )
+    assert len(steps) >= 1_000
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [

@@ -48,12 +48,16 @@ def groups(states: States) -> Groups:
     service = groups.coordinator.share_groups
     service._states = states
     service._when_states_exist = lambda then: then()
-    join = ShareGroupHeartbeatRequest(
-        group_id=GROUP, member_id="m", member_epoch=0, subscribed_topic_names=["wide"]
-    )
-    answer = groups.coordinator.members.share_group_heartbeat(join, Caller("c", "/127.0.0.1", 1))
-    assert answer.error_code == ErrorCode.NONE
+    join(groups, GROUP)
     return groups
+
+
+def join(groups: Groups, group_id: str) -> None:
+    request = ShareGroupHeartbeatRequest(
+        group_id=group_id, member_id="m", member_epoch=0, subscribed_topic_names=["wide"]
+    )
+    answer = groups.coordinator.members.share_group_heartbeat(request, Caller("c", "/127.0.0.1", 1))
+    assert answer.error_code == ErrorCode.NONE
 
 
 def group_of(groups: Groups) -> ShareGroup:
@@ -67,6 +71,17 @@ def test_a_turn_of_the_loop_creates_some_states(groups: Groups, states: States) 
         assert states.created == list(range(turn * STATES_PER_TURN))
     groups.loop.turn()
     assert group_of(groups).has_unassigned_partitions(), "their states are there now"
+
+
+def test_a_turn_creates_states_of_one_group(groups: Groups, states: States) -> None:
+    for number in range(9):
+        join(groups, f"group-{number}")
+    while len(states.created) < 10 * PARTITIONS:
+        before = len(states.created)
+        groups.loop.turn()
+        assert len(states.created) - before <= STATES_PER_TURN
+    groups.advance(0)
+    assert group_of(groups).has_unassigned_partitions()
 
 
 def test_no_partition_is_initialized_if_a_state_is_refused(groups: Groups, states: States) -> None:

@@ -1,6 +1,7 @@
 """The share coordinator: states are fenced by epochs, stored, renewed, pruned and deleted."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +11,7 @@ from odradek.coordinator.share_state.share_partition_key import SharePartitionKe
 from odradek.coordinator.share_state.state import ShareState
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group_state import ShareSnapshotKey, ShareUpdateKey
+from tests.support.memory_log import MemoryLog
 from tests.support.share_states import MINUTE_MS, TOPIC_ID, ShareStates
 
 OTHER = SharePartitionKey("other", TOPIC_ID, 0)
@@ -223,6 +225,27 @@ def test_a_turn_of_the_loop_writes_the_records_of_some_states(
         assert len(kinds(states)) == 50 + 10 * turn
         states.loop.turn()
     assert len(kinds(states)) == 100
+
+
+@pytest.mark.parametrize("what", ["snapshots", "tombstones"])
+def test_a_turn_of_the_loop_writes_to_one_partition_of_the_topic(what: str) -> None:
+    logs = [MemoryLog("__share_group_state", partition) for partition in range(10)]
+    states = ShareStates(logs=logs)
+    for number in range(50):
+        states.initialize(SharePartitionKey(f"g{number}", TOPIC_ID, 0))
+    written = sum(len(log.stored) for log in logs)
+    if what == "snapshots":
+        states.loop.now_ms += 5 * MINUTE_MS
+        states.coordinator.alarm.expire_due()
+    else:
+        states.coordinator.on_topics_deleted([TOPIC_ID])
+    batches = [sum(len(log.stored) for log in logs) - written]
+    for _ in range(20):
+        states.loop.turn()
+        batches.append(sum(len(log.stored) for log in logs) - written)
+    assert batches[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(batches))
+    assert batches[-1] == len(logs)
 
 
 def test_a_state_that_is_written_between_two_turns_gets_no_other_snapshot(
