@@ -50,11 +50,14 @@ KNOWN: Mapping[str, object] = {
 
 
 class LongRequest(NamedTuple):
-    """A request of about `size_bytes`, by the path of its long array."""
+    """A request, by the path of its long array.
+
+    `make` takes its approximate size in bytes, and the largest number of items.
+    """
 
     path: str
     kind: str
-    make: Callable[[int], Message]
+    make: Callable[[int, float], Message]
 
 
 def long_requests(message: type[Message], version: int) -> Iterator[LongRequest]:
@@ -77,15 +80,16 @@ def array_paths(declared: type[Struct], version: int) -> Iterator[tuple[str, ...
 
 def _maker(
     message: type[Message], version: int, path: tuple[str, ...], kind: str
-) -> Callable[[int], Message]:
-    def make(size_bytes: int) -> Message:
+) -> Callable[[int, float], Message]:
+    def make(size_bytes: int, most_items: float) -> Message:
         def of(count: int) -> Message:
             made = _struct(message, version, path, kind, count, 0)
             assert isinstance(made, Message)
             return made
 
         one, some = (len(of(count).encode(version)) for count in (1, 101))
-        return of(max(1, int(size_bytes / max((some - one) / 100, 0.25))))
+        count = size_bytes / max((some - one) / 100, 0.25)
+        return of(max(1, int(min(count, most_items))))
 
     return make
 

@@ -2,18 +2,20 @@
 
 For each array of each request there are requests with many equal items, many different ones and
 many empty ones. The CPU time of the longest turn of the loop is measured, so that a busy machine
-does not matter. Here a request has a mebibyte of different items, and the newest version; with
-ODRADEK_TEST_LENGTH=long also ten, the other kinds, and the oldest version.
+does not matter. Here a request has a mebibyte of different items, or as many as are served, and the
+newest version; with ODRADEK_TEST_LENGTH=long also ten, the other kinds, and the oldest version.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
+from odradek.broker.turns.slices import MAX_ITEMS
 from odradek.protocol.api_keys import ApiKey
 from tests.support.long_requests import KINDS, TOPIC, LongRequest, long_requests
 from tests.support.messages import LONG
@@ -26,7 +28,8 @@ pytestmark = pytest.mark.slow
 MEBIBYTE = 2**20
 # In short runs items that differ: they are the most work.
 KINDS_ASKED = KINDS if LONG else ("different",)
-SIZES = (MEBIBYTE, 10 * MEBIBYTE) if LONG else (MEBIBYTE,)
+# Bytes, and at most so many items. The last one is refused if it has more than are served.
+SIZES = ((MEBIBYTE, MAX_ITEMS - 100), (10 * MEBIBYTE, inf))[: 2 if LONG else 1]
 # A turn that was long is measured again: the first one may have compiled a codec.
 ATTEMPTS = 15
 # A response of 100 MB, on a machine that does other things.
@@ -69,11 +72,11 @@ def test_a_long_array_of_a_request_keeps_nobody_waiting(
     versions = message.SPEC.advertised
     found: dict[str, float] = {}
     for version in {versions.lowest, versions.highest} if LONG else {versions.highest}:
-        for size_bytes in SIZES:
+        for size_bytes, most_items in SIZES:
             for request in long_requests(message, version):
                 if request.kind not in KINDS_ASKED:
                     continue
-                frame = request_frame(request.make(size_bytes), version, 1, "long")
+                frame = request_frame(request.make(size_bytes, most_items), version, 1, "long")
                 turn_ms = longest_turn_ms(broker, frame)
                 if turn_ms > TURN_MS:
                     found[_title(request, version, size_bytes)] = turn_ms
