@@ -45,7 +45,7 @@ from odradek.protocol.batch_header import (
     TooManyRecordsError,
     read_header,
 )
-from odradek.protocol.compression import LARGEST_RATIOS, Buffer, CompressionType
+from odradek.protocol.compression import Buffer, CompressionType
 from odradek.protocol.crc import crc32c
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import SMALLEST_RECORD_BYTES
@@ -67,6 +67,10 @@ _COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
 _MAX_CODEC = int(CompressionType.ZSTD)
 _LENGTH_AT = 8
+# To how many bytes one byte of a stream can decompress at most: a deflate match of 258 bytes takes
+# 2 bits, a snappy copy of 64 bytes takes 3 bytes, a byte of a length in LZ4 stands for 255 bytes,
+# and a zstd block of 128 KiB takes 4 bytes. By codec id.
+_LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 # The densest batches of producers are those of empty records in zstd: 1.7 records for each byte.
 DENSEST_RECORDS = 8
 _SMALLEST_LEGACY_BATCH_LENGTH = 14
@@ -216,7 +220,7 @@ def _check_header(header: BatchHeader) -> None:
         raise invalid(f"{count} records do not span offsets 0 to {header.last_offset_delta}")
     if header.attributes:
         _check_attributes(header)
-    largest_bytes = _stored_bytes(header) * LARGEST_RATIOS[header.compression_id]
+    largest_bytes = _stored_bytes(header) * _LARGEST_RATIOS[header.compression_id]
     if count * SMALLEST_RECORD_BYTES > largest_bytes:
         raise invalid(f"{count} records do not fit into {header.size_bytes} bytes")
     if header.producer_id >= 0 and header.base_sequence < 0:
