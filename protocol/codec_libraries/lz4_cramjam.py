@@ -5,8 +5,9 @@
     4    0
     4    checksum of the content if a flag says so
 
-Checksums are xxHash32. cramjam can unpack a whole frame too, but only at once, and it would take
-bytes after the frame for another one. A block that is linked to those before it is unpacked as a
+Checksums are xxHash32. As in the package lz4, a content size of 0 is one that is not known. cramjam
+can unpack a whole frame too, but only at once, and it would take bytes after the frame for another
+one. A block that is linked to those before it is unpacked as a
 frame of its own, after 64 KiB of the content before it. Dictionaries are not known: the first block
 that refers to one cannot be unpacked. cramjam has one level only.
 
@@ -45,7 +46,7 @@ class _Header(NamedTuple):
     is_linked: bool
     has_block_sums: bool
     has_sum: bool
-    content_bytes: int | None
+    content_bytes: int  # 0: not known
     block_id: int
 
     @property
@@ -107,7 +108,7 @@ def pieces(view: memoryview, max_blocks: int) -> Iterator[bytes]:
             checksum.update(content)
         size += len(content)
         yield content
-    if header.content_bytes not in (None, size):
+    if header.content_bytes not in (0, size):
         raise CodecError(f"the frame claims {header.content_bytes} bytes and holds {size}")
     if header.has_sum and reader.number() != checksum.intdigest():
         raise CodecError("the checksum of the content is wrong")
@@ -127,7 +128,7 @@ def _header(reader: _Reader) -> _Header:
         is_linked=not flags & 0x20,
         has_block_sums=bool(flags & 0x10),
         has_sum=bool(flags & 4),
-        content_bytes=int.from_bytes(content_size, "little") if content_size else None,
+        content_bytes=int.from_bytes(content_size, "little"),
         block_id=sizes >> 4,
     )
 
