@@ -3,7 +3,8 @@
 Every log.cleaner.backoff.ms, and after each round, it checks all compacted logs. Those that are due
 are cleaned, the dirtiest first, in processes (CleanerPool): cleaning walks records in Python, which
 would block the event loop. The cleaner also applies retention to compacted logs, never during a
-round. `paused` stops both for logs that are being deleted or moved.
+round; that of the other logs runs at intervals (`apply_retention`). `paused` stops cleaning and
+retention of logs that are being deleted. A log that moves is not cleaned, but keeps its retention.
 
 A log whose round failed may become uncleanable until a restart; the others go on. See CleanerState.
 
@@ -157,14 +158,15 @@ class LogCleaner:
 
     async def apply_retention(self) -> None:
         """Apply retention to the logs that are not compacted: log.retention.check.interval.ms."""
-        await self.retention.run(self.leaves_to_retention)
+        await self.retention.run(self.is_checked_at_intervals)
         self.retention_checked_ms = self._now_ms()
 
-    def leaves_to_retention(self, log: PartitionLog) -> bool:
-        """Whether `apply_retention` may delete from the log."""
+    def is_checked_at_intervals(self, log: PartitionLog) -> bool:
+        """Whether `apply_retention` may delete from the log now."""
         return not log.config.compact and self._is_free(log)
 
-    def _applies_retention_to(self, log: PartitionLog) -> bool:
+    def _is_checked_before_cleaning(self, log: PartitionLog) -> bool:
+        """Whether `_check_logs` may delete from the log now."""
         return log.config.compact and self._is_free(log)
 
     def _is_free(self, log: PartitionLog) -> bool:
@@ -184,7 +186,7 @@ class LogCleaner:
 
     async def _check_logs(self) -> None:
         self._state.forget_deleted()
-        await self.retention.run(self._applies_retention_to)
+        await self.retention.run(self._is_checked_before_cleaning)
         for log, to_clean in await self._choice.due(self._is_free):
             if len(self._rounds) >= self._pool.max_workers:
                 break
