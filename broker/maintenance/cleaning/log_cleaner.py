@@ -23,10 +23,11 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.child_process import WorkerLostError
 from odradek.broker.processes.messages import CleaningEnding, CleaningFailed, SplitUp
+from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
-from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints, Offsets
 from odradek.storage.cleaning.plan import LogToClean, assess
 from odradek.storage.cleaning.task import CleaningResult
 from odradek.storage.data_directory import DataDirectory
@@ -59,6 +60,7 @@ class LogCleaner:
         checkpoints: CleanerCheckpoints,
         pool: CleanerPool,
         disk: DiskExecutor,
+        slices: SliceRunner,
         config: Callable[[], BrokerConfig],
         now_ms: Callable[[], int],
         timer_ms: Callable[[], int],
@@ -69,6 +71,7 @@ class LogCleaner:
         self._checkpoints = checkpoints
         self._pool = pool
         self._disk = disk
+        self._slices = slices
         self._config = config
         self._now_ms = now_ms
         self._silence_limit_seconds = silence_limit_seconds
@@ -143,7 +146,7 @@ class LogCleaner:
                 self._paused[key] -= 1
                 if not self._paused[key]:
                     del self._paused[key]
-            self._state.forget_deleted()
+            self._state.forget_deleted(step)
             await self.save()
 
     async def cancel_rounds(self, partitions: Iterable[TopicPartition]) -> None:
@@ -185,7 +188,7 @@ class LogCleaner:
         self._checkpoints.check(log)
 
     async def _check_logs(self) -> None:
-        self._state.forget_deleted()
+        await self._slices.run(self._forget_deleted)
         await self.retention.run(self._is_checked_before_cleaning)
         for log, to_clean in await self._choice.due(self._is_free):
             if len(self._rounds) >= self._pool.max_workers:
@@ -291,11 +294,17 @@ class LogCleaner:
     async def save(self) -> None:
         """Write the checkpoint files whose content has changed."""
         async with self._saving:
-            for directory, offsets in self._checkpoints.unsaved():
+            for directory, offsets in await self._slices.run(self._unsaved):
                 try:
                     await self._disk.run(self._checkpoints.save, directory, offsets)
                 except OSError as error:
                     self._manager.on_directory_error(directory, error)
+
+    async def _forget_deleted(self, slices: Slices) -> None:
+        self._state.forget_deleted(slices.step)
+
+    async def _unsaved(self, slices: Slices) -> list[tuple[DataDirectory, Offsets]]:
+        return self._checkpoints.unsaved(slices.step)
 
     # -- status -----------------------------------------------------------------------------------
 
