@@ -1,4 +1,4 @@
-"""The header of an LZ4 frame, and its checksum.
+"""The header of an LZ4 frame: whether Java reads such a frame, and the header's checksum.
 
     at  size  field
      0     4  frame magic 0x184D2204, little-endian
@@ -22,6 +22,8 @@ LZ4 frame format 1.6.4. Kafka: org.apache.kafka.common.compress.Lz4BlockOutputSt
 Lz4BlockInputStream.
 """
 
+import struct
+
 from .codec_libraries.interfaces import Buffer
 
 FRAME_MAGIC = b"\x04\x22\x4d\x18"
@@ -30,6 +32,22 @@ DICTIONARY_FLAG = 0x01
 _FLAGS_POSITION = len(FRAME_MAGIC)
 _DESCRIPTOR_BYTES = 2  # flags and block size
 _CONTENT_SIZE_BYTES = 8
+# The first bytes of a frame, of which the smallest has 11. After the magic Java checks these flags:
+# the version, the independence of blocks, and the two last bits, which must be 0.
+_FIRST_BYTES = struct.Struct("<Q")
+_CHECKED_BY_JAVA = 0xE3FFFFFFFF
+_READ_BY_JAVA = 0x60184D2204
+
+
+def is_read_by_java(data: Buffer, position: int = 0) -> bool:
+    """Whether a frame of a kind that Java reads begins there. Only magic and flags are looked at.
+
+    Kafka: Lz4BlockInputStream.readHeader, Lz4BlockOutputStream.FLG.validate.
+    """
+    return (
+        len(data) - position >= _FIRST_BYTES.size
+        and _FIRST_BYTES.unpack_from(data, position)[0] & _CHECKED_BY_JAVA == _READ_BY_JAVA
+    )
 
 
 def header_checksum(data: bytes | bytearray) -> int:
