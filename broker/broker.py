@@ -284,13 +284,13 @@ class Broker(BrokerNode):
 
     def _dead_letter_queues(self, configs: ShareGroupConfigs) -> DeadLetterQueues:
         """What writes the dead-letter queues of share groups."""
-        reads, features = self.fetching.cold_reads, self.metadata.features
+        features = self.metadata.features
         return DeadLetterQueues(
             configs,
             QueueTopics(
                 configs, self.metadata.topics, self._topic_config, self.admin.topics.create
             ),
-            OriginalsReader(self.log_manager.files, self.disk, reads),
+            OriginalsReader(self.fetching.batch_reads),
             self.own_appends,
             is_enabled=lambda: features.level(SHARE_VERSION) >= FIRST_SHARE_VERSION_WITH_QUEUES,
         )

@@ -179,6 +179,7 @@ class BrokerNode:
             checkpoints=CleanerCheckpoints(manager, manager.files),
             pool=CleanerPool(lambda: self.config),
             disk=disk,
+            slices=self.turns.slices,
             config=lambda: self.config,
             now_ms=self.clock.now_ms,
             timer_ms=self.clock.timer_ms,

@@ -17,12 +17,11 @@ from .compression import (
     lz4_pieces,
     snappy_content,
 )
-from .gzip_header import begins_member
+from .gzip_header import WINDOW_BITS, begins_member
 from .zstd_frames import NoFrameError, zstd_frames
 
 _GZIP_INPUT_BYTES = 16 << 10  # of which deflate makes at most 16 MiB
 _LARGEST_BLOCK_BYTES = 1 << 30
-_GZIP_WINDOW_BITS = 31
 
 
 def decompressed_pieces(compression: CompressionType, data: memoryview) -> Iterator[bytes]:
@@ -35,7 +34,7 @@ def _gzip(view: memoryview) -> Iterator[bytes]:
 
     position = 0
     while not position or begins_member(view, position):
-        decompressor = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
+        decompressor = zlib_ng.decompressobj(wbits=WINDOW_BITS)
         while not decompressor.eof:
             stored = view[position : position + _GZIP_INPUT_BYTES]
             if not stored:

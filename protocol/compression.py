@@ -5,16 +5,18 @@
     snappy  Java writes the framing of xerial's snappy-java: the magic b"\\x82SNAPPY\\0", two int32
             (version, lowest compatible version), then blocks, each an int32 length and a raw snappy
             block of 32 KiB. librdkafka writes one raw snappy block without any framing.
-    lz4     an LZ4 frame with independent blocks; Java does not read linked blocks
+    lz4     an LZ4 frame of independent blocks; others are read too, but Java does not read them
+            (lz4_header.py)
     zstd    zstd frames; Java writes them without a content size
 
 Output is bounded: a client can compress gigabytes into a batch of a kilobyte, so decompression
 stops at `max_bytes`. A stream may also consist of very many empty parts (gzip members, snappy
 blocks, zstd frames and their blocks), each of which costs time. `max_parts` bounds them; without
 it the time is linear in the size of the stream. The blocks of a gzip member and of an LZ4 frame
-cannot be counted before they are unpacked, so some bytes of these streams count as a part. Codecs
-are imported at their first use, because a broker passes batches on as they are, and most brokers
-never need one. codec_libraries/ chooses those of LZ4 and zstd.
+cannot be counted before they are unpacked. So every GZIP_PART_BYTES of gzip and every
+_LZ4_PART_BYTES of LZ4 count as a part, whatever they hold. Codecs are imported at their first use,
+because a broker passes batches on as they are, and most brokers never need one. codec_libraries/
+chooses those of LZ4 and zstd.
 
 Kafka: org.apache.kafka.common.compress.
 """
@@ -26,7 +28,7 @@ from enum import IntEnum
 
 from .codec_libraries import lz4_library, zstd_library
 from .codec_libraries.errors import CodecError, ContentTooLargeError, TooManyBlocksError
-from .gzip_header import begins_member
+from .gzip_header import WINDOW_BITS, begins_member
 from .zstd_frames import NoFrameError, TooManyFramesError, zstd_frames
 
 Buffer = bytes | bytearray | memoryview
@@ -39,20 +41,16 @@ ZSTD_DEFAULT_LEVEL = 3
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
-_GZIP_WINDOW_BITS = 31  # a gzip header and trailer around the largest window
 # The first read of a second member. The library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
-# This many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block takes
-# 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in LZ4.
+# A part. So many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block
+# takes 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in
+# LZ4.
 GZIP_PART_BYTES = 256
 _LZ4_PART_BYTES = 8 << 10
-# Empty blocks of a part, for a library that takes a microsecond for each.
+# With cramjam an LZ4 block takes a microsecond, so the blocks count too: so many are a part.
 _LZ4_PART_BLOCKS = 64
 _BLOCK_LENGTH = struct.Struct(">i")
-# To how many bytes one byte of a stream can decompress at most: a deflate match of 258 bytes takes
-# 2 bits, a snappy copy of 64 bytes takes 3 bytes, a byte of a length in LZ4 stands for 255 bytes,
-# and a zstd block of 128 KiB takes 4 bytes. By codec id.
-LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 
 
 class CompressionType(IntEnum):
@@ -128,7 +126,7 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
     from zlib_ng import zlib_ng
 
     level = GZIP_DEFAULT_LEVEL if level is None else level
-    compressor = zlib_ng.compressobj(level=level, wbits=_GZIP_WINDOW_BITS)
+    compressor = zlib_ng.compressobj(level=level, wbits=WINDOW_BITS)
     return compressor.compress(data) + compressor.flush()
 
 
@@ -156,7 +154,7 @@ def _gzip_member(view: memoryview, position: int, piece_bytes: int, room: int) -
     """Return the member's content, at most `room` + 1 bytes, and the position of its end."""
     from zlib_ng import zlib_ng
 
-    decompressor = zlib_ng.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    decompressor = zlib_ng.decompressobj(wbits=WINDOW_BITS)
     parts: list[bytes] = []
     while not decompressor.eof:
         piece = view[position : position + piece_bytes]

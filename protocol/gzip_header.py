@@ -10,6 +10,7 @@ with a whole header. After a whole header, it refuses what is no member.
 import struct
 import zlib
 
+WINDOW_BITS = 31  # of zlib: a gzip header and trailer around the largest window
 _START = b"\x1f\x8b\x08"
 _FLAGS_AT = 3
 _FIXED_BYTES = 10

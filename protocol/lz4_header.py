@@ -1,34 +1,60 @@
-"""Corrects the header checksum of LZ4 frames from the oldest Kafka clients (KAFKA-3160).
+"""The header of an LZ4 frame: whether Java reads such a frame, and the header's checksum.
 
     at  size  field
      0     4  frame magic 0x184D2204, little-endian
-     4     1  flags: bit 3 for a content size; Kafka never has a dictionary id (bit 0)
-     5     1  block size
+     4     1  flags: bits 7-6 the version 01, bit 5 blocks are independent, bit 4 a checksum after
+              each block, bit 3 a content size, bit 2 a checksum of the content, bit 0 a dictionary
+              id
+     5     1  bits 6-4 the largest content of a block: 4 is 64 KiB, 5 is 256 KiB, to 7
      6   0/8  content size
-     .     1  header checksum: the second byte of the XXH32 of all bytes from 4 on
+     .   0/4  dictionary id
+     .     1  header checksum: bits 8-15 of the XXH32 of all bytes from 4 on
 
-Before 0.10, Kafka included the frame magic in the checksum, which is wrong. Later versions write
-the wrong checksum in messages of magic 0, because old clients expect it, and the right one in all
-others. When they read magic 0 they accept any checksum. The LZ4 library used here refuses a wrong
-one, so it is given a corrected frame.
+Java reads neither linked blocks nor frames with a dictionary, and no frame to skip before the
+content.
 
-Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream, Lz4BlockInputStream.
+The checksum of frames from the oldest Kafka clients is wrong (KAFKA-3160): before 0.10, Kafka
+included the frame magic in it. Later versions write the wrong checksum in messages of magic 0,
+because old clients expect it, and the right one in all others. When they read magic 0 they accept
+any checksum. The LZ4 library used here refuses a wrong one, so it is given a corrected frame.
+
+LZ4 frame format 1.6.4. Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream,
+Lz4BlockInputStream.
 """
 
 import struct
 
-from .compression import Buffer
+from .codec_libraries.interfaces import Buffer
 
-_FRAME_MAGIC = b"\x04\x22\x4d\x18"
-_FLAGS_POSITION = len(_FRAME_MAGIC)
+FRAME_MAGIC = b"\x04\x22\x4d\x18"
+CONTENT_SIZE_FLAG = 0x08
+DICTIONARY_FLAG = 0x01
+_FLAGS_POSITION = len(FRAME_MAGIC)
 _DESCRIPTOR_BYTES = 2  # flags and block size
 _CONTENT_SIZE_BYTES = 8
-_CONTENT_SIZE_FLAG = 0x08
-_DICTIONARY_FLAG = 0x01
-# The constants of XXH32, and its words.
-_P1, _P2, _P3, _P4, _P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
-_WORD = struct.Struct("<I")
-_MASK = 0xFFFFFFFF
+# The first bytes of a frame, of which the smallest has 11. After the magic Java checks these flags:
+# the version, the independence of blocks, and the two last bits, which must be 0.
+_FIRST_BYTES = struct.Struct("<Q")
+_CHECKED_BY_JAVA = 0xE3FFFFFFFF
+_READ_BY_JAVA = 0x60184D2204
+
+
+def is_read_by_java(data: Buffer, position: int = 0) -> bool:
+    """Whether a frame of a kind that Java reads begins there. Only magic and flags are looked at.
+
+    Kafka: Lz4BlockInputStream.readHeader, Lz4BlockOutputStream.FLG.validate.
+    """
+    return (
+        len(data) - position >= _FIRST_BYTES.size
+        and _FIRST_BYTES.unpack_from(data, position)[0] & _CHECKED_BY_JAVA == _READ_BY_JAVA
+    )
+
+
+def header_checksum(data: bytes | bytearray) -> int:
+    """The checksum byte for these bytes of a header."""
+    from xxhash import xxh32_intdigest  # few processes need it
+
+    return xxh32_intdigest(data) >> 8 & 0xFF
 
 
 def with_old_checksum(frame: Buffer) -> bytes:
@@ -45,36 +71,17 @@ def _with_checksum(frame: Buffer, *, summed_from: int) -> bytes:
     fixed = bytearray(frame)  # a copy, because one byte changes and the buffer is borrowed
     position = _checksum_position(fixed)
     if position is not None:
-        fixed[position] = _short_xxh32(bytes(fixed[summed_from:position])) >> 8 & 0xFF
+        fixed[position] = header_checksum(fixed[summed_from:position])
     return bytes(fixed)
 
 
 def _checksum_position(frame: bytearray) -> int | None:
     """Return the checksum's position, or None if this is no LZ4 frame or its header is cut off."""
-    if not frame.startswith(_FRAME_MAGIC) or len(frame) <= _FLAGS_POSITION:
+    if not frame.startswith(FRAME_MAGIC) or len(frame) <= _FLAGS_POSITION:
         return None
     flags = frame[_FLAGS_POSITION]
-    if flags & _DICTIONARY_FLAG:
+    if flags & DICTIONARY_FLAG:
         return None
-    sized = _CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0
+    sized = _CONTENT_SIZE_BYTES if flags & CONTENT_SIZE_FLAG else 0
     position = _FLAGS_POSITION + _DESCRIPTOR_BYTES + sized
     return position if position < len(frame) else None
-
-
-def _short_xxh32(data: bytes) -> int:
-    """XXH32 with seed 0, for fewer than 16 bytes only; for more the algorithm differs."""
-    words = len(data) & ~3
-    acc = _P5 + len(data)
-    for (word,) in _WORD.iter_unpack(data[:words]):
-        acc = _rotated(acc + word * _P3, 17) * _P4
-    for byte in data[words:]:
-        acc = _rotated(acc + byte * _P5, 11) * _P1
-    acc &= _MASK
-    acc = (acc ^ acc >> 15) * _P2 & _MASK
-    acc = (acc ^ acc >> 13) * _P3 & _MASK
-    return acc ^ acc >> 16
-
-
-def _rotated(number: int, bits: int) -> int:
-    number &= _MASK
-    return (number << bits | number >> 32 - bits) & _MASK

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_SKIPPED_MAGIC = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
+_MAGIC_TO_SKIP = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
 _MAX_BLOCK_BYTES = 128 << 10
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
@@ -61,12 +61,17 @@ def zstd_frames(data: memoryview, max_parts: int = sys.maxsize) -> Iterator[Fram
         yield frame
 
 
+def is_magic_to_skip(magic: memoryview) -> bool:
+    """Whether four bytes begin a frame to skip. LZ4 and zstd have the same."""
+    return magic[1:] == _MAGIC_TO_SKIP and magic[0] >> 4 == 5
+
+
 def _frame_at(data: memoryview, begin: int, max_blocks: int) -> Frame:
     try:
         magic = data[begin : begin + 4]
         if magic == _MAGIC:
             frame = _content_frame(data, begin, max_blocks)
-        elif magic[1:] == _SKIPPED_MAGIC and magic[0] >> 4 == 5:
+        elif is_magic_to_skip(magic):
             size = _number(data, begin + 4, 4)
             frame = Frame(begin, begin + 8 + size, 0, 0, 0)
         else:

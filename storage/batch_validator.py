@@ -18,6 +18,8 @@ The records are read one by one only if
 Kafka reads the records of every batch. It refuses a batch with a valid header and invalid records;
 odradek stores that batch unless one of the conditions above holds. So a stored record count may be
 false, but its cost for others (offsets, deliveries to share groups) is bounded by the batch's size.
+Of LZ4 the flags of the frame are checked always: with linked blocks, which is what LZ4 libraries
+write if they are not told otherwise, everything works until a Java consumer reads the batch.
 
 Four changes are made. With LogAppendTime the broker's time is written into the header (a new CRC,
 the records are unchanged). A header whose maximum timestamp differs from the records that were read
@@ -45,9 +47,10 @@ from odradek.protocol.batch_header import (
     TooManyRecordsError,
     read_header,
 )
-from odradek.protocol.compression import LARGEST_RATIOS, Buffer, CompressionType
+from odradek.protocol.compression import Buffer, CompressionType
 from odradek.protocol.crc import crc32c
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.lz4_header import is_read_by_java
 from odradek.protocol.record import SMALLEST_RECORD_BYTES
 
 from .append_rules import AppendRules
@@ -66,7 +69,12 @@ _MAGIC_AND_CRC = struct.Struct(">bI")
 _COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
 _MAX_CODEC = int(CompressionType.ZSTD)
+_LZ4 = int(CompressionType.LZ4)
 _LENGTH_AT = 8
+# To how many bytes one byte of a stream can decompress at most: a deflate match of 258 bytes takes
+# 2 bits, a snappy copy of 64 bytes takes 3 bytes, a byte of a length in LZ4 stands for 255 bytes,
+# and a zstd block of 128 KiB takes 4 bytes. By codec id.
+_LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 # The densest batches of producers are those of empty records in zstd: 1.7 records for each byte.
 DENSEST_RECORDS = 8
 _SMALLEST_LEGACY_BATCH_LENGTH = 14
@@ -124,6 +132,8 @@ def check_client_batch(
     if crc32c(view[CHECKED_POSITION:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its CRC {header.crc}")
     _check_header(header)
+    if header.compression_id == _LZ4 and not is_read_by_java(view, HEADER_BYTES):
+        raise invalid("its records are no LZ4 frame of independent blocks: Java reads no other")
     if walked is None and (rules.read_records or _needs_walk(header, rules, now_ms)):
         walked = _walk_now(view, rules, now_ms)
     if walked is not None:
@@ -156,6 +166,7 @@ def read_ordinary_batch(data: memoryview, rules: AppendRules, now_ms: int) -> Or
         )
         and (rules.compression is None or codec == rules.compression)
         and (producer < 0 or sequence >= 0)
+        and (codec != _LZ4 or is_read_by_java(data, HEADER_BYTES))
         and max_ms - now_ms <= rules.timestamp_after_max_ms
         and not rules.read_records
         and not rules.log_append_time
@@ -216,7 +227,7 @@ def _check_header(header: BatchHeader) -> None:
         raise invalid(f"{count} records do not span offsets 0 to {header.last_offset_delta}")
     if header.attributes:
         _check_attributes(header)
-    largest_bytes = _stored_bytes(header) * LARGEST_RATIOS[header.compression_id]
+    largest_bytes = _stored_bytes(header) * _LARGEST_RATIOS[header.compression_id]
     if count * SMALLEST_RECORD_BYTES > largest_bytes:
         raise invalid(f"{count} records do not fit into {header.size_bytes} bytes")
     if header.producer_id >= 0 and header.base_sequence < 0:

@@ -198,6 +198,11 @@ class LogManager:
         """The log directory of the open log of a partition, or None."""
         return self._table.locations.get(key)
 
+    def home_of(self, key: TopicPartition) -> DataDirectory | None:
+        """The log directory of a partition's log, open or not; None if there is no such log."""
+        not_open = self._table.not_open.get(key)
+        return not_open.directory if not_open is not None else self._table.locations.get(key)
+
     def is_moving(self, key: TopicPartition) -> bool:
         """Whether the log has a future directory: found at start, or being filled now."""
         names = (parse_partition_directory(path.name) for _, path in self.found_futures)

@@ -5,8 +5,7 @@ The order by a number, such as the size, is used for ORDER_KEPT_MS: several clie
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from heapq import merge
 
@@ -19,18 +18,24 @@ ORDER_KEPT_MS = 1000
 
 
 class SortedTopics:
-    """The names; changes are noted when they happen, and made when somebody asks."""
+    """The names. Changes are noted when they happen, and made when a client asks.
+
+    A topic that is created and deleted before a client asks leaves no note.
+    """
 
     def __init__(self, topics: Topics) -> None:
         self._names = sorted(topics)
-        self._changes: deque[tuple[TopicEvent, str]] = deque()
+        self._created: set[str] = set()  # not in `_names` yet
+        self._deleted: set[str] = set()  # still in `_names`
         # By what the topics are ordered: when that was, and the names, the smallest number first.
         self._orders: dict[str, tuple[int, list[str]]] = {}
         topics.on_change.append(self._note)
 
     def _note(self, topic: Topic, event: TopicEvent) -> None:
-        if event is not TopicEvent.REPLICAS_CHANGED:
-            self._changes.append((event, topic.name))
+        if event is TopicEvent.CREATED:
+            _move(topic.name, self._deleted, self._created)
+        elif event is TopicEvent.DELETED:
+            _move(topic.name, self._created, self._deleted)
 
     def matching(self, slices: Slices, search: str, *, internal: bool) -> list[str]:
         """The names that contain `search`, in any case of letters, in order.
@@ -68,19 +73,24 @@ class SortedTopics:
                 part.sort()
                 parts.append(part)
             order = [name for _, name in slices.of(merge(*parts))]
-            orders[by] = timer_ms, order  # which are not kept if a topic was created meanwhile
+            # If a topic was created or deleted meanwhile, `_orders` is another dict by now, and
+            # this one is dropped.
+            orders[by] = timer_ms, order
         return order
 
     def _make_changes(self, slices: Slices) -> None:
-        while self._changes:
-            self._make_change(*self._changes.popleft())
+        while self._created or self._deleted:
+            self._orders = {}
+            if self._created:
+                insort(self._names, self._created.pop())
+            else:
+                del self._names[bisect_left(self._names, self._deleted.pop())]
             slices.step()
 
-    def _make_change(self, event: TopicEvent, name: str) -> None:
-        index = bisect_left(self._names, name)
-        self._orders = {}
-        is_known = index < len(self._names) and self._names[index] == name
-        if event is TopicEvent.CREATED and not is_known:
-            self._names.insert(index, name)
-        elif event is TopicEvent.DELETED and is_known:
-            del self._names[index]
+
+def _move(name: str, source: set[str], target: set[str]) -> None:
+    """Take back the note in `source`, or make one in `target`."""
+    if name in source:
+        source.remove(name)
+    else:
+        target.add(name)

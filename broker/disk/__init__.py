@@ -1,4 +1,4 @@
 """Disk work off the event loop: disk threads, cold reads, group commit of fsyncs, free space.
 
-throttle limits work in the background.
+batch_reads reads records for the broker itself; throttle limits work in the background.
 """

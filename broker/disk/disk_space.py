@@ -36,8 +36,8 @@ from .disk_executor import DiskExecutor
 
 logger = logging.getLogger("odradek.disk")
 
-# After a write that found no space, Produce is refused until at least this much is free, whatever
-# is configured.
+# A directory that refuses Produce takes it again when at least this much is free, whatever is
+# configured.
 LEAST_FREE_BYTES = 1 << 20
 
 # Postponed logs are retried only if more descriptors are free: else each try would be in vain.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from odradek.broker.disk.batch_reads import BatchReads
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.processes.record_walks import RecordWalks
@@ -32,6 +33,7 @@ class Fetching:
         self.waiters = FetchWaiters(loop)
         self.walks = RecordWalks(max_waiting_bytes)
         self.cold_reads = ColdReads(files, disk, self.walks.run)
+        self.batch_reads = BatchReads(files, disk, self.cold_reads)
         self.down_converter = DownConverter(files, disk, self.walks)
 
     def release_all(self) -> None:

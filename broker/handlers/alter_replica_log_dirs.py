@@ -49,8 +49,10 @@ async def handle(
 
 async def move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
     try:
-        prepared = context.broker.maintenance.mover.alter(topic, index, path)
+        preparation = context.broker.maintenance.mover.alter(topic, index, path)
     except ApiError as error:
         return error.code
-    refusal = await asyncio.shield(prepared) if prepared is not None else None
+    if preparation is None:  # the partition is there, or moves there already
+        return ErrorCode.NONE
+    refusal = await asyncio.shield(preparation)
     return ErrorCode.NONE if refusal is None else refusal.code

@@ -1,8 +1,8 @@
 """InitProducerId (key 22, v0-6; advertised to v5).
 
 An idempotent producer gets a new id and epoch 0. A transactional producer gets the id of its
-transactional id and a new epoch, which fences older instances. The response is immediate unless a
-new block of ids was allocated: then it waits for the fsync of the metadata log.
+transactional id and a new epoch, which fences older instances. If it has a new id, the response
+waits until the metadata log is synced: the block of ids that it is from may be a new record there.
 v3 adds the id and epoch of a producer that continues after an error (KIP-360) · v4 clients know
 PRODUCER_FENCED · v6 adds two-phase commit (KIP-939).
 Not done: keeping a prepared transaction, which Kafka 4.4 refuses as well."""

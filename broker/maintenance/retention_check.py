@@ -24,6 +24,8 @@ from odradek.storage.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.retention")
 
+LOGS_PER_TURN = 100  # logs that are passed by before other tasks of the event loop run
+
 
 class RetentionCheck:
     """Applies retention. One object serves all logs; several checks may run at the same time."""
@@ -43,13 +45,15 @@ class RetentionCheck:
 
     async def run(self, is_wanted: Callable[[PartitionLog], bool]) -> None:
         """Delete the segments that have expired in the logs for which `is_wanted` is true."""
-        for log in self._manager.logs():
+        for number, log in enumerate(self._manager.logs(), 1):
             if is_wanted(log):
                 try:
                     await self._check(log, is_wanted)
                 except ApiError as error:
                     logger.error("retention of %s: %s", log.name, error)
-                await asyncio.sleep(0)
+            elif number % LOGS_PER_TURN:
+                continue
+            await asyncio.sleep(0)
 
     def removes_from(self, key: TopicPartition) -> bool:
         """Whether files of that log are being renamed."""

@@ -5,7 +5,9 @@ writes. Others may write to it too, through Kafka: another registry, or a tool t
 So before the registry decides or answers, it reads what is new (`follow`). A topic that is deleted
 leaves an empty registry, and one that is created again begins with its own records.
 
-Records that cannot be understood are left out, with a line in the broker's log.
+Records that cannot be understood are left out, with a line in the broker's log. So are the records
+of a batch with a record that would take too long: one that unpacks to more than max.message.bytes,
+which is more than the registry itself can write, or one with very many headers.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from odradek.broker.broker import Broker
+from odradek.broker.disk.batch_reads import StoredBatch
 from odradek.broker.turns.slices import Slices
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.registry import records
@@ -22,23 +25,19 @@ from odradek.coordinator.registry.records import UnreadableError
 from odradek.coordinator.registry.registry import Registry
 from odradek.coordinator.registry.schemas import TOPIC
 from odradek.coordinator.registry.state import RegistryState
-from odradek.protocol.batch_header import (
-    HEADER_BYTES,
-    MAGIC_V2,
-    BatchHeader,
-    CorruptRecordError,
-    read_header,
-)
+from odradek.protocol.batch_header import CorruptRecordError, TooManyRecordsError
+from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.record import Record, read_records
+from odradek.protocol.record import Record, read_payload, skim_payload
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.log import PartitionLog
 
 logger = logging.getLogger("odradek.registry")
 
 READ_BYTES = 256 * 1024
-# More records are appended as several batches, and replayed in slices.
+# More records are appended as several batches. Other requests are served between two of them.
 MOST_AT_ONCE = 100
+MAX_HEADERS = 10_000  # of a batch: one record may have them all, and takes some ms then
 _CONFIGS = {"cleanup.policy": "compact"}
 
 
@@ -54,7 +53,8 @@ class SchemaLog:
         self._broker = broker
         self._log: PartitionLog | None = None
         self._next_offset = 0
-        self.is_whole = False  # whether `registry` had all records at some time
+        # Whether this registry has been read to the end once. It may lack the newest records.
+        self.is_whole = False
 
     @property
     def is_current(self) -> bool:
@@ -83,7 +83,9 @@ class SchemaLog:
     async def _append(self, made: Sequence[records.Record]) -> None:
         now_ms = self._broker.clock.now_ms()
         stored = [Record(record.key, record.value, now_ms) for record in made]
-        await asyncio.sleep(0)  # to write, append and read a megabyte of JSON takes 15 ms
+        # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others are
+        # served in between.
+        await asyncio.sleep(0)
         base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
         await asyncio.sleep(0)
         if base_offset != self._next_offset:  # others have written
@@ -122,8 +124,10 @@ class SchemaLog:
         if offset >= log.high_watermark:
             return
         try:
-            data = await self._read(log, offset)
-            await self._broker.turns.slices.run(lambda slices: self._replay_all(data, slices))
+            batches = await self._broker.fetching.batch_reads.read(log, offset, READ_BYTES)
+            await self._broker.turns.slices.run(
+                lambda slices: self._replay_all(log, batches, slices)
+            )
         except CorruptRecordError as error:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{log.name}: {error}") from error
         except (OSError, EOFError) as error:
@@ -132,24 +136,38 @@ class SchemaLog:
             text = f"{log.name} cannot be read from offset {offset} on"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
-    async def _read(self, log: PartitionLog, offset: int) -> bytes:
-        """Read whole batches, at least one if there is one."""
-        found = await self._broker.fetching.cold_reads.look_up(
-            lambda: log.read(offset, READ_BYTES, at_least_one_batch=True)
-        )
-        files = self._broker.log_manager.files
-        return await self._broker.disk.run(
-            files.pread_exact, found.file, found.size_bytes, found.position
-        )
-
-    async def _replay_all(self, data: bytes, slices: Slices) -> None:
-        for header, batch in _batches(data):
+    async def _replay_all(
+        self, log: PartitionLog, batches: Iterator[StoredBatch], slices: Slices
+    ) -> None:
+        for batch in batches:
+            header = batch.header
             if not header.is_control:
-                for record in read_records(batch, header=header):
-                    slices.step()
-                    if record.offset >= self._next_offset:
-                        self._replay(record)
+                max_record_bytes = max(len(batch.data), log.config.max_message_bytes)
+                try:
+                    for record in await self._records(batch, max_record_bytes, slices):
+                        slices.step()
+                        if record.offset >= self._next_offset:
+                            self._replay(record)
+                except TooManyRecordsError as error:
+                    logger.warning(
+                        "the records of %s from offset %d to %d are ignored: %s",
+                        TOPIC,
+                        header.base_offset,
+                        header.last_offset,
+                        error,
+                    )
             self._next_offset = max(self._next_offset, header.last_offset + 1)
+
+    async def _records(
+        self, batch: StoredBatch, max_record_bytes: int, slices: Slices
+    ) -> Iterator[Record]:
+        """Raises CorruptRecordError; TooManyRecordsError if a record would take too long."""
+        content = await self._broker.fetching.batch_reads.content(batch, MAX_DECOMPRESSED_BYTES)
+        for skim in slices.of(skim_payload(content, batch.header, MAX_HEADERS)):
+            if skim.size_bytes > max_record_bytes:
+                text = f"a record has {skim.size_bytes} bytes, more than {max_record_bytes}"
+                raise TooManyRecordsError(text)
+        return read_payload(content, batch.header)
 
     def _replay(self, record: Record) -> None:
         if record.key is None:
@@ -160,14 +178,3 @@ class SchemaLog:
             logger.warning(
                 "the record of %s at offset %d is ignored: %s", TOPIC, record.offset, error
             )
-
-
-def _batches(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Raises CorruptRecordError."""
-    position = 0
-    while position < len(data):
-        header = read_header(data, position)
-        if header.magic != MAGIC_V2 or header.size_bytes < HEADER_BYTES:
-            raise CorruptRecordError(f"the batch at offset {header.base_offset} is damaged")
-        yield header, memoryview(data)[position : position + header.size_bytes]
-        position += header.size_bytes

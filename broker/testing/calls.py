@@ -18,8 +18,7 @@ from .call import Call, Milliseconds
 from .cluster_calls import AnyClusterCall
 from .fault import Fault, FaultEvent
 
-# Of a call: a record of 48 MB.
-MAX_LINE_BYTES = 1 << 26
+MAX_LINE_BYTES = 1 << 26  # of a call: a record of 48 MiB in base64
 MAX_WALL_MS = 253_402_300_799_999  # the end of the year 9999, the last one that can be written
 
 

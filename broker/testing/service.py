@@ -370,8 +370,11 @@ class Service:
         self._snapshots += 1
         while (target := self._snapshot(self._snapshots)).exists():  # of a broker that was killed
             self._snapshots += 1
-        copy_directory(self._data, target)
+        self._copy(self._data, target)
         return str(target)
+
+    def _copy(self, source: Path, target: Path) -> None:
+        copy_directory(source, target, shares_segments=not self._setup.is_cluster)
 
     def _snapshot(self, number: int) -> Path:
         return self._data.with_name(f"{self._data.name}.snapshot-{number}")
@@ -392,7 +395,7 @@ class Service:
         self._files.is_full = False
         old = self._data.with_name(self._data.name + ".old")
         self._data.rename(old)
-        copy_directory(snapshot, self._data)
+        self._copy(snapshot, self._data)
         self._running = await self._setup.open()
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
 

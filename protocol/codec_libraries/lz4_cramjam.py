@@ -1,17 +1,13 @@
 """LZ4 frames by cramjam, which unpacks single blocks. The frame around them is read here.
 
-    4    magic 0x184D2204, little-endian; 0x184D2A50 to 5F: a frame to skip, without content
-    1    flags: bits 7-6 the version 01, bit 5 blocks are independent, bit 4 a checksum after each
-         block, bit 3 a content size, bit 2 a checksum of the content, bit 0 a dictionary id
-    1    bits 6-4 the largest content of a block: 4 is 64 KiB, 5 is 256 KiB, to 7
-    …    content size (8), dictionary id (4)
-    1    bits 8-15 of the checksum of flags to dictionary id
-    …    blocks: 4 bytes (bit 31: not compressed; a size), content, checksum
+    …    the header, see lz4_header.py; or a frame to skip (zstd_frames.py), without content
+    …    blocks: 4 bytes (bit 31: not compressed; a size), content, checksum if a flag says so
     4    0
-    4    checksum of the content
+    4    checksum of the content if a flag says so
 
-Checksums are xxHash32. cramjam can unpack a whole frame too, but only at once, and it would take
-bytes after the frame for another one. A block that is linked to those before it is unpacked as a
+Checksums are xxHash32. As in the package lz4, a content size of 0 is one that is not known. cramjam
+can unpack a whole frame too, but only at once, and it would take bytes after the frame for another
+one. A block that is linked to those before it is unpacked as a
 frame of its own, after 64 KiB of the content before it. Dictionaries are not known: the first block
 that refers to one cannot be unpacked. cramjam has one level only.
 
@@ -26,12 +22,18 @@ from cramjam import DecompressionError
 from cramjam import lz4 as cramjam_lz4
 from xxhash import xxh32, xxh32_intdigest
 
+from odradek.protocol.lz4_header import (
+    CONTENT_SIZE_FLAG,
+    DICTIONARY_FLAG,
+    FRAME_MAGIC,
+    header_checksum,
+)
+from odradek.protocol.zstd_frames import is_magic_to_skip
+
 from .errors import CodecError, TooManyBlocksError
 from .interfaces import Buffer
 
-_MAGIC = b"\x04\x22\x4d\x18"
-_SKIPPED_MAGIC = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
-_WRITTEN_HEADER = _MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, no checksums
+_WRITTEN_HEADER = FRAME_MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, no checksums
 _WRITTEN_BLOCK_BYTES = 64 << 10
 _HISTORY_BYTES = 64 << 10
 _NOT_COMPRESSED = 1 << 31  # a flag in the size of a block
@@ -44,7 +46,7 @@ class _Header(NamedTuple):
     is_linked: bool
     has_block_sums: bool
     has_sum: bool
-    content_bytes: int | None
+    content_bytes: int  # 0: not known
     block_id: int
 
     @property
@@ -94,10 +96,10 @@ def pieces(view: memoryview, max_blocks: int) -> Iterator[bytes]:
     """Yield the content of one frame, a block at a time. Raises CodecError."""
     reader = _Reader(view)
     magic = reader.take(4)
-    if magic[1:] == _SKIPPED_MAGIC and magic[0] >> 4 == 5:
+    if is_magic_to_skip(magic):
         reader.take(reader.number())
         return
-    if magic != _MAGIC:
+    if magic != FRAME_MAGIC:
         raise CodecError("no frame begins at byte 0")
     header = _header(reader)
     checksum, size = xxh32(), 0
@@ -106,7 +108,7 @@ def pieces(view: memoryview, max_blocks: int) -> Iterator[bytes]:
             checksum.update(content)
         size += len(content)
         yield content
-    if header.content_bytes not in (None, size):
+    if header.content_bytes not in (0, size):
         raise CodecError(f"the frame claims {header.content_bytes} bytes and holds {size}")
     if header.has_sum and reader.number() != checksum.intdigest():
         raise CodecError("the checksum of the content is wrong")
@@ -117,15 +119,16 @@ def _header(reader: _Reader) -> _Header:
     flags, sizes = described
     if flags >> 6 != 1 or flags & 2 or sizes & 0x8F or sizes >> 4 < _SMALLEST_BLOCK_ID:
         raise CodecError("the header has unknown flags")
-    described += reader.take((8 if flags & 8 else 0) + (4 if flags & 1 else 0))
+    content_size = bytes(reader.take(8 if flags & CONTENT_SIZE_FLAG else 0))
+    dictionary_id = bytes(reader.take(4 if flags & DICTIONARY_FLAG else 0))
     (checksum,) = reader.take(1)
-    if checksum != xxh32_intdigest(described) >> 8 & 0xFF:
+    if checksum != header_checksum(described + content_size + dictionary_id):
         raise CodecError("the checksum of the header is wrong")
     return _Header(
         is_linked=not flags & 0x20,
         has_block_sums=bool(flags & 0x10),
         has_sum=bool(flags & 4),
-        content_bytes=int.from_bytes(described[2:10], "little") if flags & 8 else None,
+        content_bytes=int.from_bytes(content_size, "little"),
         block_id=sizes >> 4,
     )
 
@@ -170,9 +173,9 @@ def _unpack_linked(history: bytes, block: memoryview, header: _Header) -> bytes:
     described = bytes((1 << 6, header.block_id << 4))
     frame = b"".join(
         (
-            _MAGIC,
+            FRAME_MAGIC,
             described,
-            bytes((xxh32_intdigest(described) >> 8 & 0xFF,)),
+            bytes((header_checksum(described),)),
             _UINT32.pack(len(history) | _NOT_COMPRESSED),
             history,
             _UINT32.pack(len(block)),

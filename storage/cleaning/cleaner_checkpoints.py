@@ -10,7 +10,7 @@ Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpoi
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.data_directory import DataDirectory
@@ -23,6 +23,10 @@ from odradek.storage.topic_partition import TopicPartition
 _logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
+
+
+def _no_step() -> None:
+    """The step of a caller that may wait."""
 
 
 class CleanerCheckpoints:
@@ -46,20 +50,12 @@ class CleanerCheckpoints:
             return {}
 
     def _adopt(self, directory: DataDirectory, key: TopicPartition, offset: int) -> None:
-        home = self._home_of(key)
+        home = self._manager.home_of(key)
         if home is directory or (home is not None and key not in self._offsets):
             self._offsets[key] = offset
             log = self._manager.find(*key)
             if log is not None:
                 self.check(log)
-
-    def _home_of(self, key: TopicPartition) -> DataDirectory | None:
-        """The directory of the log, open or not; None if there is no such log."""
-        log = self._manager.find(*key)
-        if log is not None:
-            return self._manager.directory_of(log)
-        not_open = (found.directory for found in self._manager.not_open() if found.key == key)
-        return next(not_open, None)
 
     def check(self, log: PartitionLog) -> None:
         """Drop the entry of an opened log if it is after the log's end."""
@@ -77,19 +73,25 @@ class CleanerCheckpoints:
         """Record that the log is clean up to `offset`."""
         self._offsets[key] = offset
 
-    def drop_deleted(self) -> None:
-        """Drop the entries of logs that no longer exist."""
-        for key in [key for key in self._offsets if self._home_of(key) is None]:
-            del self._offsets[key]
+    def drop_deleted(self, step: Callable[[], object] = _no_step) -> None:
+        """Drop the entries of logs that no longer exist. Entries may change in a step."""
+        for key in list(self._offsets):
+            step()
+            if self._manager.home_of(key) is None:
+                self._offsets.pop(key, None)
 
-    def unsaved(self) -> list[tuple[DataDirectory, Offsets]]:
-        """List the directories whose files are out of date, with the new content, for `save`."""
+    def unsaved(self, step: Callable[[], object] = _no_step) -> list[tuple[DataDirectory, Offsets]]:
+        """List the directories whose files are out of date, with the new content, for `save`.
+
+        Entries may change in a step. A change that is not in the content needs another call.
+        """
         wanted: dict[DataDirectory, dict[TopicPartition, int]] = {
             directory: {} for directory in self._manager.directories
         }
-        for key, offset in self._offsets.items():
-            home = self._home_of(key)
-            if home in wanted:
+        for key in list(self._offsets):
+            step()
+            home, offset = self._manager.home_of(key), self._offsets.get(key)
+            if home in wanted and offset is not None:
                 wanted[home][key] = offset
         return [pair for pair in wanted.items() if pair[1] != self._saved.get(pair[0], {})]
 

@@ -19,7 +19,6 @@ from tests.support.kafka_answers import Given, as_kept, kafka_answers
 UNREAD = "odradek judges by the header: it has not read the records behind it"
 ON_PURPOSE = {
     "a batch with a greater max timestamp": UNREAD,
-    "a batch with lz4 by name, not by content": UNREAD,
     "a batch with lz4 cut": UNREAD,
     **{f"{topic}: with a record too many": UNREAD for topic in ("plain", "unpacked", "stamping")},
 }

@@ -27,6 +27,7 @@ from odradek.protocol.compression import (
     compress,
     decompress,
 )
+from odradek.protocol.lz4_header import with_right_checksum
 from tests.support.java_program import java_answers
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
@@ -254,6 +255,15 @@ def test_every_byte_of_an_lz4_frame_is_under_a_checksum() -> None:
         damaged[position] ^= 1
         with pytest.raises(DecompressionError):
             decompress(LZ4, damaged)
+
+
+def test_a_content_size_of_0_in_an_lz4_frame_is_one_that_is_not_known() -> None:
+    packed = bytearray(lz4.frame.compress(TEXT, store_size=True))
+    packed[6:14] = bytes(8)
+    assert decompress(LZ4, with_right_checksum(packed)) == TEXT
+    packed[6] = 1
+    with pytest.raises(DecompressionError):
+        decompress(LZ4, with_right_checksum(packed))
 
 
 def test_an_lz4_frame_to_skip_is_read_as_nothing() -> None:

@@ -1,8 +1,11 @@
 """Checks of a client's batch: each fault gets Kafka's error code; valid batches are unchanged."""
 
+import random
 import struct
+from functools import partial
 from typing import Any
 
+import lz4.frame
 import pytest
 from crc32c import crc32c
 
@@ -263,6 +266,37 @@ def test_the_records_of_the_densest_batches_of_producers_are_not_counted(
     assert read_ordinary_batch(memoryview(batch), rules(), NOW_MS) is not None
 
 
+# Of 100 KB, because a frame of one block is never linked.
+LZ4_RECORD = batch_of(random.Random(1).randbytes(100_000))[61:]
+LZ4_FRAME = partial(lz4.frame.compress, LZ4_RECORD, block_size=lz4.frame.BLOCKSIZE_MAX64KB)
+FRAME_TO_SKIP = b"\x50\x2a\x4d\x18" + struct.pack("<I", 4) + b"skip"
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(LZ4_FRAME(), id="linked blocks"),
+        pytest.param(FRAME_TO_SKIP + LZ4_FRAME(block_linked=False), id="a frame to skip"),
+        pytest.param(b"\x04\x22\x4d\x18\x61" + bytes(60), id="a dictionary"),
+        pytest.param(b"\x04\x22\x4d\x18\xa0" + bytes(60), id="another version"),
+        pytest.param(b"\x04\x22\x4d\x18", id="four bytes"),
+    ],
+)
+@pytest.mark.parametrize("topic_codec", ["producer", "zstd"])
+def test_an_lz4_frame_that_java_does_not_read_is_refused(stored: bytes, topic_codec: str) -> None:
+    batch = batch_around(stored, CompressionType.LZ4, 1)
+    assert refusal(batch, compression_type=topic_codec) is ErrorCode.INVALID_RECORD
+    assert read_ordinary_batch(memoryview(batch), rules(), NOW_MS) is None
+
+
+@pytest.mark.parametrize("flag", ["content_checksum", "block_checksum", "store_size"])
+def test_an_lz4_frame_of_independent_blocks_is_stored_whatever_else_it_has(flag: str) -> None:
+    stored = LZ4_FRAME(block_linked=False, **{flag: True})
+    batch = batch_around(stored, CompressionType.LZ4, 1)
+    assert whole(check(batch))[61:] == stored
+    assert read_ordinary_batch(memoryview(batch), rules(), NOW_MS) is not None
+
+
 def test_an_hour_ahead_is_accepted() -> None:
     check(batch_of(b"v", timestamps=[NOW_MS + HOUR_MS]))
 
@@ -340,7 +374,7 @@ def test_full_validation_reads_the_records() -> None:
 @pytest.mark.parametrize("compression", CODECS)
 def test_full_validation_finds_what_cannot_be_decompressed(compression: CompressionType) -> None:
     data = bytearray(batch_of(b"v" * 500, compression=compression))
-    data[61:] = bytes(reversed(data[61:]))
+    data[66:] = bytes(reversed(data[66:]))  # all but the flags of an LZ4 frame
     stamp_crc(data)
     check(bytes(data))
     assert refusal(bytes(data), validate_records=True) is ErrorCode.INVALID_RECORD

@@ -19,6 +19,8 @@ from odradek.broker.processes.messages import (
     Rate,
     ToCleaner,
 )
+from odradek.broker.turns.slices import Surroundings
+from odradek.broker.turns.turns import Turns
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.record import Record
@@ -125,6 +127,7 @@ def idle_cleaner(
         checkpoints=CleanerCheckpoints(manager, files),
         pool=pool or CleanerPool(config),  # type: ignore[arg-type] # or as much of one
         disk=disk,
+        slices=Turns(asyncio.get_running_loop(), Surroundings(lambda _: None, lambda: None)).slices,
         config=config,
         now_ms=now_ms,
         timer_ms=now_ms,

@@ -1,10 +1,22 @@
-"""Asks a schema registry over HTTP, without a client's library."""
+"""Asks a schema registry over HTTP, without a client's library, and writes to its topic."""
 
 import base64
 import json
 import urllib.error
 import urllib.request
 from typing import Any, NamedTuple
+
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from tests.support.wire import WireClient
 
 JSON = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS = 60.0
@@ -71,3 +83,28 @@ def _reply(status: int, data: bytes, headers: Any) -> Reply:
 def _body(reply: Reply) -> Any:
     assert reply.status == 200, reply
     return reply.body
+
+
+def schema_batch(subject: str, unknown_bytes: int, headers: int = 0) -> bytes:
+    """A compressed record of a schema, with a field of that size that no registry knows."""
+    key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+    value = {"subject": subject, "version": 1, "id": 7, "schema": '"bytes"'}
+    filled = {**value, "unknown": "a" * unknown_bytes}
+    record = Record(
+        json.dumps(key).encode(), json.dumps(filled).encode(), 1_000, (("h", b""),) * headers
+    )
+    return bytes(build_batch([record], compression=CompressionType.ZSTD))
+
+
+def produce_batch(port: int, topic: str, batch: bytes) -> None:
+    """Append a batch to partition 0."""
+    data = ProducePartitionData(index=0, records=batch)
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=60_000,
+        topic_data=[ProduceTopicData(name=topic, partition_data=[data])],
+    )
+    with WireClient(port) as client:
+        answer = client.ask(request, ProduceResponse, 9)
+    (partition,) = answer.responses[0].partition_responses
+    assert partition.error_code == ErrorCode.NONE, partition

@@ -13,7 +13,8 @@ A path leads into a value that is JSON, or that is shown as JSON because its sch
     $.items[0].sku            the first of a list; [-1] is the last, [*] any of them
     $["a.b"]                  a name that is no word
 
-The leading `$` may be left out: `customer.city=Prague`. There are no other operators.
+The leading `$` may be left out: `customer.city=Prague`. There are no other operators. A
+number is found by each way to write it in JSON: 1, 1.0 and 1e0 are the same.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SPACES = b" \t\r\n"
 
 
 class JsonPath(msgspec.Struct, frozen=True):
-    """A path, and the text that its end must have; None: it only has to exist."""
+    """A path, and what is there, as text or as JSON; None: it only has to exist."""
 
     steps: tuple[str | int, ...]
     value: str | None
@@ -46,7 +47,7 @@ class JsonPath(msgspec.Struct, frozen=True):
 
     def _matches(self, node: Any, index: int) -> bool:
         if index == len(self.steps):
-            return self.value is None or _text_of(node) == self.value
+            return self.value is None or _is(node, self.value)
         step = self.steps[index]
         if isinstance(node, dict):
             return isinstance(step, str) and step in node and self._matches(node[step], index + 1)
@@ -152,9 +153,17 @@ def looks_like_json(value: bytes | None) -> bool:
     return bool(first) and first[0] in _BEGINS_JSON
 
 
-def _text_of(node: Any) -> str | None:
+def _is(node: Any, text: str) -> bool:
+    """Whether a node of a document is this text, or what this JSON says."""
     if isinstance(node, str):
-        return node
-    if isinstance(node, float) and node.is_integer() and abs(node) < 1e15:
-        return str(int(node))
-    return msgspec.json.encode(node).decode()
+        return node == text
+    if isinstance(node, int | float) and not isinstance(node, bool):
+        return node == _number(text)
+    return msgspec.json.encode(node).decode() == text
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return msgspec.json.decode(text, type=int | float)
+    except (msgspec.MsgspecError, ValueError):
+        return None

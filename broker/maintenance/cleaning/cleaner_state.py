@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -87,12 +88,13 @@ class CleanerState:
             count = round_.stats.invalid_messages
             logger.warning("%s: %d records without a key were dropped", round_.name, count)
 
-    def forget_deleted(self) -> None:
+    def forget_deleted(self, step: Step) -> None:
         """Drop the entries of logs that no longer exist."""
         for known in (self.uncleanable, self._not_before_ms):
-            for key in [key for key in known if self._manager.find(*key) is None]:
-                del known[key]
-        self._checkpoints.drop_deleted()
+            for key in stepping(list(known), step):
+                if self._manager.find(*key) is None:
+                    known.pop(key, None)
+        self._checkpoints.drop_deleted(step)
 
     def uncleanable_by_directory(self) -> dict[Path, dict[TopicPartition, str]]:
         """Group `uncleanable` by log directory, as Kafka's metric does."""

@@ -28,7 +28,7 @@ RETRY_SECONDS = 1.0  # between the attempts of a swap
 
 
 class RoundCancelledError(Exception):
-    """The log is being deleted or moved, or the broker stops."""
+    """The log is being deleted or moved, its directory went offline, or the broker stops."""
 
 
 class CleaningRound:

@@ -3,7 +3,8 @@
 Every log.cleaner.backoff.ms, and after each round, it checks all compacted logs. Those that are due
 are cleaned, the dirtiest first, in processes (CleanerPool): cleaning walks records in Python, which
 would block the event loop. The cleaner also applies retention to compacted logs, never during a
-round. `paused` stops both for logs that are being deleted or moved.
+round; that of the other logs runs at intervals (`apply_retention`). `paused` stops cleaning and
+retention of logs that are being deleted. A log that moves is not cleaned, but keeps its retention.
 
 A log whose round failed may become uncleanable until a restart; the others go on. See CleanerState.
 
@@ -22,10 +23,11 @@ from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.processes.child_process import WorkerLostError
 from odradek.broker.processes.messages import CleaningEnding, CleaningFailed, SplitUp
+from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError
-from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints, Offsets
 from odradek.storage.cleaning.plan import LogToClean, assess
 from odradek.storage.cleaning.task import CleaningResult
 from odradek.storage.data_directory import DataDirectory
@@ -58,6 +60,7 @@ class LogCleaner:
         checkpoints: CleanerCheckpoints,
         pool: CleanerPool,
         disk: DiskExecutor,
+        slices: SliceRunner,
         config: Callable[[], BrokerConfig],
         now_ms: Callable[[], int],
         timer_ms: Callable[[], int],
@@ -68,6 +71,7 @@ class LogCleaner:
         self._checkpoints = checkpoints
         self._pool = pool
         self._disk = disk
+        self._slices = slices
         self._config = config
         self._now_ms = now_ms
         self._silence_limit_seconds = silence_limit_seconds
@@ -142,7 +146,7 @@ class LogCleaner:
                 self._paused[key] -= 1
                 if not self._paused[key]:
                     del self._paused[key]
-            self._state.forget_deleted()
+            self._state.forget_deleted(step)
             await self.save()
 
     async def cancel_rounds(self, partitions: Iterable[TopicPartition]) -> None:
@@ -157,14 +161,15 @@ class LogCleaner:
 
     async def apply_retention(self) -> None:
         """Apply retention to the logs that are not compacted: log.retention.check.interval.ms."""
-        await self.retention.run(self.leaves_to_retention)
+        await self.retention.run(self.is_checked_at_intervals)
         self.retention_checked_ms = self._now_ms()
 
-    def leaves_to_retention(self, log: PartitionLog) -> bool:
-        """Whether `apply_retention` may delete from the log."""
+    def is_checked_at_intervals(self, log: PartitionLog) -> bool:
+        """Whether `apply_retention` may delete from the log now."""
         return not log.config.compact and self._is_free(log)
 
-    def _applies_retention_to(self, log: PartitionLog) -> bool:
+    def _is_checked_before_cleaning(self, log: PartitionLog) -> bool:
+        """Whether `_check_logs` may delete from the log now."""
         return log.config.compact and self._is_free(log)
 
     def _is_free(self, log: PartitionLog) -> bool:
@@ -183,8 +188,8 @@ class LogCleaner:
         self._checkpoints.check(log)
 
     async def _check_logs(self) -> None:
-        self._state.forget_deleted()
-        await self.retention.run(self._applies_retention_to)
+        await self._slices.run(self._forget_deleted)
+        await self.retention.run(self._is_checked_before_cleaning)
         for log, to_clean in await self._choice.due(self._is_free):
             if len(self._rounds) >= self._pool.max_workers:
                 break
@@ -289,11 +294,17 @@ class LogCleaner:
     async def save(self) -> None:
         """Write the checkpoint files whose content has changed."""
         async with self._saving:
-            for directory, offsets in self._checkpoints.unsaved():
+            for directory, offsets in await self._slices.run(self._unsaved):
                 try:
                     await self._disk.run(self._checkpoints.save, directory, offsets)
                 except OSError as error:
                     self._manager.on_directory_error(directory, error)
+
+    async def _forget_deleted(self, slices: Slices) -> None:
+        self._state.forget_deleted(slices.step)
+
+    async def _unsaved(self, slices: Slices) -> list[tuple[DataDirectory, Offsets]]:
+        return self._checkpoints.unsaved(slices.step)
 
     # -- status -----------------------------------------------------------------------------------
 

@@ -146,8 +146,8 @@ async def test_retention_of_compacted_logs_happens_here(make_rig: MakeRig) -> No
         log.update_config(log.config.replace(retention_ms=1000))
         fill(log)
     rig.now_ms += 1001
-    assert not rig.cleaner.leaves_to_retention(both)
-    assert rig.cleaner.leaves_to_retention(plain)
+    assert not rig.cleaner.is_checked_at_intervals(both)
+    assert rig.cleaner.is_checked_at_intervals(plain)
     rig.cleaner.start()
     await until(lambda: both.log_start_offset == 300)
     assert plain.log_start_offset == 0
@@ -160,9 +160,9 @@ async def test_a_log_that_is_cleaned_gets_no_retention(make_rig: MakeRig) -> Non
     rig.cleaner.start()
     await until(lambda: rig.cleaner.status().cleaning)
     log.update_config(rig.topic_config({"cleanup.policy": "delete"}))
-    assert not rig.cleaner.leaves_to_retention(log)
+    assert not rig.cleaner.is_checked_at_intervals(log)
     await rig.cleaner.cancel_rounds([("t", 0)])
-    assert rig.cleaner.leaves_to_retention(log)
+    assert rig.cleaner.is_checked_at_intervals(log)
 
 
 # --- failures
@@ -397,7 +397,7 @@ async def test_who_deletes_a_log_waits_until_it_is_no_longer_cleaned(make_rig: M
     async with rig.cleaner.paused([("t", 0)]):
         assert rig.cleaner.status().cleaning == []
         assert unfinished(log) == []
-        assert not rig.cleaner.leaves_to_retention(log)
+        assert not rig.cleaner.is_checked_at_intervals(log)
         rig.manager.delete([("t", 0)])
     assert checkpoint(rig) == {("other", 0): 300}
 

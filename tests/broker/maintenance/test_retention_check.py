@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.maintenance.retention_check import LOGS_PER_TURN, RetentionCheck
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -152,3 +153,17 @@ async def test_files_are_renamed_although_the_check_is_cancelled(rig: Rig) -> No
     rig.files.may_go_on.set()
     await rig.broker.maintenance.cleaner.retention.close()
     assert len(list(rig.log.directory.glob("*.log.deleted"))) == 2
+
+
+async def test_logs_that_are_passed_by_hold_up_nobody() -> None:
+    class Manager:
+        def logs(self) -> list[object]:
+            return [object()] * 20 * LOGS_PER_TURN
+
+    check = RetentionCheck(Manager(), None, None, lambda: NOW_MS)  # type: ignore[arg-type]
+    run = asyncio.ensure_future(check.run(lambda _: False))
+    turns = 0
+    while not run.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 20

@@ -8,7 +8,7 @@ from http.client import HTTPException
 import pytest
 
 from odradek.broker.testing.broker import Broker
-from tests.support.registry_client import RegistryClient
+from tests.support.registry_client import RegistryClient, produce_batch, schema_batch
 
 INT, STRING = '"int"', '"string"'
 TOPIC = "_schemas"
@@ -169,6 +169,18 @@ def test_a_record_that_cannot_be_read_is_left_out(broker: Broker, registry: Regi
     assert len(registry.get("/schemas")) == 2
     assert registry.get("/contexts") == ["."]
     assert registry.get("/config") == {"compatibilityLevel": "BACKWARD"}
+
+
+@pytest.mark.parametrize("headers", [0, 10_001])
+def test_a_record_that_would_take_too_long_is_left_out(
+    broker: Broker, registry: RegistryClient, headers: int
+) -> None:
+    registry.register("s", INT)
+    batch = schema_batch("long", 2 if headers else 2 << 20, headers)
+    assert len(batch) < 100_000
+    produce_batch(int(broker.bootstrap_servers.rpartition(":")[2]), TOPIC, batch)
+    assert registry.get("/subjects") == ["s"]
+    assert registry.register("t", STRING) == 2
 
 
 def test_a_topic_with_two_partitions_is_refused(broker: Broker, registry: RegistryClient) -> None:

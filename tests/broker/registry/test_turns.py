@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.broker_process import free_ports
-from tests.support.registry_client import RegistryClient
+from tests.support.registry_client import RegistryClient, produce_batch, schema_batch
 from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 
 pytestmark = pytest.mark.slow
@@ -50,6 +50,22 @@ def test_a_schema_of_a_megabyte_is_registered_and_compared_in_short_turns(
         registry.register(f"s{attempt}", long_schema("a"))
         broker.turns()
         registry.register(f"s{attempt}", long_schema("b"))
+        longest_ms = min(longest_ms, broker.turns().longest_ms)
+        if longest_ms <= TURN_MS:
+            break
+    assert longest_ms <= TURN_MS
+
+
+def test_a_record_of_others_that_unpacks_to_very_much_is_left_out_in_short_turns(
+    broker: MeasuredBroker, port: int
+) -> None:
+    registry = RegistryClient(f"http://127.0.0.1:{port}")
+    registry.register("s", '"int"')
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        produce_batch(broker.port, "_schemas", schema_batch("long", 90 << 20))
+        broker.turns()
+        assert registry.get("/subjects") == ["s"]
         longest_ms = min(longest_ms, broker.turns().longest_ms)
         if longest_ms <= TURN_MS:
             break

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.disk.batch_reads import BatchReads
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.shares.dead_letter_queues import (
@@ -88,7 +89,7 @@ class Queue:
         queues = DeadLetterQueues(
             ShareGroupConfigs(self.settings, lambda _group_id: self.overrides),
             self,  # type: ignore[arg-type] # as much of QueueTopics as is needed
-            OriginalsReader(self.files, disk, reads),
+            OriginalsReader(BatchReads(self.files, disk, reads)),
             self,  # type: ignore[arg-type] # and of OwnAppends
             is_enabled=lambda: self.is_enabled,
         )

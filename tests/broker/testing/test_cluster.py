@@ -414,6 +414,22 @@ def test_a_partition_that_moves_loses_no_records(cluster: Broker) -> None:
     assert values == [b"%d" % number for number in range(6)]
 
 
+def test_a_snapshot_keeps_records_that_an_unclean_election_loses(cluster: Broker) -> None:
+    configs = {"segment.bytes": str(1 << 20), "unclean.leader.election.enable": "true"}
+    cluster.create_topic(TOPIC, 1, configs)
+    cluster.produce(TOPIC, b"at all nodes")
+    cluster.shrink_isr(TOPIC, 0)
+    for _ in range(3):
+        cluster.produce(TOPIC, bytes(900_000))
+    before = cluster.records(TOPIC)
+    snapshot = cluster.snapshot()
+    cluster.node(cluster.partition(TOPIC, 0).leader).kill()
+    assert len(cluster.records(TOPIC)) == 1
+    cluster.produce(TOPIC, b"of the new leader")
+    cluster.restore(snapshot)
+    assert cluster.records(TOPIC) == before
+
+
 def test_a_partition_does_not_move_to_a_replica_that_is_not_in_sync(cluster: Broker) -> None:
     cluster.create_topic(TOPIC, partitions=1)
     leader = cluster.partition(TOPIC, 0).leader

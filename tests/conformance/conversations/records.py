@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+import lz4.frame
 from msgspec.structs import replace
 
+from odradek.protocol.batch_header import HEADER_BYTES
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -45,6 +47,7 @@ from tests.conformance.requests import (
     request_with,
 )
 from tests.conformance.transactional_producer import new_producer
+from tests.support.hostile_batches import batch_around
 
 
 def records_come_back_in_every_version(talk: Conversation) -> None:
@@ -79,6 +82,15 @@ def records_are_stored_as_they_came(talk: Conversation) -> None:
     produce(talk, "stamped", batch_of("a", "b"))
     produce(talk, "stamped", batch_of("c", compression=CompressionType.GZIP), version=3)
     _list_offsets(talk, "stamped", -1, -2)
+
+
+def _lz4_frame(*, linked: bool) -> bytes:
+    """A record in two blocks; a single one would not be linked."""
+    content = batch_of("a" * 70_000)[HEADER_BYTES:]
+    packed: bytes = lz4.frame.compress(
+        content, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=linked
+    )
+    return packed
 
 
 def _broken_batches() -> dict[str, bytes]:
@@ -146,6 +158,13 @@ def _broken_batches() -> dict[str, bytes]:
         "a producer with epoch -1": batch_of("x", producer=(7, -1, 0)),
         "lz4 by name, not by content": changed(good, 21, "h", 3),
         "lz4 cut": changed(bytearray(lz4[:-4]), 8, "i", len(lz4) - 16),
+        "lz4 with linked blocks": batch_around(_lz4_frame(linked=True), CompressionType.LZ4, 1),
+        "lz4 after a frame to skip": batch_around(
+            b"\x50\x2a\x4d\x18" + bytes(4) + _lz4_frame(linked=False), CompressionType.LZ4, 1
+        ),
+        "lz4 with independent blocks": batch_around(
+            _lz4_frame(linked=False), CompressionType.LZ4, 1
+        ),
     }
     return {case: bytes(batch) for case, batch in cases.items()}
 

@@ -106,6 +106,24 @@ def test_logs_that_are_gone_are_forgotten_in_the_file_too(manager: LogManager) -
     assert content(manager, 0) == {}
 
 
+def test_a_log_that_is_deleted_in_a_step_is_dropped_and_not_saved(manager: LogManager) -> None:
+    write(manager, 0, "t 0 5", "t 2 5")
+    checkpoints = opened(manager)
+
+    def delete() -> None:
+        if manager.find("t", 2):
+            manager.delete([("t", 2)])
+            checkpoints.drop_deleted()
+
+    ((directory, offsets),) = checkpoints.unsaved(step=delete)
+    assert (directory, offsets) == (manager.directories[0], {("t", 0): 5})
+    checkpoints.put(("t", 2), 5)
+    steps: list[int] = []
+    checkpoints.drop_deleted(step=lambda: steps.append(1))
+    assert len(steps) == 2
+    assert checkpoints.get(("t", 2)) is None
+
+
 def test_an_entry_behind_the_end_of_its_log_makes_all_of_it_dirty(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
