@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Options = Mapping[str, str]
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 WRITTEN = "key binary, value binary, partition int, headers array<struct<key:string,value:binary>>"
 
 

@@ -20,7 +20,7 @@ from tests.support.lengths import by_length, only_long
 from tests.support.topics import create_topic
 
 PARTITIONS = 6
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 
 each_client = [
     pytest.param(CONFLUENT_CONSUMER, marks=pytest.mark.slow, id="confluent-kafka"),

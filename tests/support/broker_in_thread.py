@@ -15,7 +15,7 @@ from odradek.broker.testing.clock import AdjustableClock
 from odradek.config.broker_config import BrokerConfig
 
 R = TypeVar("R")
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 100.0
 
 
 class BrokerInThread:

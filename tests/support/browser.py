@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 DESKTOP = (1280, 900)
 PHONE = (360, 780)
 _OPTIONS = (

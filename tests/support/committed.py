@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 POLL_SECONDS = 0.02
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 ANSWER_SECONDS = 180.0
 
 

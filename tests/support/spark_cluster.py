@@ -22,7 +22,7 @@ from tests.support.process_tree import children_of
 from tests.support.quick_spark import quick_java_options
 
 READY_SECONDS = 300.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 100.0
 _DEPLOY = "org.apache.spark.deploy"
 _LOOPBACK = "127.0.0.1"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 
 
 def create_topic(

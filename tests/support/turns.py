@@ -21,7 +21,7 @@ from odradek.config.broker_config import BrokerConfig
 from tests.support.broker_process import TEST_SETTINGS
 
 START_SECONDS = 120.0
-STOP_SECONDS = 30.0
+STOP_SECONDS = 100.0
 
 # A turn of this length keeps nobody waiting.
 TURN_MS = 10.0

@@ -46,7 +46,7 @@ from tests.support.wire import WireClient
 pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="odradek's own listener")
 
 ROOT = Path(__file__).resolve().parents[3]
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 RECORDS = 30
 CONSUMED = 20
 METERED: dict[str, str | None] = {"user": None, "client-id": "metered"}

@@ -12,7 +12,7 @@ import pytest_asyncio
 from odradek.broker.network import acceptor as module
 from odradek.broker.network.acceptor import ACCEPTED_PER_TURN, Acceptor
 
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 100.0
 
 
 class Listening(socket.socket):

@@ -31,7 +31,7 @@ from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.skipif(against_apache_kafka(), reason="Kafka has no receiver")
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 TOPIC = "client-metrics"
 SENT = "org.apache.kafka.producer.sent.total"
 SENT_NAME = "org_apache_kafka_producer_sent_total"

@@ -41,7 +41,7 @@ pytestmark = [
 ]
 
 BATCHES = 11
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 VALUE_BYTES = 250_000  # four batches to a segment
 SEGMENT_BYTES = 1 << 20
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"

@@ -39,7 +39,7 @@ from tests.support.partition_logs import open_log
 from tests.support.secured_broker import secured_broker
 from tests.support.topics import create_topic
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 
 
 def read(
