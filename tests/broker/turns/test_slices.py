@@ -77,6 +77,24 @@ def runner(
     return SliceRunner(turns, surroundings, collections or FullCollections())
 
 
+async def test_the_result_of_an_awaited_future_is_not_kept() -> None:
+    class Large:
+        pass
+
+    async def made() -> Large:
+        await asyncio.sleep(0)
+        return Large()
+
+    async def serve(slices: Slices) -> bool:
+        large = await asyncio.ensure_future(made())
+        kept = weakref.ref(large)
+        del large
+        slices.step()
+        return kept() is not None
+
+    assert not await runner().run(serve)
+
+
 async def test_a_plain_function_gives_way_between_two_items() -> None:
     seen: list[str] = []
 
