@@ -22,7 +22,7 @@ def stepping(items: Iterable[T], step: Step) -> Iterable[T]:
     """Iterate with a step before each item. A dict or a set may change in a step."""
     if step is no_step:
         return items
-    return _stepping(items if isinstance(items, (list, Iterator)) else list(items), step)
+    return _stepping(items if isinstance(items, (list, range, Iterator)) else list(items), step)
 
 
 def _stepping(items: Iterable[T], step: Step) -> Iterator[T]:
@@ -40,5 +40,5 @@ def free(step: Step, *collections: list[Any] | dict[Any, Any]) -> None:
     """Empty the collections. To free thousands of objects takes as long as to make them."""
     for each in collections:
         drop = each.pop if isinstance(each, list) else each.popitem
-        for _ in stepping(range(len(each)), step):
+        for _ in stepping_if_many(range(len(each)), step):
             drop()
