@@ -27,6 +27,7 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
+from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
 from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -154,6 +155,8 @@ class ConfigAdmin:
         name = alteration.resource.name
         if name:
             self._check_node(name, "broker")
+        if len(alteration.changes) > MAX_RECORDS:
+            return  # the controller refuses the request; this check would take a long turn
         stored = self._configs.of(ConfigResourceType.BROKER, name)
         usable, _ = usable_settings(stored, of_all_brokers=not name)
         rules = config_rules(self._effective_config.current)
