@@ -18,7 +18,7 @@ from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.storage.log_manager import LogManager
 
 from .subscriptions import Subscriptions
@@ -55,7 +55,7 @@ class AppliedConfig:
         if ConfigResourceType.CLIENT_METRICS in names:
             self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS])
         topics = names.get(ConfigResourceType.TOPIC, set())
-        for name in stepping(sorted(topics), step):
+        for name in stepping(sorted_in_steps(topics, step), step):
             self._update_logs(name, step)
             logger.info("topic %s has the overrides %s", name, dict(self._configs.of_topic(name)))
 

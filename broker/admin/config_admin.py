@@ -27,7 +27,8 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .applied_config import AppliedConfig
@@ -85,25 +86,29 @@ class ConfigAdmin:
             try:
                 if counts[alteration.resource] > 1:
                     raise _invalid("Each resource must appear at most once.")
-                _check_changes(alteration)
+                _check_changes(alteration, step)
                 kind = alteration.resource.kind
                 if kind == ConfigResourceType.BROKER_LOGGER and not alteration.replaces:
                     check_authorized(*alteration.resource)
                     self._alter_levels(alteration, validate_only)
                 else:
-                    self._check_stored(alteration)
+                    self._check_stored(alteration, step)
                     check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
                 results[alteration.resource] = error.with_traceback(None)
         if stored:
-            results |= await self._operations.run(
+            committed = await self._operations.run(
                 lambda slices: self._commit(slices, stored, validate_only)
             )
+            results.update(stepping(iter(committed.items()), step))
+            free(step, committed)
             if not validate_only:
                 await self._sync.sync()
         # A logger that was altered has no result, because its level is not stored.
-        return [results.get(alteration.resource) for alteration in stepping(alterations, step)]
+        answers = [results.get(alteration.resource) for alteration in stepping(alterations, step)]
+        free(step, counts, stored, results)
+        return answers
 
     async def _commit(
         self, slices: Slices, alterations: Sequence[Alteration], validate_only: bool
@@ -119,10 +124,13 @@ class ConfigAdmin:
                 )
         except ApiError as error:
             refusal = error.with_traceback(None)
-            return {alteration.resource: refusal for alteration in alterations}
+            return {alteration.resource: refusal for alteration in slices.of(alterations)}
         if not validate_only:
-            changed = [resource for resource, error in results.items() if error is None]
+            changed = [
+                resource for resource, error in slices.of(iter(results.items())) if error is None
+            ]
             self._applied_config.apply(changed, slices.step)
+            free(slices.step, changed)
         return results
 
     # -- checks that need the broker --------------------------------------------------------------
@@ -135,21 +143,24 @@ class ConfigAdmin:
         if not validate_only:
             log_levels.change_levels(alteration.changes)
 
-    def _check_stored(self, alteration: Alteration) -> None:
+    def _check_stored(self, alteration: Alteration, step: Step) -> None:
         """Make the checks of a stored change that need the broker. Raises ApiError."""
         kind = alteration.resource.kind
         if kind not in STORED:
             raise _invalid(f"Unknown resource type {kind}")
         if kind == ConfigResourceType.BROKER:
-            self._check_broker(alteration)
+            self._check_broker(alteration, step)
 
-    def _check_broker(self, alteration: Alteration) -> None:
+    def _check_broker(self, alteration: Alteration, step: Step) -> None:
         name = alteration.resource.name
         if name:
             self._check_node(name, "broker")
+        if len(alteration.changes) > MAX_RECORDS:
+            return  # the controller refuses the request; this check would take a long turn
         stored = self._configs.of(ConfigResourceType.BROKER, name)
         usable, _ = usable_settings(stored, of_all_brokers=not name)
-        after = overrides_after(usable, alteration, config_rules(self._effective_config.current))
+        rules = config_rules(self._effective_config.current)
+        after = overrides_after(usable, alteration, rules, step)
         try:
             self._effective_config.check(name, after)
         except ConfigError as error:
@@ -173,17 +184,21 @@ def node_id_of(name: str) -> int:
         raise _invalid(f"Node id must be an integer, but it is: {name}") from None
 
 
-def _check_changes(alteration: Alteration) -> None:
-    names = [change.name for change in alteration.changes]
-    if len(set(names)) < len(names):
-        raise _invalid("Error due to duplicate config keys")
-    nulls = [
-        change.name
-        for change in alteration.changes
-        if change.value is None and change.operation != AlterOperation.DELETE
-    ]
-    if nulls:
-        raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
+def _check_changes(alteration: Alteration, step: Step) -> None:
+    names: dict[str, None] = {}
+    nulls: list[str] = []
+    for change in stepping(alteration.changes, step):
+        names[change.name] = None
+        if change.value is None and change.operation != AlterOperation.DELETE:
+            nulls.append(change.name)
+    error = None
+    if len(names) < len(alteration.changes):
+        error = _invalid("Error due to duplicate config keys")
+    elif nulls:
+        error = _invalid(f"Null value not supported for : {', '.join(nulls)}")
+    free(step, names, nulls)
+    if error is not None:
+        raise error
 
 
 def _invalid(text: str) -> ApiError:

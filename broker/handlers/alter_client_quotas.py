@@ -6,6 +6,7 @@ Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.quota_changes import MOST_PARTS, QuotaAlteration, sorted_entity
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntityData,
@@ -29,18 +30,18 @@ async def handle(
         return AlterClientQuotasResponse(
             entries=[answer(entry.entity, error) for entry in context.sliced(request.entries)]
         )
-    return AlterClientQuotasResponse(
-        entries=[
-            answer(
-                [
-                    AlterClientQuotasEntityData(entity_type=kind, entity_name=name)
-                    for kind, name in sorted_entity(entity)
-                ],
-                error,
-            )
-            for entity, error in context.sliced(iter(results.items()))
-        ]
-    )
+    answers = [
+        answer(
+            [
+                AlterClientQuotasEntityData(entity_type=kind, entity_name=name)
+                for kind, name in sorted_entity(entity)
+            ],
+            error,
+        )
+        for entity, error in context.sliced(iter(results.items()))
+    ]
+    free(context.step, alterations, results)
+    return AlterClientQuotasResponse(entries=answers)
 
 
 def alteration_of(

@@ -15,7 +15,9 @@ from odradek.coordinator.metadata.config_changes import (
     AlterOperation,
     ConfigChange,
     ConfigResource,
+    free_alterations,
 )
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -26,14 +28,20 @@ from odradek.protocol.messages.alter_configs import (
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    alterations = [
+        alteration_of(context, resource) for resource in context.sliced(request.resources)
+    ]
     results = await context.broker.admin.configs.alter(
-        [alteration_of(context, resource) for resource in context.sliced(request.resources)],
+        alterations,
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
         step=context.step,
     )
     pairs = zip(request.resources, results, strict=True)
-    return AlterConfigsResponse(responses=[answer(*pair) for pair in context.sliced(pairs)])
+    answers = [answer(*pair) for pair in context.sliced(pairs)]
+    free_alterations(context.step, alterations)
+    free(context.step, results)
+    return AlterConfigsResponse(responses=answers)
 
 
 def alteration_of(context: RequestContext, resource: AlterConfigsResource) -> Alteration:

@@ -6,7 +6,7 @@ the response is sent. The client has salted and hashed the password."""
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.scram_changes import ScramDeletion, ScramUpsertion
-from odradek.coordinator.runtime.steps import free
+from odradek.coordinator.runtime.steps import free, sorted_in_steps
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -34,11 +34,12 @@ async def handle(
             )
     except ApiError as error:
         users = {item.user for item in context.sliced(deletions)}
-        users |= {item.user for item in context.sliced(upsertions)}
-        results = dict.fromkeys(sorted(users), error.with_traceback(None))
+        users.update(item.user for item in context.sliced(upsertions))
+        in_order = sorted_in_steps(users, context.step)
+        results = dict.fromkeys(context.sliced(in_order), error.with_traceback(None))
     else:
         await context.broker.metadata_log.sync()
-    answers = [result_of(user, results[user]) for user in context.sliced(results)]
+    answers = [result_of(*item) for item in context.sliced(iter(results.items()))]
     free(context.step, deletions, upsertions, results)
     return AlterUserScramCredentialsResponse(results=answers)
 

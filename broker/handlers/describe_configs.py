@@ -22,6 +22,7 @@ from odradek.config.describe import (
     describe_topic,
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -59,7 +60,7 @@ def handle(context: RequestContext, request: DescribeConfigsRequest) -> Describe
 def describe(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    wanted = frozenset(resource.configuration_keys or ())
+    wanted = dict.fromkeys(context.sliced(resource.configuration_keys or ()))
     try:
         operation = AclOperation.DESCRIBE_CONFIGS
         check_config_access(context, operation, resource.resource_type, resource.resource_name)
@@ -70,6 +71,8 @@ def describe(
         ]
     except ApiError as error:
         return resource_with_error(resource, error)
+    finally:
+        free(context.step, wanted)
     return DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,

@@ -5,10 +5,12 @@ has as many partitions as the request and max.request.partition.size.limit allow
 returns the cursor. A request without topics asks for all topics."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
+from odradek.coordinator.runtime.steps import free, sorted_in_steps
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsCursor,
@@ -39,13 +41,14 @@ def handle(
         for name in context.sliced(names)
         if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
     )
-    response = describe_page(context, request, visible)
+    response = describe_page(context, request, iter(visible))
     if request.topics:
         response.topics.extend(
             error_topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_REQUESTED)
             for name in context.sliced(names)
             if name not in visible
         )
+    free(context.step, names, visible)
     return response
 
 
@@ -76,21 +79,30 @@ def describe_page(
 
 def wanted_topics(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
     """The names of the requested topics from the cursor on, sorted, each once."""
-    names = {topic.name for topic in context.sliced(request.topics)} or set(
-        context.sliced(context.broker.metadata.topics)
-    )
-    cursor = request.cursor
-    if cursor is None:
-        return sorted(names)
-    if request.topics and cursor.topic_name not in names:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name} is not asked for"
-        )
+    topics, cursor = request.topics, request.cursor
+    if cursor is not None:
+        check_cursor(context, request, cursor)
+    first = "" if cursor is None else cursor.topic_name
+    asked = (topic.name for topic in topics) if topics else context.broker.metadata.topics
+    names = dict.fromkeys(name for name in context.sliced(asked) if name >= first)
+    in_order = sorted_in_steps(context.sliced(iter(names)), context.step)
+    free(context.step, names)
+    return in_order
+
+
+def check_cursor(
+    context: RequestContext,
+    request: DescribeTopicPartitionsRequest,
+    cursor: DescribeTopicPartitionsCursor,
+) -> None:
+    """Raise INVALID_REQUEST unless the request may begin at its cursor."""
+    name, topics = cursor.topic_name, request.topics
+    if topics and all(topic.name != name for topic in context.sliced(topics)):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"the cursor's topic {name} is not asked for")
     if cursor.partition_index < 0:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}"
         )
-    return sorted(name for name in context.sliced(names) if name >= cursor.topic_name)
 
 
 def describe(
@@ -108,7 +120,7 @@ def describe(
         partitions=[
             describe_partition(context, name, partition)
             for partition in context.sliced(
-                list(topic.partitions.values())[wanted.start : wanted.stop]
+                list(islice(topic.partitions.values(), wanted.start, wanted.stop))
             )
         ],
         topic_authorized_operations=operations,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.metadata.elections import ElectionType
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -25,27 +26,25 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         context.check_cluster(AclOperation.ALTER)
         if request.topic_partitions == []:
             return ElectLeadersResponse()
+        election, wanted = election_type(request), wanted_partitions(context, request)
         results = context.broker.controller.elect_leaders(
-            election_type(request),
-            wanted_partitions(context, request),
-            context.now_ms,
-            context.step,
+            election, wanted, context.now_ms, context.step
         )
     except ApiError as error:
         return response_with_error(context, request, error)
     await context.broker.metadata_log.sync()
+    partitions_of: dict[str, list[int]] = {}
+    answered: Iterable[tuple[str, list[int]]]
     if request.topic_partitions is None:
-        partitions_of: dict[str, list[int]] = {name: [] for name in context.broker.metadata.topics}
-        for name, index in context.sliced(results):
+        partitions_of = {name: [] for name in context.sliced(context.broker.metadata.topics)}
+        for name, index in context.sliced(iter(results)):
             partitions_of.setdefault(name, []).append(index)
-        answered = list(partitions_of.items())
+        answered = iter(partitions_of.items())
     else:
-        answered = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-    return ElectLeadersResponse(
-        replica_election_results=[
-            topic_result(context, *item, results) for item in context.sliced(answered)
-        ]
-    )
+        answered = ((topic.topic, topic.partitions) for topic in request.topic_partitions)
+    topic_results = [topic_result(context, *item, results) for item in context.sliced(answered)]
+    free(context.step, wanted or [], results, partitions_of)
+    return ElectLeadersResponse(replica_election_results=topic_results)
 
 
 def election_type(request: ElectLeadersRequest) -> ElectionType:

@@ -10,7 +10,13 @@ from functools import partial
 from odradek.broker.requests.config_access import check_config_access
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.config_changes import Alteration, ConfigChange, ConfigResource
+from odradek.coordinator.metadata.config_changes import (
+    Alteration,
+    ConfigChange,
+    ConfigResource,
+    free_alterations,
+)
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -23,16 +29,20 @@ from odradek.protocol.messages.incremental_alter_configs import (
 async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
+    alterations = [
+        alteration_of(context, resource) for resource in context.sliced(request.resources)
+    ]
     results = await context.broker.admin.configs.alter(
-        [alteration_of(context, resource) for resource in context.sliced(request.resources)],
+        alterations,
         check_authorized=partial(check_config_access, context, AclOperation.ALTER_CONFIGS),
         validate_only=request.validate_only,
         step=context.step,
     )
     pairs = zip(request.resources, results, strict=True)
-    return IncrementalAlterConfigsResponse(
-        responses=[answer(*pair) for pair in context.sliced(pairs)]
-    )
+    answers = [answer(*pair) for pair in context.sliced(pairs)]
+    free_alterations(context.step, alterations)
+    free(context.step, results)
+    return IncrementalAlterConfigsResponse(responses=answers)
 
 
 def alteration_of(context: RequestContext, resource: IncrementalAlterConfigsResource) -> Alteration:

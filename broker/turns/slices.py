@@ -308,6 +308,7 @@ class _InSlices(Awaitable[T]):
                     resume, argument = coroutine.send, None
                 except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
                     resume, argument = coroutine.throw, error
+                result = None  # a future refers to its result, which may be large
         finally:
             del argument  # an error that is raised again and this frame would hold each other
 

@@ -9,7 +9,7 @@ ConfigurationControlManager.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from odradek.config.java_text import split_list
 from odradek.config.key import ConfigType, Key
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigRecord
 
@@ -62,8 +62,15 @@ class Alteration(Struct, frozen=True, kw_only=True):
     """Changes of one resource. If `replaces`, all overrides that they do not name are removed."""
 
     resource: ConfigResource
-    changes: Sequence[ConfigChange]
+    changes: list[ConfigChange]
     replaces: bool = False
+
+
+def free_alterations(step: Step, alterations: list[Alteration]) -> None:
+    """Empty the list, and the changes in it, see `free`."""
+    for alteration in stepping(alterations, step):
+        free(step, alteration.changes)
+    free(step, alterations)
 
 
 class ConfigRules(Struct, frozen=True, kw_only=True):
@@ -93,25 +100,40 @@ def alter_configs(
     records: list[ConfigRecord] = []
     for alteration in stepping(alterations, step):
         try:
-            records += _decide(metadata, alteration, rules)
+            records += _decide(metadata, alteration, rules, step)
         except ApiError as refusal:
             reply[alteration.resource] = refusal.with_traceback(None)
         else:
             reply[alteration.resource] = None
     journaled = [metadata.features.versioned(record) for record in stepping(records, step)]
     journaled += _elr_removals(metadata, stepping(records, step))
-    return limited_outcome(reply, journaled, validate_only)
+    try:
+        return limited_outcome(reply, journaled, validate_only)
+    except ApiError:
+        free(step, reply)
+        raise
+    finally:
+        free(step, journaled, records)
 
 
 def overrides_after(
-    current: Overrides, alteration: Alteration, rules: ConfigRules
+    current: Overrides, alteration: Alteration, rules: ConfigRules, step: Step = no_step
 ) -> dict[str, str]:
     """Return a resource's overrides after an alteration.
 
     Raises INVALID_CONFIG, INVALID_REQUEST.
     """
+    values = _new_values(current, alteration, rules, step)
+    after = _after(current, alteration, values, step)
+    free(step, values)
+    return after
+
+
+def _after(
+    current: Overrides, alteration: Alteration, values: Mapping[str, str | None], step: Step
+) -> dict[str, str]:
     after = {} if alteration.replaces else dict(current)
-    for name, value in _new_values(current, alteration, rules).items():
+    for name, value in stepping(iter(values.items()), step):
         after.pop(name, None)
         if value is not None:
             after[name] = value
@@ -119,39 +141,71 @@ def overrides_after(
 
 
 def _decide(
-    metadata: ClusterMetadata, alteration: Alteration, rules: ConfigRules
+    metadata: ClusterMetadata, alteration: Alteration, rules: ConfigRules, step: Step
 ) -> list[ConfigRecord]:
     resource = alteration.resource
     kind = ConfigResourceType(resource.kind)
     current = metadata.configs.of(kind, resource.name)
-    records = [
-        _record(resource, name, value)
-        for name, value in _new_values(current, alteration, rules).items()
-        if value != current.get(name) or kind is ConfigResourceType.BROKER
-    ]
-    if alteration.replaces:
-        named = {change.name for change in alteration.changes}
-        records += [_record(resource, name, None) for name in current if name not in named]
-    for record in records:
-        _check_record(metadata, record)
-    after = overrides_after(current, alteration, rules)
-    # Unknown overrides that are not part of this change, from another version of Kafka, stay
-    # unchecked.
-    known = {record.name for record in records} | rules.keys(kind).keys()
-    rules.check(resource, {name: value for name, value in after.items() if name in known})
-    _check_existence(metadata, resource)
+    values = _new_values(current, alteration, rules, step)
+    records: list[ConfigRecord] = []
+    try:
+        records += (
+            _record(resource, name, value)
+            for name, value in stepping(iter(values.items()), step)
+            if value != current.get(name) or kind is ConfigResourceType.BROKER
+        )
+        if alteration.replaces:
+            records += (
+                _record(resource, name, None)
+                for name in stepping(current, step)
+                if name not in values
+            )
+        for record in stepping(records, step):
+            _check_record(metadata, record)
+        _check_values(resource, _after(current, alteration, values, step), records, rules, step)
+        _check_existence(metadata, resource)
+    except ApiError:
+        free(step, records)
+        raise
+    finally:
+        free(step, values)
     return records
 
 
+def _check_values(
+    resource: ConfigResource,
+    after: dict[str, str],
+    records: list[ConfigRecord],
+    rules: ConfigRules,
+    step: Step,
+) -> None:
+    """Check the overrides `after` the change by `records`. Empties `after`.
+
+    Unknown overrides that are not part of the change, from another version of Kafka, stay
+    unchecked.
+    """
+    keys = rules.keys(resource.kind)
+    changed = dict.fromkeys(record.name for record in stepping(records, step))
+    checked = {
+        name: value
+        for name, value in stepping(iter(after.items()), step)
+        if name in changed or name in keys
+    }
+    try:
+        rules.check(resource, checked)
+    finally:
+        free(step, after, changed, checked)
+
+
 def _new_values(
-    current: Overrides, alteration: Alteration, rules: ConfigRules
+    current: Overrides, alteration: Alteration, rules: ConfigRules, step: Step
 ) -> dict[str, str | None]:
     """Return the new values of the overrides that the alteration names; None removes one."""
     kind = alteration.resource.kind
     keys = rules.keys(kind) if kind in WITH_LISTS else {}
     return {
         change.name: _new_value(current.get(change.name), change, keys.get(change.name))
-        for change in alteration.changes
+        for change in stepping(alteration.changes, step)
     }
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import (
@@ -309,13 +309,15 @@ class Controller:
         out. A few are decided at a time: Kafka does not write the elections of a request as one
         batch either.
         """
-        partitions = all_partitions(self.metadata, step) if wanted is None else wanted
+        every = all_partitions(self.metadata, step) if wanted is None else []
+        partitions = every if wanted is None else wanted
         reply: dict[TopicPartition, ApiError | None] = {}
         for start in stepping(range(0, len(partitions), ELECTIONS_PER_DECISION), step):
             some = partitions[start : start + ELECTIONS_PER_DECISION]
             outcome = elect_leaders(self.metadata, self.node_id, election, some)
             elected = self._journal.commit(outcome, now_ms)
             reply |= elected if wanted is not None else without_needless(elected)
+        free(step, every)
         return reply
 
     def lead_again(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.storage.topic_partition import TopicPartition
@@ -151,7 +151,7 @@ def all_partitions(metadata: ClusterMetadata, step: Step) -> list[TopicPartition
     return [
         TopicPartition(topic.name, index)
         for topic in stepping(metadata.topics.values(), step)
-        for index in topic.partitions
+        for index in stepping_if_many(topic.partitions, step)
     ]
 
 

@@ -5,6 +5,7 @@ A step may serve other requests, see broker/turns/slices.py. The step of a decis
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import merge
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,6 +13,8 @@ T = TypeVar("T")
 Step = Callable[[], object]
 
 FEW = 20
+# So many strings are sorted between two steps.
+_SORTED_AT_ONCE = 1000
 
 
 def no_step() -> None:
@@ -22,7 +25,7 @@ def stepping(items: Iterable[T], step: Step) -> Iterable[T]:
     """Iterate with a step before each item. A dict or a set may change in a step."""
     if step is no_step:
         return items
-    return _stepping(items if isinstance(items, (list, Iterator)) else list(items), step)
+    return _stepping(items if isinstance(items, (list, range, Iterator)) else list(items), step)
 
 
 def _stepping(items: Iterable[T], step: Step) -> Iterator[T]:
@@ -36,9 +39,23 @@ def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
     return items if len(items) <= FEW else stepping(items, step)
 
 
+def sorted_in_steps(texts: Iterable[str], step: Step) -> list[str]:
+    """Sort strings. To sort 100,000 at once takes 40 ms."""
+    unsorted = list(texts)
+    if len(unsorted) <= _SORTED_AT_ONCE:
+        return sorted(unsorted)
+    parts = [
+        sorted(unsorted[start : start + _SORTED_AT_ONCE])
+        for start in stepping(range(0, len(unsorted), _SORTED_AT_ONCE), step)
+    ]
+    in_order = list(stepping(merge(*parts), step))
+    free(step, unsorted, *parts)
+    return in_order
+
+
 def free(step: Step, *collections: list[Any] | dict[Any, Any]) -> None:
     """Empty the collections. To free thousands of objects takes as long as to make them."""
     for each in collections:
         drop = each.pop if isinstance(each, list) else each.popitem
-        for _ in stepping(range(len(each)), step):
+        for _ in stepping_if_many(range(len(each)), step):
             drop()

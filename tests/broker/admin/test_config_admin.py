@@ -18,7 +18,7 @@ from odradek.coordinator.metadata.config_changes import (
     ConfigResource,
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.metadata.topic_creation import MAX_RECORDS, NewTopic
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord
@@ -154,6 +154,13 @@ async def test_keys_named_twice_and_nulls_are_refused(rig: Rig) -> None:
         error = await rig.alter(TOPIC, *changes)
         assert error is not None
         assert error.code is ErrorCode.INVALID_REQUEST
+
+
+async def test_too_many_keys_of_a_broker_are_refused_without_a_check_of_each(rig: Rig) -> None:
+    changes = [(f"made.up.{number}", SET, "1") for number in range(MAX_RECORDS)]
+    error = await rig.alter(ALL, *changes, ("log.dirs", SET, "/x"))
+    assert error is not None
+    assert error.code is ErrorCode.POLICY_VIOLATION
 
 
 def write(broker: Broker, name: str, settings: dict[str, str]) -> None:

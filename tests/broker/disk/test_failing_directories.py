@@ -308,7 +308,7 @@ async def test_cordoned_directories_are_registered(tmp_path: Path) -> None:
         for text, count in (("*", 2), ("", 0)):
             change = ConfigChange("cordoned.log.dirs", AlterOperation.SET, text)
             resource = ConfigResource(ConfigResourceType.BROKER, "0")
-            alteration = Alteration(resource=resource, changes=(change,))
+            alteration = Alteration(resource=resource, changes=[change])
             assert await served.broker.admin.configs.alter(
                 [alteration], check_authorized=lambda *_: None, validate_only=False
             ) == [None]

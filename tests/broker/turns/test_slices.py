@@ -20,7 +20,7 @@ from odradek.broker.turns.slices import (
     Surroundings,
     TooManyItemsError,
 )
-from odradek.coordinator.runtime.steps import free
+from odradek.coordinator.runtime.steps import free, sorted_in_steps
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -75,6 +75,30 @@ def runner(
     turns = LargeTurns(asyncio.get_running_loop())
     surroundings = Surroundings(current.enter, current.leave)
     return SliceRunner(turns, surroundings, collections or FullCollections())
+
+
+@pytest.mark.parametrize("count", [0, 1000, 2500])
+def test_strings_are_sorted_in_steps(count: int) -> None:
+    texts = {f"{number * 7919 % 10007}" for number in range(count)}
+    assert sorted_in_steps(texts, lambda: None) == sorted(texts)
+
+
+async def test_the_result_of_an_awaited_future_is_not_kept() -> None:
+    class Large:
+        pass
+
+    async def made() -> Large:
+        await asyncio.sleep(0)
+        return Large()
+
+    async def serve(slices: Slices) -> bool:
+        large = await asyncio.ensure_future(made())
+        kept = weakref.ref(large)
+        del large
+        slices.step()
+        return kept() is not None
+
+    assert not await runner().run(serve)
 
 
 async def test_a_plain_function_gives_way_between_two_items() -> None:
