@@ -36,9 +36,9 @@ def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
     return items if len(items) <= FEW else stepping(items, step)
 
 
-def free(step: Step, *collections: list[Any] | dict[Any, Any]) -> None:
+def free(step: Step, *collections: list[Any] | set[Any] | dict[Any, Any]) -> None:
     """Empty the collections. To free thousands of objects takes as long as to make them."""
     for each in collections:
-        drop = each.pop if isinstance(each, list) else each.popitem
+        drop = each.popitem if isinstance(each, dict) else each.pop
         for _ in stepping(range(len(each)), step):
             drop()
