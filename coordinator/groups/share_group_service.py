@@ -224,16 +224,24 @@ class ShareGroupService:
         commit(shard, draft.outcome(None), now)
 
     def on_topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
-        """Forget the stored state of topics that have been deleted."""
+        """Forget the stored state of topics that have been deleted, one group in each turn."""
         deleted = frozenset(topic_ids)
         for shard in self._shards.serving():
-            for group in list(shard.state.of_type(ShareGroup)):
+            self._deletions.add(self._forget_topics(shard, deleted))
+
+    def _forget_topics(self, shard: GroupShard, deleted: frozenset[bytes]) -> Iterator[None]:
+        for group in list(shard.state.of_type(ShareGroup)):
+            if not group.state_partitions.has_any_of(deleted):
+                continue
+            if shard not in self._shards.serving():
+                return
+            if shard.state.groups.get(group.group_id) is group:
                 left = group.state_partitions.without_topics(deleted)
-                if left != group.state_partitions:
-                    try:
-                        self._write_states(shard, group, left)
-                    except ApiError as error:
-                        logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
+                try:
+                    self._write_states(shard, group, left)
+                except ApiError as error:
+                    logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
+            yield
 
     # -- administrators ----------------------------------------------------------------------------
 

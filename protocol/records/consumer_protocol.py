@@ -12,6 +12,7 @@ Kafka: ConsumerProtocol.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
 from odradek.protocol.schema import (
@@ -27,6 +28,9 @@ from odradek.protocol.schema import (
 
 PROTOCOL_TYPE = "consumer"
 _VERSION = struct.Struct(">h")
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+_TOPICS_OF_A_PART = 1000
 
 M = TypeVar("M", bound=Message)
 
@@ -82,5 +86,39 @@ def encode_versioned(message: Message, version: int) -> bytes:
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
     """The topics in a member's metadata. Raises DecodeError."""
-    subscription = decode_versioned(ConsumerProtocolSubscription, metadata, highest=0)
-    return frozenset(subscription.topics)
+    return frozenset(topic for part in topics_in_parts(metadata) for topic in part)
+
+
+def topics_in_parts(metadata: bytes) -> Iterator[list[str]]:
+    """Iterate over the topics in a member's metadata, at most a thousand in one item.
+
+    Raises DecodeError, perhaps after some of them.
+    """
+    what = ConsumerProtocolSubscription.__name__
+    version = _first_version(ConsumerProtocolSubscription, metadata)
+    if version < 0:
+        raise DecodeError(f"{what} has no version {version}")
+    try:
+        left, position = _INT.unpack_from(metadata, _VERSION.size)[0], _VERSION.size + _INT.size
+        if left < 0:
+            raise DecodeError(f"{what}: topics is null")
+        while left:
+            part: list[str] = []
+            for _ in range(min(left, _TOPICS_OF_A_PART)):
+                topic, position = _sized(metadata, position, _SHORT)
+                part.append(topic.decode("utf-8", "replace"))
+            left -= len(part)
+            yield part
+        if _INT.unpack_from(metadata, position)[0] >= 0:  # else there is no user data
+            _sized(metadata, position, _INT)
+    except struct.error as error:
+        raise DecodeError(f"{what}: {error}") from None
+
+
+def _sized(data: bytes, position: int, length: struct.Struct) -> tuple[bytes, int]:
+    """Return the bytes whose length is stored before them, and the position after them."""
+    start = position + length.size
+    end = start + length.unpack_from(data, position)[0]
+    if not start <= end <= len(data):
+        raise DecodeError(f"{end - start} bytes at {start} do not fit the {len(data)} bytes")
+    return data[start:end], end

@@ -477,8 +477,8 @@ def test_the_subscription_of_a_group_is_the_union_of_its_members() -> None:
     groups.join(protocols={"range": subscription("a", "b")})
     groups.parked_join(protocols={"range": subscription("b", "c")})
     groups.send_join(groups.group().leader_id, protocols={"range": subscription("a", "b")})
-    assert groups.group().subscribed_topics == {"a", "b", "c"}
+    assert groups.group().subscriptions.topics == {"a", "b", "c"}
     unreadable = Groups()
     unreadable.join(protocols={"range": b"\x00"})
-    assert unreadable.group().subscribed_topics is None
+    assert unreadable.group().subscriptions.topics is None
     assert unreadable.group().is_subscribed_to("anything")
