@@ -19,6 +19,7 @@ from odradek.coordinator.modern_groups.subscriptions import (
     TopicSubscriptions,
     count_topics,
 )
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import NEVER_MS
 
 from .member import ConsumerMember
@@ -85,12 +86,14 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
 
     # -- counts after a change ---------------------------------------------------------------------
 
-    def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, Subscribers]:
+    def topics_if(
+        self, old: ConsumerMember, new: ConsumerMember, step: Step = no_step
+    ) -> dict[str, Subscribers]:
         """Subscribers by topic if `old` became `new`.
 
         If an expression thereby loses its last subscriber, its topics are removed.
         """
-        topics = super().topics_if(old, new)
+        topics = super().topics_if(old, new, step)
         regex = old.subscribed_regex
         if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
             self._remove_regexes(topics, [regex])

@@ -268,7 +268,7 @@ class ShareHeartbeats:
         group, now_ms = draft.group, draft.now.wall_ms
         subscribed = group.subscriptions.topics
         if updated.subscribed_topics != member.subscribed_topics:
-            subscribed = group.subscriptions.topics_if(member, updated)
+            subscribed = group.subscriptions.topics_if(member, updated, draft.step)
         new: dict[bytes, TopicOfState] = {}
         for name in stepping_if_many(subscribed, draft.step):
             topic_id = self._topics.id_of(name)

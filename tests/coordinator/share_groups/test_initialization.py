@@ -113,6 +113,7 @@ def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups) -> None:
     assert with_states() == len(found)
     (topic_id,) = found[0].state_partitions.stored()
     groups.coordinator.share_groups.on_topics_deleted([topic_id])
+    assert with_states() == len(found) - 1
     while before := with_states():
         groups.loop.turn()
         assert with_states() >= before - 1
