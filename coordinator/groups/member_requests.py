@@ -54,7 +54,7 @@ from .streams_group_service import StreamsGroupService
 
 logger = logging.getLogger("odradek.groups")
 
-# A JoinGroup with more protocols is refused: what a member offers is counted in one turn of the loop.
+# A JoinGroup with more protocols is refused, because they are counted in one turn of the loop.
 # Clients send one for each of their assignors.
 MAX_PROTOCOLS = 100
 

@@ -82,8 +82,9 @@ def expires_ms(
 def _decode_subscriptions(state: GroupState, group_id: str) -> Iterable[None]:
     """Decode what tells whether an offset of the group may expire, in parts."""
     group = state.groups.get(group_id)
-    needs = isinstance(group, ClassicGroup) and state.offsets.count(group_id)
-    return group.subscriptions.decode() if needs else ()
+    if isinstance(group, ClassicGroup) and state.offsets.count(group_id):
+        return group.subscriptions.decode()
+    return ()
 
 
 def _is_expired(
