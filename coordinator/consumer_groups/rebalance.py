@@ -141,7 +141,7 @@ class Rebalance:
                 topics_of=group.subscriptions.topics_of,
                 # If no subscription has changed, Kafka uses the value before this heartbeat, which
                 # is wrong after members have left, and for a new member without topics.
-                is_homogeneous=group.is_homogeneous_if(member, updated),
+                is_homogeneous=group.is_homogeneous_if(member, updated, draft.step),
             )
         except AssignorError as error:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)

@@ -229,7 +229,7 @@ class ShareHeartbeats:
             self._topics,
             previous_id=updated.member_id,
             topics_of=lambda member: member.subscribed_topics,
-            is_homogeneous=group.is_homogeneous_if(member, updated),
+            is_homogeneous=group.is_homogeneous_if(member, updated, draft.step),
             assignable=group.state_partitions.assignable(),
         )
         for member_id, target in changed_targets(group.targets, targets, draft.step):

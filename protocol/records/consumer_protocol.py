@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
+from odradek.protocol.primitives import Step
 from odradek.protocol.schema import (
     IGNORABLE,
     Bytes,
@@ -23,6 +24,7 @@ from odradek.protocol.schema import (
     Message,
     String,
     Struct,
+    codec_for,
     since,
 )
 
@@ -53,14 +55,19 @@ class ConsumerProtocolAssignment(Message, versions="0-3"):
     user_data: Bytes | None = None
 
 
-def decode_versioned(message: type[M], data: bytes, *, highest: int | None = None) -> M:
-    """Decode a message that follows its version. Raises DecodeError.
+def decode_versioned(message: type[M], data: bytes, step: Step | None = None) -> M:
+    """Decode a message that follows its version. Raises DecodeError, and what `step` raises.
 
-    A version above `highest` is decoded as `highest`, without the fields that were added later.
+    A newer version is decoded as the newest, without the fields that were added later. `step` is
+    called before each item of an array.
     """
-    version = _first_version(message, data)
-    newest = message.SPEC.versions.highest if highest is None else highest
-    return message.decode(data, min(version, newest), _VERSION.size)
+    version = min(_first_version(message, data), message.SPEC.versions.highest)
+    if step is None:
+        return message.decode(data, version, _VERSION.size)
+    decoded: M = codec_for(message, version).decode_in_steps(memoryview(data), _VERSION.size, step)[
+        0
+    ]
+    return decoded
 
 
 def version_for(message: type[Message], data: bytes) -> int:
