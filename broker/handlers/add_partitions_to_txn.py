@@ -6,13 +6,16 @@ v2 clients know PRODUCER_FENCED · v4 has several transactions, and can check in
 send it to each other, so it needs access to the cluster, not to the topics · v5 answers with
 TRANSACTION_ABORTABLE (KIP-890)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.producer_errors import known_producer_error
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -29,7 +32,15 @@ from odradek.storage.topic_partition import TopicPartition
 FIRST_VERSION_WITH_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
 
-Errors = Mapping[TopicPartition, ErrorCode]
+
+class Errors(NamedTuple):
+    """The errors of partitions; `others`: of those that are not in `by_partition`."""
+
+    others: ErrorCode
+    by_partition: dict[TopicPartition, ErrorCode]
+
+    def of(self, partition: TopicPartition) -> ErrorCode:
+        return self.by_partition.get(partition, self.others)
 
 
 def handle(
@@ -42,23 +53,27 @@ def handle(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        topics = topic_results(context, transaction, errors_of(context, transaction))
+        of_client = errors_of(context, transaction)
+        topics = topic_results(context, transaction, of_client)
+        free(context.step, of_client.by_partition)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
     if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     errors = {
         producer_of(transaction): errors_of(context, transaction)
-        for transaction in context.sliced(united(context.sliced(request.transactions)))
+        for transaction in united(context, request.transactions)
     }
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=topic_results(context, transaction, errors[producer_of(transaction)]),
-            )
-            for transaction in context.sliced(request.transactions)
-        ]
-    )
+    results = [
+        AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id,
+            topic_results=topic_results(context, transaction, errors[producer_of(transaction)]),
+        )
+        for transaction in context.sliced(request.transactions)
+    ]
+    for of_producer in context.sliced(iter(errors.values())):
+        free(context.step, of_producer.by_partition)
+    free(context.step, errors)
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
 def producer_of(transaction: AddPartitionsToTxnTransaction) -> tuple[str, int, int, bool]:
@@ -72,62 +87,81 @@ def producer_of(transaction: AddPartitionsToTxnTransaction) -> tuple[str, int, i
 
 
 def united(
-    transactions: Iterable[AddPartitionsToTxnTransaction],
+    context: RequestContext, transactions: Iterable[AddPartitionsToTxnTransaction]
 ) -> Iterator[AddPartitionsToTxnTransaction]:
     """The entries, those of the same producer as one: each addition writes all partitions again."""
     by_producer: dict[tuple[str, int, int, bool], list[AddPartitionsToTxnTransaction]] = {}
-    for transaction in transactions:
+    for transaction in context.sliced(transactions):
         by_producer.setdefault(producer_of(transaction), []).append(transaction)
-    for (transactional_id, producer_id, epoch, verify_only), same in by_producer.items():
+    for producer, same in context.sliced(iter(by_producer.items())):
+        transactional_id, producer_id, epoch, verify_only = producer
         yield AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=epoch,
             verify_only=verify_only,
-            topics=[topic for each in same for topic in each.topics],
+            topics=[topic for each in context.sliced(same) for topic in each.topics],
         )
+    free(context.step, by_producer)
 
 
 def errors_of(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Errors:
     """Add or check the partitions of one transaction. Returns the error of each partition."""
-    partitions = partitions_of(context, transaction.topics)
     is_client = context.api_version < FIRST_VERSION_OF_BROKERS
-    transactional_id = transaction.transactional_id
     if is_client and not context.authorize(
-        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
     ):
-        return dict.fromkeys(partitions, refusal(ResourceType.TRANSACTIONAL_ID).code)
+        return Errors(refusal(ResourceType.TRANSACTIONAL_ID).code, {})
+    partitions = partitions_of(context, transaction.topics)
     invalid = invalid_partitions(context, partitions, checks_access=is_client)
     if invalid:
-        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | invalid
+        errors = Errors(ErrorCode.OPERATION_NOT_ATTEMPTED, invalid)
+    else:
+        errors = errors_of_transaction(context, transaction, partitions)
+    free(context.step, partitions)
+    return errors
+
+
+def errors_of_transaction(
+    context: RequestContext,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: AbstractSet[TopicPartition],
+) -> Errors:
+    """Add or check partitions that exist, and to which the client may write."""
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    transactional_id = transaction.transactional_id
     coordinator = context.broker.coordinators.transactions
+    is_client = context.api_version < FIRST_VERSION_OF_BROKERS
+    missing: list[TopicPartition] = []
     try:
         if transaction.verify_only:
-            missing = coordinator.missing_partitions(transactional_id, producer, set(partitions))
-            return dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
-        coordinator.add_partitions(
-            transactional_id,
-            producer,
-            set(partitions),
-            client_version=0 if is_client else 2,
-        )
+            missing = coordinator.missing_partitions(
+                transactional_id, producer, partitions, context.step
+            )
+        else:
+            coordinator.add_partitions(
+                transactional_id,
+                producer,
+                partitions,
+                client_version=0 if is_client else 2,
+            )
     except ApiError as error:
         code = known_producer_error(
             error.code, knows_fenced=context.api_version >= FIRST_VERSION_WITH_FENCED
         )
-        return dict.fromkeys(partitions, code)
-    return {}
+        return Errors(code, {})
+    code = ErrorCode.TRANSACTION_ABORTABLE
+    return Errors(ErrorCode.NONE, dict.fromkeys(context.sliced(missing), code))
 
 
 def invalid_partitions(
-    context: RequestContext, partitions: Iterable[TopicPartition], *, checks_access: bool
+    context: RequestContext, partitions: AbstractSet[TopicPartition], *, checks_access: bool
 ) -> dict[TopicPartition, ErrorCode]:
     """The errors of partitions that do not exist, or to which the client may not write."""
     topics = context.broker.metadata.topics
     allowed: dict[str, bool] = {}
     errors = {}
-    for partition in context.sliced(partitions):
+    for partition in context.sliced(iter(partitions)):
         name, index = partition
         if name not in allowed:
             allowed[name] = not checks_access or (
@@ -144,12 +178,12 @@ def invalid_partitions(
 
 def partitions_of(
     context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]
-) -> list[TopicPartition]:
-    return [
+) -> set[TopicPartition]:
+    return {
         TopicPartition(topic.name, index)
         for topic in context.sliced(topics)
         for index in context.sliced(topic.partitions)
-    ]
+    }
 
 
 def topic_results(
@@ -161,9 +195,7 @@ def topic_results(
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
                     partition_index=index,
-                    partition_error_code=errors.get(
-                        TopicPartition(topic.name, index), ErrorCode.NONE
-                    ),
+                    partition_error_code=errors.of(TopicPartition(topic.name, index)),
                 )
                 for index in context.sliced(topic.partitions)
             ],

@@ -16,7 +16,7 @@ Kafka: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
@@ -133,7 +133,7 @@ class TransactionVerifier:
         Returns the obstacles, by partition.
         """
         coordinator = self._coordinator
-        missing: Set[TopicPartition] = frozenset()
+        missing: Sequence[TopicPartition] = ()
         try:
             if not coordinator.shards.is_open:
                 raise ApiError(

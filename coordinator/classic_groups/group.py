@@ -36,12 +36,12 @@ from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Deadline
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
-from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from odradek.protocol.schema import DecodeError
+from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
 from .member import ClassicMember, restored
 from .protocols import metadata_of
 from .roster import ClassicRoster
+from .subscriptions import ClassicSubscriptions
 
 
 class ClassicState(Enum):
@@ -93,8 +93,8 @@ class ClassicGroup:
         self.generation_id = 0
         self.leader_id: str | None = None
         self.roster = ClassicRoster()
-        self.subscribed_topics: frozenset[str] | None = None
-        """Those of all members; None if they cannot be known, because it is no consumers' group."""
+        self.subscriptions = ClassicSubscriptions(None)
+        """Those of the generation's members."""
         self.pending_joins: dict[str, Deadline[tuple[ClassicGroup, str]]] = {}
         """By member id that a response has given out, and with which no member has joined yet."""
         self.pending_syncs: set[str] = set()
@@ -140,7 +140,7 @@ class ClassicGroup:
         """
         self.generation_id += 1
         self.protocol_name = self.roster.elected_protocol() if self.members else None
-        self.subscribed_topics = self._subscribed_topics()
+        self.subscriptions = self._subscriptions()
         joined = ClassicState.COMPLETING_REBALANCE if self.members else ClassicState.EMPTY
         self._become(joined, now_ms)
         self.pending_syncs = set(self.members)
@@ -214,7 +214,7 @@ class ClassicGroup:
         else:
             self._replay_members(value, step)
         self.pending_syncs.intersection_update(self.members)
-        self.subscribed_topics = self._subscribed_topics()
+        self.subscriptions = self._subscriptions()
         since = value.current_state_timestamp
         self._become(
             ClassicState.STABLE if value.members else ClassicState.EMPTY,
@@ -235,21 +235,14 @@ class ClassicGroup:
     def _members_version(self) -> tuple[ClassicRoster, int]:
         return self.roster, self.roster.changes
 
-    def _subscribed_topics(self) -> frozenset[str] | None:
-        """Return the topics to which the consumers subscribe; None if that is not known."""
-        if self.protocol_type != PROTOCOL_TYPE:
-            return None
-        if not self.members:
-            return frozenset()
-        if self.protocol_name is None:
-            return None
+    def _subscriptions(self) -> ClassicSubscriptions:
+        """Return the subscriptions of the members for the elected protocol."""
         name = self.protocol_name
-        # Most members of a large group have the same metadata: decode each value once.
-        distinct = {metadata_of(member.protocols, name) for member in self.members.values()}
-        try:
-            return frozenset().union(*map(subscribed_topics, distinct))
-        except DecodeError:
-            return None
+        if self.protocol_type != PROTOCOL_TYPE or (self.members and name is None):
+            return ClassicSubscriptions(None)
+        return ClassicSubscriptions(
+            [metadata_of(member.protocols, name) for member in self.members.values()]
+        )
 
     # -- members -----------------------------------------------------------------------------------
 
@@ -370,7 +363,7 @@ class ClassicGroup:
             return commit_timestamp_ms
         if self.is_empty:
             return commit_timestamp_ms if self.state_since_ms is None else self.state_since_ms
-        knows = self.state is ClassicState.STABLE and self.subscribed_topics is not None
+        knows = self.state is ClassicState.STABLE and self.subscriptions.are_known
         return commit_timestamp_ms if knows else None
 
     def supports(self, protocol_type: str, names: Sequence[str]) -> bool:
@@ -381,6 +374,6 @@ class ClassicGroup:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member consumes the topic; True for consumers of unknown subscriptions."""
-        if self.subscribed_topics is None:
+        if not self.subscriptions.are_known:
             return self.protocol_type == PROTOCOL_TYPE
-        return topic in self.subscribed_topics
+        return self.subscriptions.include(topic)

@@ -91,7 +91,7 @@ class ClassicJoins:
     ) -> JoinGroupResponse:
         """Take the steps for the member and the group, and return the response."""
         rebalance = self._services.rebalance
-        subscription = _subscription(call)
+        subscription = _subscription(call, draft.step)
         updated = _updated_member(member, call, subscription)
         changed = self._services.update_subscription(draft, member, updated, call.caller)
         reconcile = partial(
@@ -99,7 +99,7 @@ class ClassicJoins:
             draft,
             updated,
             changed=changed,
-            owned=by_topic_id(subscription.owned_partitions, self._services.topics),
+            owned=by_topic_id(subscription.owned_partitions, self._services.topics, draft.step),
         )
         reconciled = self._downgrade_if_last(draft, updated, reconcile)
         if reconciled is None:
@@ -170,13 +170,13 @@ def _requires_member_id(call: JoinCall) -> bool:
     return is_dynamic and call.caller.api_version >= FIRST_WITH_REQUIRED_ID
 
 
-def _subscription(call: JoinCall) -> ConsumerProtocolSubscription:
+def _subscription(call: JoinCall, step: Step) -> ConsumerProtocolSubscription:
     """Decode the subscription of the first protocol; a consumer sends the same with each.
 
     Raises ApiError INCONSISTENT_GROUP_PROTOCOL.
     """
     try:
-        return subscription_of(call.protocols[0][1])
+        return subscription_of(call.protocols[0][1], step)
     except DecodeError as error:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{error}") from error
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -25,9 +26,15 @@ class CustomAssignorError(Exception):
     """An assignment contains user data of a custom assignor, which the broker cannot produce."""
 
 
-def subscription_of(metadata: bytes) -> ConsumerProtocolSubscription:
+def subscription_of(metadata: bytes, step: Step = no_step) -> ConsumerProtocolSubscription:
     """Decode the subscription in a member's protocol metadata. Raises DecodeError."""
-    return decode_versioned(ConsumerProtocolSubscription, metadata)
+    if step is no_step:
+        return decode_versioned(ConsumerProtocolSubscription, metadata)
+
+    def step_of_items(_items: int) -> None:
+        step()
+
+    return decode_versioned(ConsumerProtocolSubscription, metadata, step_of_items)
 
 
 def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
@@ -58,9 +65,11 @@ def assignment_bytes(
     return encode_versioned(assignment, version_for(ConsumerProtocolAssignment, metadata))
 
 
-def by_topic_id(named: Iterable[ConsumerTopicPartitions], topics: ClusterTopics) -> Assignment:
+def by_topic_id(
+    named: Iterable[ConsumerTopicPartitions], topics: ClusterTopics, step: Step = no_step
+) -> Assignment:
     """Return the partitions of an assignment or subscription by topic id."""
-    found = ((topics.id_of(entry.topic), entry.partitions) for entry in named)
+    found = ((topics.id_of(entry.topic), entry.partitions) for entry in stepping(named, step))
     return {
         topic_id: frozenset(partitions)
         for topic_id, partitions in found

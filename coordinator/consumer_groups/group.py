@@ -33,6 +33,7 @@ from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import (
@@ -229,15 +230,18 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 count_in(votes, member.server_assignor, step)
         return _most_voted(votes)
 
-    def is_homogeneous_if(self, old: ConsumerMember, new: ConsumerMember) -> bool:
+    def is_homogeneous_if(
+        self, old: ConsumerMember, new: ConsumerMember, step: Step = no_step
+    ) -> bool:
         """Whether all members would have the same subscription if `old` became `new`."""
         subscriptions = self.subscriptions
         # A member that replaces a static member does not add to the count.
         is_known = self.previous_id(new) in self.members
         return is_homogeneous(
             subscriptions.regexes_if(old, new),
-            subscriptions.topics_if(old, new),
+            subscriptions.topics_if(old, new, step),
             len(self.members) + (not is_known),
+            step,
         )
 
     # -- members that use the classic protocol -----------------------------------------------------

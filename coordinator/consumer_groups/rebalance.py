@@ -24,6 +24,7 @@ from odradek.coordinator.modern_groups.target_assignment import (
 )
 from odradek.coordinator.modern_groups.topic_checks import check_topics, has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
+from odradek.coordinator.runtime.steps import stepping
 from odradek.coordinator.runtime.timers import Now
 
 from .deadlines import ConsumerDeadlines
@@ -141,7 +142,7 @@ class Rebalance:
                 topics_of=group.subscriptions.topics_of,
                 # If no subscription has changed, Kafka uses the value before this heartbeat, which
                 # is wrong after members have left, and for a new member without topics.
-                is_homogeneous=group.is_homogeneous_if(member, updated),
+                is_homogeneous=group.is_homogeneous_if(member, updated, draft.step),
             )
         except AssignorError as error:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
@@ -201,4 +202,5 @@ class Rebalance:
         return reconciled
 
     def _subscribed_ids(self, draft: ConsumerDraft, member: ConsumerMember) -> frozenset[bytes]:
-        return self._topics.ids_of(draft.group.subscriptions.topics_of(member))
+        names = draft.group.subscriptions.topics_of(member)
+        return self._topics.ids_of(stepping(iter(names), draft.step))

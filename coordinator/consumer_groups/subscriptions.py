@@ -19,6 +19,7 @@ from odradek.coordinator.modern_groups.subscriptions import (
     TopicSubscriptions,
     count_topics,
 )
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import NEVER_MS
 
 from .member import ConsumerMember
@@ -85,12 +86,14 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
 
     # -- counts after a change ---------------------------------------------------------------------
 
-    def topics_if(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, Subscribers]:
+    def topics_if(
+        self, old: ConsumerMember, new: ConsumerMember, step: Step = no_step
+    ) -> dict[str, Subscribers]:
         """Subscribers by topic if `old` became `new`.
 
         If an expression thereby loses its last subscriber, its topics are removed.
         """
-        topics = super().topics_if(old, new)
+        topics = super().topics_if(old, new, step)
         regex = old.subscribed_regex
         if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
             self._remove_regexes(topics, [regex])
@@ -125,17 +128,20 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
                 count_topics(topics, resolved.topics, Subscribers(by_regex=-1))
 
 
-def is_homogeneous(regexes: Mapping[str, int], topics: TopicSubscribers, member_count: int) -> bool:
+def is_homogeneous(
+    regexes: Mapping[str, int], topics: TopicSubscribers, member_count: int, step: Step = no_step
+) -> bool:
     """Whether all members have the same subscription: equal names, or one expression and no names.
 
     Kafka: ConsumerGroup.subscriptionType.
     """
+    counts = stepping(iter(topics.values()), step)
     if not regexes:
-        return all(subscribers.by_name == member_count for subscribers in topics.values())
+        return all(subscribers.by_name == member_count for subscribers in counts)
     # A member has one expression at most. If all members have this one, there is no other.
     if next(iter(regexes.values())) != member_count:
         return False
-    return all(subscribers == ONE_REGEX for subscribers in topics.values())
+    return all(subscribers == ONE_REGEX for subscribers in counts)
 
 
 def count_in(counter: Counter[K], key: K, step: int) -> None:

@@ -121,11 +121,13 @@ class Upgrades:
             return []
         name = _common_protocol(group)
         members = stepping(group.members.values(), step)
-        return [self._member(group, member, name) for member in members]
+        return [self._member(group, member, name, step) for member in members]
 
-    def _member(self, group: ClassicGroup, member: ClassicMember, name: str) -> ConsumerMember:
+    def _member(
+        self, group: ClassicGroup, member: ClassicMember, name: str, step: Step
+    ) -> ConsumerMember:
         epoch = group.generation_id
-        subscription = subscription_of(metadata_of(member.protocols, name))
+        subscription = subscription_of(metadata_of(member.protocols, name), step)
         owned = assignment_of(member.assignment, self._topics)
         return ConsumerMember(
             member_id=member.member_id,

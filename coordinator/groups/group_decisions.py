@@ -182,5 +182,5 @@ def version_of(group_id: str, find: FindShard) -> GroupVersion | None:
         changes = group.changes
     elif isinstance(group, ClassicGroup):
         roster = group.roster
-        changes = group.state, group.generation_id, group.subscribed_topics, roster, roster.changes
+        changes = group.state, group.generation_id, group.subscriptions, roster, roster.changes
     return GroupVersion(shard, group, changes)

@@ -54,6 +54,10 @@ from .streams_group_service import StreamsGroupService
 
 logger = logging.getLogger("odradek.groups")
 
+# A JoinGroup with more protocols is refused, because they are counted in one turn of the loop.
+# Clients send one for each of their assignors.
+MAX_PROTOCOLS = 100
+
 # A JoinGroup response with one of these errors has an empty member id.
 CODES_WITHOUT_MEMBER_ID = frozenset(
     {
@@ -134,6 +138,11 @@ class MemberRequests:
             raise ApiError(
                 ErrorCode.INVALID_SESSION_TIMEOUT,
                 f"{request.session_timeout_ms} is not between {lowest} and {highest}",
+            )
+        if len(request.protocols) > MAX_PROTOCOLS:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{len(request.protocols)} protocols are more than {MAX_PROTOCOLS}",
             )
 
     def sync_group(

@@ -14,7 +14,7 @@ empty and has no offsets left is deleted too.
 Kafka: OffsetMetadataManager.cleanupExpiredOffsets, OffsetExpirationConditionImpl.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from odradek.coordinator.any_group.group import Group, GroupType
 from odradek.coordinator.any_group.group_offsets import CommittedOffset
@@ -23,6 +23,7 @@ from odradek.coordinator.any_group.offsets import (
     is_full_part,
     tombstones_of,
 )
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.runtime.outcome import JournalRecord
 
 from .group_state import GroupState
@@ -40,6 +41,9 @@ def expired_in_parts(
     part: list[JournalRecord] = []
     looked_at = 0
     for group_id in list(state.groups):
+        for _ in _decode_subscriptions(state, group_id):
+            yield part
+            part, looked_at = [], 0
         of_group = 0  # tombstones in this part
         for key, committed in state.offsets.committed(group_id):
             group = state.groups.get(group_id)
@@ -73,6 +77,14 @@ def expires_ms(
     if committed.expire_timestamp_ms != NO_EXPIRY:
         return committed.expire_timestamp_ms
     return counts_from_ms + retention_ms
+
+
+def _decode_subscriptions(state: GroupState, group_id: str) -> Iterable[None]:
+    """Decode what tells whether an offset of the group may expire, in parts."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ClassicGroup) and state.offsets.count(group_id):
+        return group.subscriptions.decode()
+    return ()
 
 
 def _is_expired(

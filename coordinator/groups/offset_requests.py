@@ -17,6 +17,7 @@ from odradek.coordinator.any_group.group_offsets import (
     TopicOffsets,
 )
 from odradek.coordinator.any_group.offsets import GroupTopicPartition, tombstones_of
+from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -309,6 +310,9 @@ def delete_offsets(
     """
     group = state.any_group(group_id)
     group.check_offset_deletion()
+    if isinstance(group, ClassicGroup):
+        for _ in stepping(group.subscriptions.decode(), step):
+            pass
     answers = []
     to_delete: list[GroupTopicPartition] = []
     for topic in stepping(topics, step):

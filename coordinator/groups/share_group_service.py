@@ -75,6 +75,8 @@ R = TypeVar("R")
 NO_START_OFFSET = -1
 # At most this many states are created in one turn of the loop: each takes 60 us.
 STATES_PER_TURN = 20
+# At most this many groups are asked for deleted topics in one turn.
+GROUPS_PER_TURN = 500
 
 # Topic id and partition.
 StateOf = tuple[bytes, int]
@@ -117,6 +119,7 @@ class ShareGroupService:
         self._states = states
         self._when_states_exist = when_states_exist
         self._initializations = PartQueue(loop.call_soon)
+        self._deletions = PartQueue(loop.call_soon)
         self.deadlines = MemberDeadlines(deadlines, self._fence)
         self._heartbeats = ShareHeartbeats(
             topics=topics, configs=configs, deadlines=self.deadlines, assignor=SimpleAssignor()
@@ -224,16 +227,23 @@ class ShareGroupService:
         commit(shard, draft.outcome(None), now)
 
     def on_topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
-        """Forget the stored state of topics that have been deleted."""
+        """Forget the stored state of topics that have been deleted, one group in each turn."""
         deleted = frozenset(topic_ids)
         for shard in self._shards.serving():
-            for group in list(shard.state.of_type(ShareGroup)):
-                left = group.state_partitions.without_topics(deleted)
-                if left != group.state_partitions:
-                    try:
-                        self._write_states(shard, group, left)
-                    except ApiError as error:
-                        logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
+            self._deletions.add(self._forget_topics(shard, deleted))
+
+    def _forget_topics(self, shard: GroupShard, deleted: frozenset[bytes]) -> Iterator[None]:
+        for number, group in enumerate(list(shard.state.of_type(ShareGroup))):
+            has_state = group.state_partitions.has_any_of(deleted)
+            if has_state and shard.state.groups.get(group.group_id) is group:
+                try:
+                    self._write_states(shard, group, group.state_partitions.without_topics(deleted))
+                except ApiError as error:
+                    logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
+            if has_state or number % GROUPS_PER_TURN == 0:
+                yield
+                if shard not in self._shards.serving():
+                    return
 
     # -- administrators ----------------------------------------------------------------------------
 

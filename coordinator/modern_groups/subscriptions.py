@@ -13,6 +13,7 @@ from typing import Generic
 from msgspec import Struct
 
 from odradek.coordinator.runtime.copies import Copyable
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .member import M
 
@@ -41,10 +42,11 @@ class TopicSubscriptions(Copyable, Generic[M]):
         self._count_members(self.topics, [old], -1)
         self._count_members(self.topics, [new], +1)
 
-    def topics_if(self, old: M, new: M) -> dict[str, Subscribers]:
-        """Subscribers by topic if `old` became `new`."""
-        topics = self.topics_without([old])
-        self._count_members(topics, [new], +1)
+    def topics_if(self, old: M, new: M, step: Step = no_step) -> dict[str, Subscribers]:
+        """Subscribers by topic if `old` became `new`. The group must not change in a step."""
+        topics = dict(self.topics)
+        self._count_members(topics, [old], -1, step)
+        self._count_members(topics, [new], +1, step)
         return topics
 
     def topics_without(self, members: Iterable[M]) -> dict[str, Subscribers]:
@@ -55,18 +57,27 @@ class TopicSubscriptions(Copyable, Generic[M]):
 
     @staticmethod
     def _count_members(
-        topics: dict[str, Subscribers], members: Iterable[M | None], step: int
+        topics: dict[str, Subscribers],
+        members: Iterable[M | None],
+        change: int,
+        step: Step = no_step,
     ) -> None:
         for member in members:
             if member is not None:
-                count_topics(topics, member.subscribed_topics, Subscribers(by_name=step))
+                names = stepping(iter(member.subscribed_topics), step)
+                count_topics(topics, names, Subscribers(by_name=change))
 
 
-def count_topics(topics: dict[str, Subscribers], names: Iterable[str], step: Subscribers) -> None:
-    """Add `step` to the subscribers of each named topic. Topics without subscribers are removed."""
+def count_topics(topics: dict[str, Subscribers], names: Iterable[str], change: Subscribers) -> None:
+    """Add to the subscribers of each named topic. Topics without subscribers are removed."""
+    after: dict[Subscribers, Subscribers] = {}  # few differ: making each takes longest
     for name in names:
         before = topics.get(name, NO_SUBSCRIBERS)
-        subscribers = Subscribers(before.by_name + step.by_name, before.by_regex + step.by_regex)
+        subscribers = after.get(before)
+        if subscribers is None:
+            subscribers = after[before] = Subscribers(
+                before.by_name + change.by_name, before.by_regex + change.by_regex
+            )
         if subscribers == NO_SUBSCRIBERS:
             topics.pop(name, None)
         else:

@@ -18,7 +18,7 @@ from odradek.coordinator.assignors.assignment import (
     MemberSpec,
     TopicsView,
 )
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 
 from .draft import Draft
@@ -91,8 +91,12 @@ def compute_targets(
     for member in stepping(_members_with(group, updated, previous_id), step):
         names = topics_of(member)
         if names not in ids_of:
-            ids_of[names] = topics.ids_of(names)
-            counts.update((each, topics.partition_count(each)) for each in ids_of[names])
+            of_member: list[bytes] = []
+            for name in stepping_if_many(names, step):  # a topic may be deleted in a step
+                for topic_id in topics.ids_of((name,)):
+                    of_member.append(topic_id)
+                    counts[topic_id] = topics.partition_count(topic_id)
+            ids_of[names] = frozenset(of_member)
         known_id = previous_id if member is updated else member.member_id
         specs[member.member_id] = MemberSpec(
             member_id=member.member_id,

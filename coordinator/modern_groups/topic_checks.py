@@ -40,5 +40,7 @@ def check_topics(
         stepping(before, draft.step), group.topics_checked_offset
     ):
         return None
-    found = topics.group_hash(group.subscriptions.topics_if(member, updated), draft.step)
+    found = topics.group_hash(
+        group.subscriptions.topics_if(member, updated, draft.step), draft.step
+    )
     return TopicsCheck(found, found != group.metadata_hash)

@@ -53,9 +53,9 @@ def sorted_in_steps(texts: Iterable[str], step: Step) -> list[str]:
     return in_order
 
 
-def free(step: Step, *collections: list[Any] | dict[Any, Any]) -> None:
+def free(step: Step, *collections: list[Any] | set[Any] | dict[Any, Any]) -> None:
     """Empty the collections. To free thousands of objects takes as long as to make them."""
     for each in collections:
-        drop = each.pop if isinstance(each, list) else each.popitem
+        drop = each.popitem if isinstance(each, dict) else each.pop
         for _ in stepping_if_many(range(len(each)), step):
             drop()

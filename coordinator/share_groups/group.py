@@ -136,11 +136,11 @@ class ShareGroup(ModernGroup[ShareMember]):
         """Return the member, or a new one that is not in the group."""
         return self.members.get(member_id) or ShareMember(member_id=member_id)
 
-    def is_homogeneous_if(self, old: ShareMember, new: ShareMember) -> bool:
+    def is_homogeneous_if(self, old: ShareMember, new: ShareMember, step: Step = no_step) -> bool:
         """Whether all members would have the same subscription if `old` became `new`."""
         count = len(self.members) + (new.member_id not in self.members)
-        topics = self.subscriptions.topics_if(old, new)
-        return all(subscribers.by_name == count for subscribers in topics.values())
+        counts = self.subscriptions.topics_if(old, new, step).values()
+        return all(subscribers.by_name == count for subscribers in stepping(iter(counts), step))
 
     def has_unassigned_partitions(self, step: Step = no_step) -> bool:
         """Whether initialized partitions of subscribed topics are missing in the targets.

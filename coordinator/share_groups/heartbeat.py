@@ -229,7 +229,7 @@ class ShareHeartbeats:
             self._topics,
             previous_id=updated.member_id,
             topics_of=lambda member: member.subscribed_topics,
-            is_homogeneous=group.is_homogeneous_if(member, updated),
+            is_homogeneous=group.is_homogeneous_if(member, updated, draft.step),
             assignable=group.state_partitions.assignable(),
         )
         for member_id, target in changed_targets(group.targets, targets, draft.step):
@@ -268,7 +268,7 @@ class ShareHeartbeats:
         group, now_ms = draft.group, draft.now.wall_ms
         subscribed = group.subscriptions.topics
         if updated.subscribed_topics != member.subscribed_topics:
-            subscribed = group.subscriptions.topics_if(member, updated)
+            subscribed = group.subscriptions.topics_if(member, updated, draft.step)
         new: dict[bytes, TopicOfState] = {}
         for name in stepping_if_many(subscribed, draft.step):
             topic_id = self._topics.id_of(name)

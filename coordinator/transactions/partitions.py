@@ -10,6 +10,7 @@ Kafka: TransactionCoordinator.handleAddPartitionsToTransaction, handleVerifyPart
 from collections.abc import Set as AbstractSet
 
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
@@ -46,14 +47,17 @@ def missing_partitions(
     transaction: Transaction,
     producer: ProducerIdAndEpoch,
     partitions: AbstractSet[TopicPartition],
-) -> AbstractSet[TopicPartition]:
+    step: Step = no_step,
+) -> list[TopicPartition]:
     """Return those of the partitions that are not in the producer's transaction.
+
+    The transaction is the one that it is now; `partitions` must not change in a step.
 
     Raises ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
     check_producer(transaction, producer)
     check_not_ending(transaction)
-    return partitions - transaction.partitions
+    return [each for each in stepping(iter(partitions), step) if each not in transaction.partitions]
 
 
 def check_not_ending(transaction: Transaction) -> None:

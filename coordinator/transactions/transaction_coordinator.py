@@ -21,6 +21,7 @@ from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.load_queue import LoadQueue
 from odradek.coordinator.runtime.producer import NO_PRODUCER, ProducerIdAndEpoch
 from odradek.coordinator.runtime.shards import CoordinatorShards
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Deadline, Now
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.compression import CompressionType
@@ -274,10 +275,11 @@ class TransactionCoordinator:
         transactional_id: str,
         producer: ProducerIdAndEpoch,
         partitions: AbstractSet[TopicPartition],
-    ) -> AbstractSet[TopicPartition]:
+        step: Step = no_step,
+    ) -> list[TopicPartition]:
         """Return those of the partitions that are not in the transaction. Raises ApiError."""
         _, transaction = self._find(transactional_id)
-        return missing_partitions(transaction, producer, partitions)
+        return missing_partitions(transaction, producer, partitions, step)
 
     def unsynced_log(self, transactional_id: str) -> PartitionLog | None:
         """Return the log of the newest record of an id if that must be synced, and is not yet.

@@ -12,8 +12,10 @@ Kafka: ConsumerProtocol.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
+from odradek.protocol.primitives import Step
 from odradek.protocol.schema import (
     IGNORABLE,
     Bytes,
@@ -22,11 +24,15 @@ from odradek.protocol.schema import (
     Message,
     String,
     Struct,
+    codec_for,
     since,
 )
 
 PROTOCOL_TYPE = "consumer"
 _VERSION = struct.Struct(">h")
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+_TOPICS_OF_A_PART = 1000
 
 M = TypeVar("M", bound=Message)
 
@@ -49,14 +55,19 @@ class ConsumerProtocolAssignment(Message, versions="0-3"):
     user_data: Bytes | None = None
 
 
-def decode_versioned(message: type[M], data: bytes, *, highest: int | None = None) -> M:
-    """Decode a message that follows its version. Raises DecodeError.
+def decode_versioned(message: type[M], data: bytes, step: Step | None = None) -> M:
+    """Decode a message that follows its version. Raises DecodeError, and what `step` raises.
 
-    A version above `highest` is decoded as `highest`, without the fields that were added later.
+    A newer version is decoded as the newest, without the fields that were added later. `step` is
+    called before each item of an array.
     """
-    version = _first_version(message, data)
-    newest = message.SPEC.versions.highest if highest is None else highest
-    return message.decode(data, min(version, newest), _VERSION.size)
+    version = min(_first_version(message, data), message.SPEC.versions.highest)
+    if step is None:
+        return message.decode(data, version, _VERSION.size)
+    decoded: M = codec_for(message, version).decode_in_steps(memoryview(data), _VERSION.size, step)[
+        0
+    ]
+    return decoded
 
 
 def version_for(message: type[Message], data: bytes) -> int:
@@ -82,5 +93,39 @@ def encode_versioned(message: Message, version: int) -> bytes:
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
     """The topics in a member's metadata. Raises DecodeError."""
-    subscription = decode_versioned(ConsumerProtocolSubscription, metadata, highest=0)
-    return frozenset(subscription.topics)
+    return frozenset(topic for part in topics_in_parts(metadata) for topic in part)
+
+
+def topics_in_parts(metadata: bytes) -> Iterator[list[str]]:
+    """Iterate over the topics in a member's metadata, at most a thousand in one item.
+
+    Raises DecodeError, perhaps after some of them.
+    """
+    what = ConsumerProtocolSubscription.__name__
+    version = _first_version(ConsumerProtocolSubscription, metadata)
+    if version < 0:
+        raise DecodeError(f"{what} has no version {version}")
+    try:
+        left, position = _INT.unpack_from(metadata, _VERSION.size)[0], _VERSION.size + _INT.size
+        if left < 0:
+            raise DecodeError(f"{what}: topics is null")
+        while left:
+            part: list[str] = []
+            for _ in range(min(left, _TOPICS_OF_A_PART)):
+                topic, position = _sized(metadata, position, _SHORT)
+                part.append(topic.decode("utf-8", "replace"))
+            left -= len(part)
+            yield part
+        if _INT.unpack_from(metadata, position)[0] >= 0:  # else there is no user data
+            _sized(metadata, position, _INT)
+    except struct.error as error:
+        raise DecodeError(f"{what}: {error}") from None
+
+
+def _sized(data: bytes, position: int, length: struct.Struct) -> tuple[bytes, int]:
+    """Return the bytes whose length is stored before them, and the position after them."""
+    start = position + length.size
+    end = start + length.unpack_from(data, position)[0]
+    if not start <= end <= len(data):
+        raise DecodeError(f"{end - start} bytes at {start} do not fit the {len(data)} bytes")
+    return data[start:end], end

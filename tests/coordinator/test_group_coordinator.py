@@ -256,6 +256,6 @@ def test_a_log_in_which_a_member_changes_its_mind_is_read_as_it_was_lived() -> N
     after = groups.restarted().group()
     for life in (groups.group(), after):
         assert life.protocol_name == "sticky"
-        assert life.subscribed_topics == {"c"}
+        assert life.subscriptions.topics == {"c"}
         assert life.members[third].assignment == b"2"
         assert life.members[third].protocols == (("sticky", subscription("c")),)

@@ -66,7 +66,7 @@ def classic_group_snapshot(group: ClassicGroup) -> dict[str, Any]:
         "protocol": (group.protocol_type, group.protocol_name),
         "leader": group.leader_id,
         "state": (group.state, group.state_since_ms),
-        "topics": group.subscribed_topics,
+        "topics": group.subscriptions.topics,
         "static": dict(group.roster.static_member_ids),
         "members": {
             member.member_id: (

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.classic_groups.protocols import elect_protocol
+from odradek.coordinator.groups.member_requests import MAX_PROTOCOLS
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.both_lives import assert_log_agrees
 from tests.support.groups import (
@@ -84,6 +85,15 @@ def test_members_vote_for_the_first_of_their_protocols_that_all_support(
     preferences: list[list[str]], elected: str
 ) -> None:
     assert elect_protocol(preferences) == elected
+
+
+def test_a_join_with_more_protocols_than_are_served_is_refused() -> None:
+    groups = Groups()
+    names = [f"assignor-{number}" for number in range(MAX_PROTOCOLS + 1)]
+    refused = groups.join(protocols=dict.fromkeys(names, b""))
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    joined = groups.join(protocols=dict.fromkeys(names[:MAX_PROTOCOLS], b""))
+    assert joined.error_code == ErrorCode.NONE
 
 
 def test_a_member_without_a_protocol_type_or_without_protocols_cannot_join() -> None:
@@ -477,8 +487,8 @@ def test_the_subscription_of_a_group_is_the_union_of_its_members() -> None:
     groups.join(protocols={"range": subscription("a", "b")})
     groups.parked_join(protocols={"range": subscription("b", "c")})
     groups.send_join(groups.group().leader_id, protocols={"range": subscription("a", "b")})
-    assert groups.group().subscribed_topics == {"a", "b", "c"}
+    assert groups.group().subscriptions.topics == {"a", "b", "c"}
     unreadable = Groups()
     unreadable.join(protocols={"range": b"\x00"})
-    assert unreadable.group().subscribed_topics is None
+    assert unreadable.group().subscriptions.topics is None
     assert unreadable.group().is_subscribed_to("anything")

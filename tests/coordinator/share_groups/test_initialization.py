@@ -98,3 +98,22 @@ def test_no_state_is_created_for_a_group_that_is_deleted_meanwhile(
     del groups.coordinator.shards.of(GROUP).state.groups[GROUP]
     groups.advance(0)
     assert len(states.created) == STATES_PER_TURN
+
+
+def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups) -> None:
+    others = [f"group-{number}" for number in range(5)]
+    for group_id in others:
+        join(groups, group_id)
+    groups.advance(0)
+    found = [groups.coordinator.admin.share_group(group_id) for group_id in (GROUP, *others)]
+
+    def with_states() -> int:
+        return sum(bool(group.state_partitions.stored()) for group in found)
+
+    assert with_states() == len(found)
+    (topic_id,) = found[0].state_partitions.stored()
+    groups.coordinator.share_groups.on_topics_deleted([topic_id])
+    assert with_states() == len(found) - 1
+    while before := with_states():
+        groups.loop.turn()
+        assert with_states() >= before - 1
