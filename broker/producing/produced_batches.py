@@ -49,7 +49,7 @@ def is_transactional(partition: ProducePartitionData) -> bool:
 
 def has_transactional_batch(context: RequestContext, request: ProduceRequest) -> bool:
     """Whether a batch of the request is of a transaction."""
-    for topic in request.topic_data:
+    for topic in context.sliced(request.topic_data):
         for partition in context.sliced(topic.partition_data):
             if is_transactional(partition):
                 return True
@@ -73,6 +73,6 @@ def owned(context: RequestContext, request: ProduceRequest) -> ProduceRequest:
                     for each in context.sliced(topic.partition_data)
                 ],
             )
-            for topic in request.topic_data
+            for topic in context.sliced(request.topic_data)
         ],
     )

@@ -32,7 +32,7 @@ def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | A
     """As `verify`, for a whole request. Returns the error that refuses all of it."""
     sent = (
         (topic, data)
-        for topic in request.topic_data
+        for topic in context.sliced(request.topic_data)
         for data in context.sliced(topic.partition_data)
     )
     try:
