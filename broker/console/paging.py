@@ -1,24 +1,24 @@
 """Pages of long lists.
 
-A list is sorted in parts of PART items, which are merged as far as the page needs: nothing here
-takes long between two turns of the loop.
+A list is sorted in parts, which are merged as far as the page needs: nothing here takes long
+between two turns of the loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import merge
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, field
+
+from odradek.coordinator.runtime.steps import in_order
 
 from .calls import Call
 from .view import View
 
 T = TypeVar("T")
 
-PART = 500
 MAX_LIMIT = 1000
 MAX_FIRST = 1 << 53  # the numbers that are exact in every language
 
@@ -48,9 +48,5 @@ def page_of(
     descending: bool = False,
 ) -> list[T]:
     """The items of a page, if all were sorted by their keys."""
-    parts = [
-        sorted(items[start : start + PART], key=key, reverse=descending)
-        for start in call.sliced(iter(range(0, len(items), PART)))
-    ]
-    merged = call.sliced(merge(*parts, key=key, reverse=descending))
-    return list(islice(merged, request.first, request.first + request.limit))
+    found = in_order(items, call.slices.step, key=key, reverse=descending)
+    return list(islice(found, request.first, request.first + request.limit))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from heapq import merge
 
 from odradek.broker.turns.slices import Slices
 from odradek.coordinator.metadata.topics import Topic, TopicEvent, Topics
+from odradek.coordinator.runtime.steps import in_order
 from odradek.storage.topic_names import INTERNAL_TOPICS
 
 PART = 500  # names that are looked through between two steps
@@ -63,16 +63,9 @@ class SortedTopics:
         self._make_changes(slices)
         ordered_ms, order = self._orders.get(by, (0, None))
         if order is None or timer_ms - ordered_ms >= ORDER_KEPT_MS:
-            parts = []
             names, orders = self._names.copy(), self._orders
-            for start in range(0, len(names), PART):
-                part = []
-                for name in names[start : start + PART]:
-                    slices.step()
-                    part.append((measure(name), name))
-                part.sort()
-                parts.append(part)
-            order = [name for _, name in slices.of(merge(*parts))]
+            measured = [(measure(name), name) for name in slices.of(names)]
+            order = [name for _, name in in_order(measured, slices.step)]
             # If a topic was created or deleted meanwhile, `_orders` is another dict by now, and
             # this one is dropped.
             orders[by] = timer_ms, order

@@ -4,7 +4,7 @@ A step may serve other requests, see broker/turns/slices.py. The step of a decis
 (group_decisions.py), so a decision changes nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 Step = Callable[[], object]
 
 FEW = 20
-# So many strings are sorted between two steps.
+# So many items are sorted between two steps.
 _SORTED_AT_ONCE = 1000
 
 
@@ -39,18 +39,34 @@ def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
     return items if len(items) <= FEW else stepping(items, step)
 
 
+def _itself(item: Any) -> Any:
+    return item
+
+
+def in_order(
+    items: Sequence[T],
+    step: Step,
+    *,
+    key: Callable[[T], Any] = _itself,
+    reverse: bool = False,
+) -> Iterator[T]:
+    """Iterate over the items in the order of `sorted`, which takes 40 ms for 100,000 strings."""
+    parts = [
+        sorted(items[start : start + _SORTED_AT_ONCE], key=key, reverse=reverse)
+        for start in stepping(range(0, len(items), _SORTED_AT_ONCE), step)
+    ]
+    yield from stepping(merge(*parts, key=key, reverse=reverse), step)
+    free(step, *parts)
+
+
 def sorted_in_steps(texts: Iterable[str], step: Step) -> list[str]:
-    """Sort strings. To sort 100,000 at once takes 40 ms."""
+    """Sort strings."""
     unsorted = list(texts)
     if len(unsorted) <= _SORTED_AT_ONCE:
         return sorted(unsorted)
-    parts = [
-        sorted(unsorted[start : start + _SORTED_AT_ONCE])
-        for start in stepping(range(0, len(unsorted), _SORTED_AT_ONCE), step)
-    ]
-    in_order = list(stepping(merge(*parts), step))
-    free(step, unsorted, *parts)
-    return in_order
+    found = list(in_order(unsorted, step))
+    free(step, unsorted)
+    return found
 
 
 def free(step: Step, *collections: list[Any] | set[Any] | dict[Any, Any]) -> None:
