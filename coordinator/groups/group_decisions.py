@@ -139,17 +139,14 @@ class GroupDecisions:
     ) -> R:
         lock = self._locks.setdefault(group_id, asyncio.Lock())
         async with lock:
-            for _ in range(MAX_ATTEMPTS):
-                before = version_of(group_id, find)
-                decided = self._decided(find(), group_id, decide, step)
-                if version_of(group_id, find) == before:
-                    reply = self._commit(decided)
-                    records = [*decided.outcome.records]
-                    del decided
-                    free(step, records)
-                    return reply
-        text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
-        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+            decided = while_unchanged(
+                group_id, find, lambda shard: self._decided(shard, group_id, decide, step)
+            )
+            reply = self._commit(decided)
+            records = [*decided.outcome.records]
+            del decided
+            free(step, records)
+            return reply
 
     def _decided(
         self, shard: GroupShard, group_id: str, decide: Decide[R], step: Step
@@ -168,6 +165,20 @@ class GroupDecisions:
         reply = commit(*decided)
         self.alarm.set(decided.now)
         return reply
+
+
+def while_unchanged(group_id: str, find: FindShard, make: Callable[[GroupShard], T]) -> T:
+    """Return what `make` makes in steps; it is made again if the group changes in them.
+
+    Raises ApiError.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        before = version_of(group_id, find)
+        made = make(find())
+        if version_of(group_id, find) == before:
+            return made
+    text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
+    raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
 
 def version_of(group_id: str, find: FindShard) -> GroupVersion | None:

@@ -49,7 +49,7 @@ from odradek.coordinator.share_groups.start_offsets import (
 )
 from odradek.coordinator.share_groups.state_partitions import StatePartitions
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponsePartition,
@@ -64,7 +64,7 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-from .group_decisions import MAX_ATTEMPTS, GroupDecisions, version_of
+from .group_decisions import GroupDecisions, while_unchanged
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit, commit_fencing
 
@@ -328,14 +328,10 @@ class ShareGroupService:
 
         Raises ApiError.
         """
-        find = partial(self._shards.of, group_id)
-        for _ in range(MAX_ATTEMPTS):
-            shard, before = find(), version_of(group_id, find)
-            outcome = decide(shard)
-            if version_of(group_id, find) == before:
-                return commit(shard, outcome, now)
-        text = f"group {group_id} has changed during {MAX_ATTEMPTS} decisions"
-        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        shard, outcome = while_unchanged(
+            group_id, partial(self._shards.of, group_id), lambda shard: (shard, decide(shard))
+        )
+        return commit(shard, outcome, now)
 
     def delete_states(self, group: ShareGroup, step: Step = no_step) -> None:
         """Delete all stored state of a group, so that the group can be deleted.
