@@ -7,6 +7,7 @@ here both names find it."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.list_groups import (
     ListGroupsGroup,
     ListGroupsRequest,
@@ -21,22 +22,22 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
         states.add("notready")
     types = {kind.lower() for kind in context.sliced(request.types_filter)}
     groups = list(context.broker.coordinators.groups.admin.groups())
-    return ListGroupsResponse(
-        groups=[
-            ListGroupsGroup(
-                group_id=group.group_id,
-                protocol_type=group.listed_protocol_type,
-                group_state=group.state_name,
-                group_type=group.group_type,
+    listed = [
+        ListGroupsGroup(
+            group_id=group.group_id,
+            protocol_type=group.listed_protocol_type,
+            group_state=group.state_name,
+            group_type=group.group_type,
+        )
+        for group in context.sliced(groups)
+        if (not states or group.state_name.lower() in states)
+        and (not types or group.group_type in types)
+        and (
+            sees_all
+            or context.authorize(
+                AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, is_logged=False
             )
-            for group in context.sliced(groups)
-            if (not states or group.state_name.lower() in states)
-            and (not types or group.group_type in types)
-            and (
-                sees_all
-                or context.authorize(
-                    AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, is_logged=False
-                )
-            )
-        ]
-    )
+        )
+    ]
+    free(context.step, states, types)
+    return ListGroupsResponse(groups=listed)

@@ -6,6 +6,7 @@ v1 adds a filter by duration (KIP-994) · v2 a filter by a regular expression (K
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.consumer_groups.subscription_regex import compile_pattern
+from odradek.coordinator.runtime.steps import free
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.messages.list_transactions import (
@@ -20,8 +21,14 @@ STATES = {state.client_name: state for state in TransactionState}
 def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     text = request.transactional_id_pattern
     pattern = compile_pattern(text) if text else None
-    producer_ids = frozenset(request.producer_id_filters)
-    states = frozenset(request.state_filters)
+    producer_ids = set(context.sliced(request.producer_id_filters))
+    states: set[str] = set()
+    unknown_states: list[str] = []
+    for name in context.sliced(request.state_filters):
+        if name in STATES:
+            states.add(name)
+        else:
+            unknown_states.append(name)
     oldest_ms = context.now_ms - request.duration_filter
     known = list(context.broker.coordinators.transactions.transactions())
     found = [
@@ -32,17 +39,13 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         )
         for each in context.sliced(known)
         if (not producer_ids or each.producer_id in producer_ids)
-        and (not states or each.state.client_name in states)
+        and (not request.state_filters or each.state.client_name in states)
         and (request.duration_filter < 0 or each.start_ms < oldest_ms)
         and (pattern is None or pattern.fullmatch(each.transactional_id))
         and may_describe(context, each)
     ]
-    return ListTransactionsResponse(
-        unknown_state_filters=[
-            name for name in context.sliced(request.state_filters) if name not in STATES
-        ],
-        transaction_states=found,
-    )
+    free(context.step, producer_ids)
+    return ListTransactionsResponse(unknown_state_filters=unknown_states, transaction_states=found)
 
 
 def may_describe(context: RequestContext, transaction: Transaction) -> bool:

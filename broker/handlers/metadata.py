@@ -70,12 +70,13 @@ async def create_and_respond(
     unauthorized: list[MetadataResponseTopic],
 ) -> MetadataResponse:
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
-    creatable = [
-        name
-        for name in context.sliced(missing)
-        if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name)
-    ]
-    not_creatable = set(missing).difference(creatable)
+    creatable: list[str] = []
+    not_creatable: set[str] = set()
+    for name in context.sliced(missing):
+        if may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name):
+            creatable.append(name)
+        else:
+            not_creatable.add(name)
     admin = context.broker.admin.topics
     errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
     topics = [

@@ -14,6 +14,7 @@ from odradek.broker.requests.offset_commits import commit_existing, topic_with_e
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.verification import Support, UnsyncedTransactionError
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
@@ -65,10 +66,14 @@ def answer(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffse
         context.check(AclOperation.WRITE, transaction, request.transactional_id)
         context.check_group(AclOperation.READ, request.group_id)
     except ApiError as error:
-        return respond(context, with_error(context, topics, error))
-    has_ids = context.api_version >= FIRST_VERSION_BY_ID
-    committed = commit_existing(context, topics, partial(commit, context, request), has_ids=has_ids)
-    return respond(context, committed)
+        results = with_error(context, topics, error)
+    else:
+        has_ids = context.api_version >= FIRST_VERSION_BY_ID
+        committing = partial(commit, context, request)
+        results = commit_existing(context, topics, committing, has_ids=has_ids)
+    response = respond(context, results)
+    free(context.step, topics, results)
+    return response
 
 
 def commit(

@@ -10,6 +10,7 @@ TxnOffsetCommit.
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
@@ -82,4 +83,6 @@ def _merged(
         known = by_topic.setdefault((topic.name, topic.topic_id), topic)
         if known is not topic:
             known.partitions.extend(topic.partitions)
-    return list(by_topic.values())
+    merged = list(by_topic.values())
+    free(context.step, by_topic)
+    return merged
