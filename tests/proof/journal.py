@@ -4,6 +4,7 @@ Files and directories are numbers, because a name may stand for different ones, 
 several names or none. Nothing is synced really: the journal only says what was.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
@@ -129,6 +130,11 @@ class JournalledFiles(Files):
         del self._of_path[path]
         return Name(self._of_path[path.parent], path.name, None)
 
+    def _below(self, directory: Path) -> list[Path]:
+        """The paths in a directory. Texts are compared: pathlib takes half of a life's time."""
+        start = f"{directory}{os.sep}"
+        return [path for path in self._of_path if str(path).startswith(start)]
+
     # -- content -----------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
@@ -171,8 +177,7 @@ class JournalledFiles(Files):
         number = self._of_path[source]
         removed = self._unnamed(source)
         if is_directory:
-            below = [path for path in list(self._of_path) if source in path.parents]
-            for path in below:
+            for path in self._below(source):
                 self._of_path[target / path.relative_to(source)] = self._of_path.pop(path)
         self._of_path[target] = number
         directory = self._of_path[target.parent]
@@ -193,7 +198,7 @@ class JournalledFiles(Files):
         is_there = directory.exists()
         super().remove_tree(directory)
         if is_there:
-            below = [path for path in list(self._of_path) if path.is_relative_to(directory)]
+            below = [directory, *self._below(directory)]
             for path in sorted(below, key=lambda each: len(each.parts), reverse=True):
                 self._add(Names((self._unnamed(path),)))
 
