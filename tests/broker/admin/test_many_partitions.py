@@ -168,8 +168,8 @@ def count(answer: FetchResponse) -> int:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    with measured_broker(tmp_path) as broker:
+def rig(scratch: Path) -> Iterator[Rig]:
+    with measured_broker(scratch) as broker:
         create_topic(broker.bootstrap, TOPIC, PARTITIONS)
         rig = Rig(broker)
         rig.fetch(rig.client, rig.fetch_request(FEW))
